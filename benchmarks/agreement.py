@@ -28,8 +28,8 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Options, Order
-from cutegen_lab.judge.buffers import Buffers
-from cutegen_lab.judge.inputs import draw
+from cutegen_lab.judge.draws.inputs import draw
+from cutegen_lab.judge.execution.buffers import Buffers
 from cutegen_lab.problems import read_text
 from tests.honest import corpus, generated
 

@@ -27,7 +27,7 @@ from cutegen_lab.bench.record import about
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.devices.cuda import CudaDevice
-from cutegen_lab.judge.buffers import Buffers
+from cutegen_lab.judge.execution.buffers import Buffers
 from cutegen_lab.problems.tensors import laid_out
 
 POISON = 0xFF

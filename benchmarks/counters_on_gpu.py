@@ -36,10 +36,10 @@ from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import CudaDevice, ncu
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
-from cutegen_lab.judge.buffers import POISONS, Buffers
-from cutegen_lab.judge.inputs import fill
-from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
-from cutegen_lab.judge.spread import relative_half_width
+from cutegen_lab.judge.draws.inputs import fill
+from cutegen_lab.judge.execution.buffers import POISONS, Buffers
+from cutegen_lab.judge.timing.confidence import relative_half_width
+from cutegen_lab.judge.timing.interleaved import Effort, InterleavedTimer
 from cutegen_lab.problems.dtypes import TORCH
 
 SEED, PLANS = 7, "CUTEGEN_PLANS"

@@ -42,7 +42,7 @@ from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import ncu
 from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge.interleaved import Effort
+from cutegen_lab.judge.timing.interleaved import Effort
 from cutegen_lab.perfmodel import MODEL
 
 SECTIONS = ("SpeedOfLight", "WarpStateStats")

@@ -28,7 +28,7 @@ from cutegen_lab.bench.suite import CASES
 from cutegen_lab.devices.cuda import ncu
 from cutegen_lab.devices.cuda.driver import Driver, LoadedBuild
 from cutegen_lab.devices.cuda.nvml import Card
-from cutegen_lab.judge.inputs import fill
+from cutegen_lab.judge.draws.inputs import fill
 from cutegen_lab.problems.dtypes import TORCH
 
 WORK = ("swiglu", "linear_residual_norm")

@@ -37,8 +37,8 @@ from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import CudaDevice
 from cutegen_lab.judge import StandardJudge
-from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
-from cutegen_lab.judge.spread import relative_half_width
+from cutegen_lab.judge.timing.confidence import relative_half_width
+from cutegen_lab.judge.timing.interleaved import Effort, InterleavedTimer
 from cutegen_lab.problems import read_text
 
 Row = dict[str, Any]

@@ -1,7 +1,7 @@
-"""Attacks that can be mounted against any problem, given an honest kernel for it: text in, hostile text out.
+"""Attacks that can be mounted on an honest kernel of any problem.
 
-``texts/`` holds the catalogue, one readable piece of CuTe text an attack. :func:`mount` combines one with an honest
-module; what should catch it, and with which verdict, stands in its docstring. Nothing here compiles or runs anything.
+``texts/`` is the catalogue: one piece of CuTe text for each attack, whose docstring names the expected defence and
+verdicts. :func:`mount` joins one with an honest module's text. Nothing here compiles or runs anything.
 """
 
 from cutegen_lab.attacks.attack import Attack, NotApplicable

@@ -1,4 +1,4 @@
-"""What an attack is."""
+"""What an attack is, and what it needs of a problem."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cutegen_lab.core.verdict import Verdict
 
 @dataclass(frozen=True)
 class Attack:
-    """One way to cheat that fits any problem.
+    """A way to cheat that fits any problem.
 
-    ``kind`` is its class ("writes half"), ``defence`` what should catch it, ``verdicts`` those that are right.
-    ``behind_gate`` are the right ones where the gate is left out: empty for kernels, which the gate lets through.
-    ``scratch`` names the extra workspace it takes (:data:`SCRATCH`), ``needs`` what a problem must have
-    (:data:`NEEDS`), ``open_reason`` why it is not caught yet (empty: it is).
+    ``kind``: its class ("writes half"). ``defence``: what should catch it. ``verdicts``: the correct ones.
+    ``behind_gate``: the correct ones if the gate is skipped; empty for kernels, which the gate accepts. ``scratch``:
+    extra workspace it takes (:data:`SCRATCH`). ``needs``: what a problem must have (:data:`NEEDS`). ``open_reason``:
+    why it is not caught yet; empty if it is caught.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Attack:
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it cheats in what runs on the GPU (else it attacks the cage when it is imported)."""
+        """Whether it cheats in code that runs on the GPU; otherwise it attacks the cage when it is imported."""
         return "def attack(" in self.text
 
 
@@ -60,7 +60,7 @@ NEEDS: Mapping[str, Callable[[Problem], bool]] = {
     "a float32 output": _element_types(True, DType.F32),
     "a 16-bit floating-point output": _element_types(True, DType.BF16, DType.F16),
 }
-"""Said of a problem, its first input and first output."""
+"""Requirements on a problem, or on its first input or first output, by name."""
 
 SCRATCH: Mapping[str, Callable[[Workload], int]] = {
     "": lambda workload: 0,
@@ -69,4 +69,4 @@ SCRATCH: Mapping[str, Callable[[Workload], int]] = {
     "memory": lambda workload: 1,
     "128 GiB": lambda workload: 1,
 }
-"""How many workspace tensors an attack takes; :mod:`cutegen_lab.attacks.mount` writes their declaration."""
+"""Kinds of extra workspace that an attack takes; :mod:`cutegen_lab.attacks.mount` writes their declaration."""

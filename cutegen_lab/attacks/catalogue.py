@@ -8,7 +8,7 @@
     \"\"\"
 
 Further keys: ``behind the gate`` (verdicts of the cage alone), ``scratch``, ``needs`` (both of ``attack.py``) and
-``not caught yet`` (the reason). A value goes on over lines that are indented.
+``not caught yet`` (the reason). Indented lines continue a value.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _KEYS = {"class", "defence", "verdicts", "behind the gate", "scratch", "needs", 
 
 @lru_cache(maxsize=1)
 def catalogue() -> tuple[Attack, ...]:
-    """Every attack, by class and name. Raises ValueError for a text whose front matter is wrong."""
+    """Every attack, sorted by class and name. Raises ValueError for a text with wrong front matter."""
     found = [_read(path) for path in TEXTS.glob("[!_]*.py")]
     return tuple(sorted(found, key=lambda a: (not a.is_kernel, a.kind, a.name)))
 
 
 def read_header(text: str, keys: set[str]) -> tuple[str, Mapping[str, str]]:
-    """(what it does, the keys' values) from a module's docstring. Raises ValueError for an unknown or missing one."""
+    """A module's description and its front matter by key. Raises ValueError for an unknown or missing key."""
     paragraphs: list[str] = []
     values: dict[str, str] = {}
     last = ""
@@ -58,7 +58,7 @@ def read_header(text: str, keys: set[str]) -> tuple[str, Mapping[str, str]]:
 
 
 def verdicts(text: str) -> tuple[Verdict, ...]:
-    """Reads ``out_of_bounds, wrong_result``. Raises ValueError for another word."""
+    """Parses a list such as ``out_of_bounds, wrong_result``. Raises ValueError for an unknown verdict."""
     return tuple(Verdict(part.strip()) for part in text.split(",") if part.strip())
 
 

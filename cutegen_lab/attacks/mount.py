@@ -1,4 +1,4 @@
-"""Combines an attack's text with an honest module: the honest ``launch`` is renamed, and a new one calls both."""
+"""Joins an attack's text with an honest module: the honest ``launch`` is renamed, and a new one calls both."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _TYPE = ast.parse("cute.Tensor", mode="eval").body
 
 
 def mount(attack: Attack, problem: Problem, honest: str) -> str:
-    """The hostile module. The honest text keeps its lines; the attack's follows it.
+    """Text of the hostile module: the honest text, line by line, then the attack's.
 
-    Raises :class:`NotApplicable` where the problem lacks what the attack needs, or ``honest`` keeps no contract.
+    Raises :class:`NotApplicable` if the problem lacks what the attack needs, or if ``honest`` violates the candidate
+    contract.
     """
     for need in attack.needs:
         if not NEEDS[need](problem):
@@ -44,7 +45,7 @@ def mount(attack: Attack, problem: Problem, honest: str) -> str:
 
 @dataclass
 class _Honest:
-    """An honest module and its tree."""
+    """An honest module and its syntax tree."""
 
     source: str
     tree: ast.Module

@@ -12,9 +12,11 @@ from cutegen_lab.problems import read_text
 
 @dataclass(frozen=True)
 class Case:
-    """``expression`` of ``inputs``. ``peer`` is the text of another project's kernel for the same tensors, if any;
-    ``flops`` are those of its matrix products, 0 where memory is what counts; ``tf32``: they may round fp32 operands,
-    PyTorch's too."""
+    """One row: ``expression`` of ``inputs``.
+
+    ``peer``: text of another project's kernel for the same tensors, if there is one. ``flops``: operations of its
+    matrix products; 0 if it is memory-bound. ``tf32``: whether fp32 operands may be rounded to TF32, by PyTorch too.
+    """
 
     work: str
     shape: str
@@ -34,8 +36,8 @@ class Case:
 
 
 def problem_of(name: str, expression: str, inputs: str, tf32: bool = False) -> Problem:
-    """``expression`` of ``inputs`` ("x: bf16[8,4], w: bf16[4]"; further workloads after semicolons) as a reference,
-    which may use TF32 where ``tf32`` says so."""
+    """Problem whose reference is ``expression`` of ``inputs`` ("x: bf16[8,4], w: bf16[4]"; semicolons separate
+    workloads). ``tf32``: whether the reference may use TF32."""
     arguments = ", ".join(re.findall(r"(\w+):", inputs.partition(";")[0]))
     asks = 'torch.set_float32_matmul_precision("high")\n' if tf32 else ""
     source = f"{asks}def reference({arguments}):\n    return {expression}\n"

@@ -1,4 +1,5 @@
-"""Times what was prepared, in turns and with a cold L2, and checks what the timed calls left. Needs a GPU, no DSL."""
+"""Times prepared kernels, interleaved and with a cold L2, and checks the outputs of timed calls. Needs a GPU, not the
+DSL."""
 
 from __future__ import annotations
 
@@ -18,23 +19,23 @@ from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import ReferenceKind, Stopwatch
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import CudaDevice
-from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
-from cutegen_lab.judge.place import Place
-from cutegen_lab.judge.spread import FEWEST, comparison, relative_half_width
-from cutegen_lab.judge.timed_outputs import errors, inputs_for, undone
-from cutegen_lab.judge.timing import rotated
+from cutegen_lab.judge.reference_device import ReferenceDevice
+from cutegen_lab.judge.timing.confidence import FEWEST_SAMPLES, comparison, relative_half_width
+from cutegen_lab.judge.timing.interleaved import Effort, InterleavedTimer
+from cutegen_lab.judge.timing.measured import rotated_inputs
+from cutegen_lab.judge.timing.timed_outputs import inputs_for, output_errors, skipped_work
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import from_bytes, to_bytes
 
 PEERS: Sequence[ReferenceKind] = ("eager", "compile")
-EFFORT = Effort(half_width=0.003, seconds=0.5, min_rounds=8, least_rounds=FEWEST, warm_up_seconds=0.05)
+EFFORT = Effort(half_width=0.003, seconds=0.5, min_rounds=8, least_rounds=FEWEST_SAMPLES, warm_up_seconds=0.05)
 CHECKED_BYTES = 1 << 29  # of outputs: larger ones are timed unchecked, and so are those of
 CHECKED_ON_CPU = 1 << 28  # bytes in all whose reference must run on the CPU
 _SEED = 1
 
 
 def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, effort: Effort = EFFORT) -> Row:
-    """Raises Cancelled. A subject that faults is left out, and told."""
+    """Times one case on ``device``. Subjects that fault are left out and recorded in the row. Raises Cancelled."""
     workload = case.problem.workload
     row = Row(
         case.name, case.work, workload.compulsory_bytes, case.flops, prepared.family, prepared.configs,
@@ -62,7 +63,7 @@ def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, 
 
 
 def _load(watch: Stopwatch, case: Case, builds: Mapping[str, Build], row: Row) -> str | None:
-    """Every subject onto the stopwatch; the build that broke it, if one did."""
+    """Loads every subject onto the stopwatch. Returns the build whose fault ended the worker, if there is one."""
     row.times_us = {}
     for name, build in builds.items():
         if isinstance(added := watch.add_build(name, build), Fault):
@@ -79,14 +80,14 @@ def _load(watch: Stopwatch, case: Case, builds: Mapping[str, Build], row: Row) -
 
 
 def _check(watch: Stopwatch, device: CudaDevice, case: Case, given: Sequence[torch.Tensor], row: Row) -> None:
-    """Compares what each build leaves in one call with the reference's result, by the judge's own rule for timings."""
+    """Compares the outputs of one call of each build with the reference's, by the judge's rule for timed outputs."""
     workload = case.problem.workload
-    place = Place(device, workload)
+    place = ReferenceDevice(device, workload)
     outputs = sum(spec.nbytes for spec in workload.outputs)
     if outputs > CHECKED_BYTES or (place.on_cpu and workload.compulsory_bytes > CHECKED_ON_CPU):
         return
-    compared = errors(case.problem, Reference(case.problem), place)
-    inputs = rotated(given, workload.inputs, _SEED, 0)
+    compared = output_errors(case.problem, Reference(case.problem), place)
+    inputs = rotated_inputs(given, workload.inputs, _SEED, 0)
     for name in [n for n in row.times_us if n not in (*PEERS, COPY)]:
         sampled = watch.sample(name, "cold", 1, _SEED)
         got = sampled if isinstance(sampled, Fault) else watch.outputs(name, 0)
@@ -95,7 +96,7 @@ def _check(watch: Stopwatch, device: CudaDevice, case: Case, given: Sequence[tor
             found = compared(inputs, results)
             row.errors[name] = float(f"{max(error.norm for error in found):.3g}")
             row.errors["eager"] = float(f"{max(error.torch_norm for error in found):.3g}")
-            got = undone(found) or got
+            got = skipped_work(found) or got
         if isinstance(got, Fault):
             row.faults[name] = str(got)
             del row.times_us[name]

@@ -1,6 +1,6 @@
-"""Work whose time is its bytes: eight shapes from 4 MB to 4 GB each, in bf16 and fp32.
+"""Memory-bound cases: eight shapes from 4 MB to 4 GB each, in bf16 and fp32.
 
-Bytes are the compulsory ones: every input read once, every output written once.
+Sizes are compulsory bytes: every input read once, every output written once.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ VOCABULARIES = (1024, 32000, 50257, 32768, 128256, 50304, 152064, 262144)  # GPT
 
 @dataclass(frozen=True)
 class Work:
-    """``inputs`` with {n} rows, {k} columns (of {h} heads) and type {t}; ``tensors`` counts the tensors [n, k] that
-    are moved."""
+    """A template of cases. ``inputs`` has {n} rows, {k} columns (of {h} heads) and type {t}; ``tensors`` is the number
+    of [n, k] tensors that are moved."""
 
     name: str
     expression: str

@@ -1,4 +1,4 @@
-"""Compiles what a benchmark times into a folder: a JSON file for each case. Needs the DSL, and no GPU."""
+"""Compiles a benchmark's kernels into a folder: a JSON file for each case. Needs the DSL, no GPU."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from cutegen_lab.templates.recognise import template_for
 
 
 def prepare(cases: Sequence[Case], folder: Path, compiler: CageCompiler, arch: str, configs: int, say: Say) -> None:
-    """Writes ``folder/NAME.json`` for each case that is not there yet, with up to ``configs`` configs: the default,
-    then those one step of one parameter away."""
+    """Writes ``folder/NAME.json`` for each case that has none, with up to ``configs`` configs: the default, then those
+    that differ from it by one step of one parameter."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, case in enumerate(cases, 1):
         path = folder / f"{case.name}.json"

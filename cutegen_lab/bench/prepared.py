@@ -1,4 +1,4 @@
-"""A case's kernels as plain data: what is carried to the machine with the GPU."""
+"""A case's kernels as plain data, which is copied to the machine with the GPU."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cutegen_lab.core.candidate import Config
 
 @dataclass
 class Prepared:
-    """A case's builds, ready to be timed: the family's own first, the default config in front; then its peer's.
-    ``why_not`` says why there are none."""
+    """Builds of a case: those of the family, the default config first; then the peer's. ``why_not`` says why there are
+    none."""
 
     name: str
     family: str = ""
@@ -32,7 +32,7 @@ class Prepared:
 
     @classmethod
     def load(cls, folder: Path, case: Case) -> Prepared:
-        """Raises FileNotFoundError where the case was not prepared."""
+        """Reads a prepared case. Raises FileNotFoundError if it was not prepared."""
         data = json.loads((folder / f"{case.name}.json").read_text())
         builds = [Build.from_dict(build) for build in data.pop("builds")]
         peer = data.pop("peer")

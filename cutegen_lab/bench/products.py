@@ -1,4 +1,4 @@
-"""Work whose time is its matrix products: plain, at fp32's accuracy, in TF32, with few tiles, of odd sizes, fused."""
+"""Compute-bound cases, by matrix products: plain, at fp32 accuracy, in TF32, with few tiles, with odd sizes, fused."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def _f8(m: int, n: int, k: int) -> Case:
 
 
 def _gate(model: str, m: int, n: int, k: int) -> Case:
-    """Which experts a token goes to."""
+    """Router of a mixture of experts: probabilities of experts for each token."""
     inputs = f"a: bf16[{m},{k}], b: bf16[{n},{k}]"
     expression = "F.softmax(F.linear(a, b).float(), dim=-1)"
     return Case("linear_softmax", f"{model}-{m}x{n}x{k}", expression, inputs, flops=2.0 * m * n * k)
 
 
 def _head(model: str, m: int, n: int, k: int) -> Case:
-    """What a language model's loss divides by."""
+    """Logsumexp of a language model's logits, as its loss needs."""
     inputs = f"a: bf16[{m},{k}], b: bf16[{n},{k}]"
     expression = "F.linear(a, b).float().logsumexp(-1)"
     return Case("linear_logsumexp", f"{model}-{m}x{n}x{k}", expression, inputs, flops=2.0 * m * n * k)
 
 
 def cases() -> Iterator[Case]:
-    """Fused shapes are (tokens, features out, features in) of models."""
+    """All products. Fused shapes are (tokens, output features, input features) of models."""
     yield from (_nn("gemm", n, n, n) for n in (512, 1024, 2048, 4096, 8192, 16384))
     yield from (_linear("gemm", *mnk) for mnk in ((64, 4096, 4096), (256, 8192, 8192), (4096, 14336, 4096)))
     yield from (_nn("gemm", *mnk) for mnk in ((8192, 128, 8192), (1000, 1000, 1000), (3000, 5000, 2000)))

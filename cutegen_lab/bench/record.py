@@ -1,4 +1,4 @@
-"""Results as they are written down: after every row, so that what was measured survives whatever comes next."""
+"""Writes results after every row, so that an interrupted run keeps what it measured."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 
 @dataclass
 class Row:
-    """Medians in µs by subject: ``c0`` is the default config, ``c1`` and on are others, then peers. ``ratios`` are the
-    others' times over those of ``c0``: the median of each round's own, and its 95% interval. ``faults`` are what was
-    not timed or was wrong; of ``checked`` subjects every element was compared with float64's result, and ``errors`` are
-    theirs and eager's: ‖out − ref‖ / ‖ref‖ of the output where it is largest. ``insensitive``: inputs on which the
-    answer hardly depends; such a row is in no mean."""
+    """Medians in µs by subject: ``c0`` is the default config, ``c1`` and so on are other configs, then baselines and
+    peers.
+
+    ``ratios``: other subjects' times divided by that of ``c0``, as the median of each round's ratio with its 95%
+    interval. ``faults``: subjects that were not timed or were wrong. ``checked``: subjects of which every element was
+    compared with the float64 reference. ``errors``: their error and eager's, ‖out − ref‖ / ‖ref‖ of the worst output.
+    ``insensitive``: inputs on which the answer hardly depends; such a row is in no mean.
+    """
 
     name: str
     work: str
@@ -44,7 +47,7 @@ class Row:
 
 
 class Record:
-    """``rows`` and those that are added, in ``path`` (nowhere if None) after ``facts`` of the machine."""
+    """``rows``, and those added later, written to ``path`` (nowhere if None) after ``facts`` about the machine."""
 
     def __init__(self, about: Mapping[str, str], path: Path | None, rows: Iterable[Row] = ()) -> None:
         self._about, self._path, self.rows = about, path, list(rows)
@@ -55,17 +58,17 @@ class Record:
     def add(self, row: Row) -> None:
         self.rows.append(row)
         if self._path:
-            write_table(self._path, self._about, self._told())
+            write_table(self._path, self._about, self._row_dicts())
 
     def facts(self) -> Mapping[str, Any]:
-        return {**self._about, "rows": self._told()}
+        return {**self._about, "rows": self._row_dicts()}
 
-    def _told(self) -> list[dict[str, Any]]:
+    def _row_dicts(self) -> list[dict[str, Any]]:
         return [{name: value for name, value in vars(row).items() if value} for row in self.rows]
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of a record. Raises InputError where it is none."""
+    """Rows of a record. Raises InputError if the file is not one."""
     try:
         return [Row(**row) for row in read_table(path)[1]]
     except OSError as error:
@@ -77,7 +80,7 @@ def read(path: Path) -> list[Row]:
 
 
 def about(device: str) -> dict[str, str]:
-    """Date, versions and ``device``, as recorded results begin."""
+    """Date, versions and ``device``: the head of every record."""
     match = re.search(r"  (\d+\.[\d.]+)  ", _DRIVER.read_text()) if _DRIVER.exists() else None
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Rows as a table for people, and what the figures come to."""
+"""Rows as a table, and a summary."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ def default_us(row: Row) -> float:
 
 
 def ratio(row: Row, other: str) -> float:
-    """``other``'s time over the default config's, by each round's own: above 1 where ours is faster."""
+    """``other``'s time divided by the default config's, by the median of each round's ratio: above 1 if the default
+    config is faster."""
     return row.ratios[other][0]
 
 
 def line(row: Row) -> str:
-    """One row: time, rate, then each other's time over ours."""
+    """One row: time, rate, then each other subject's time divided by the default config's."""
     if "c0" not in row.times_us:
         return f"{row.name:34} {row.faults.get('c0') or row.faults.get('all', 'not timed')}"
     us = default_us(row)
@@ -41,7 +42,7 @@ HEAD = f"{'':34} {'default':>12} {'':12}   copy  eager compil  quack   (their ti
 
 
 def summary(rows: Iterable[Row]) -> list[str]:
-    """One line for each work: shares of the copy rate from 256 MB up, and who is faster where."""
+    """One line for each kind of work: fraction of the copy rate from 256 MB up, and ratios to the other subjects."""
     works: dict[str, list[Row]] = {}
     for row in rows:
         works.setdefault(row.work, []).append(row)
@@ -53,7 +54,7 @@ def _summed(work: str, rows: Sequence[Row]) -> str:
     timed = [row for row in every if not row.insensitive]
     parts = [f"{len(every)} of {len(rows)} timed"]
     if len(timed) < len(every):
-        parts.append(f"{len(every) - len(timed)} left out below, whose answer hardly depends on an input")
+        parts.append(f"{len(every) - len(timed)} not in the means, because the answer hardly depends on an input")
     large = [ratio(row, COPY) for row in timed if row.bytes >= LARGE_BYTES and not row.flops and COPY in row.ratios]
     if large:
         parts.append(f"{min(large):.3f} to {max(large):.3f} of the copy rate from 256 MB up")

@@ -1,7 +1,7 @@
-"""Records of measurements as JSON tables: each row an array on a line of its own, its fields named once in ``columns``.
+"""Records of measurements as JSON tables: each row is an array on one line, and ``columns`` names its fields once.
 
-A nested field has a column such as ``times_us/eager``. ``null`` stands for a field that a row lacks, and a row
-ends with its last field. Floats have five significant digits, whole numbers all of theirs.
+A nested field has a column such as ``times_us/eager``. ``null`` is a missing field; missing fields at the end of a row
+are left out. Floats have five significant digits; integers are exact.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ DIGITS = 5
 
 
 def write_table(path: Path, head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replaces ``path`` at once. ``head``: what holds for all rows: card, driver, date, …"""
+    """Replaces the file ``path`` atomically. ``head``: facts that hold for all rows: card, driver, date, …"""
     flat = [dict(_flat(row)) for row in rows]
     count = Counter(column for row in flat for column in row)
-    columns = sorted(count, key=lambda column: -count[column])  # what many rows lack comes last
+    columns = sorted(count, key=lambda column: -count[column])  # columns that many rows lack come last
     lines = [f" {json.dumps(key)}: {_indented(value)}" for key, value in {**head, "columns": columns}.items()]
     cells = ",\n".join(f"  {_line(_cells(row, columns), ',')}" for row in flat)
     lines.append(f' "rows": [\n{cells}\n ]')
@@ -29,7 +29,7 @@ def write_table(path: Path, head: Mapping[str, Any], rows: Iterable[Mapping[str,
 
 
 def read_table(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """(head, rows). Raises OSError, ValueError or KeyError where ``path`` is no table."""
+    """Head and rows of the table ``path``. Raises OSError, ValueError or KeyError if it is not a table."""
     head = json.loads(path.read_text())
     columns, rows = head.pop("columns"), head.pop("rows")
     return head, [_nested(zip(columns, row, strict=False)) for row in rows]
@@ -65,7 +65,7 @@ def _cells(row: Mapping[str, Any], columns: Sequence[str]) -> list[Any]:
 
 
 def _indented(value: Any) -> str:
-    """On one line, but for a line for each of several mappings by name."""
+    """JSON on one line; a mapping of several mappings has one line for each of these."""
     if isinstance(value, Mapping) and all(isinstance(item, Mapping) for item in value.values()):
         return "{\n" + ",\n".join(f"  {json.dumps(key)}: {_line(item)}" for key, item in value.items()) + "\n }"
     return _line(value)

@@ -1,4 +1,4 @@
-"""From files to one candidate text."""
+"""Makes one candidate text of several files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_NAMES = 12
 
 @dataclass(frozen=True)
 class Piece:
-    """One definition of the bundle: its first line there, and for each of its lines that of its file."""
+    """One definition of the bundle: its first line in the bundle, and for each of its lines the line in its file."""
 
     line: int
     file: str
@@ -30,7 +30,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Notice:
-    """What did not come along as it was, and what to do where it is needed."""
+    """Something that was changed or left out, and what to do if it is needed."""
 
     file: str
     line: int
@@ -40,7 +40,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Bundle:
-    """``text`` is the candidate; ``renamed`` maps ``FILE:name`` to the name it has here."""
+    """``text`` is the candidate. ``renamed`` maps ``FILE:name`` to its name in the bundle."""
 
     text: str
     pieces: tuple[Piece, ...]
@@ -49,7 +49,7 @@ class Bundle:
     notices: tuple[Notice, ...]
 
     def origin(self, line: int) -> str:
-        """``FILE:LINE`` of a line of the text, or nothing for one of the bundle's own."""
+        """``FILE:LINE`` from which ``line`` of the text comes; empty for a line that the bundle adds."""
         for piece in self.pieces:
             if 0 <= line - piece.line < len(piece.source_lines):
                 return f"{piece.file}:{piece.source_lines[line - piece.line]}"
@@ -57,7 +57,8 @@ class Bundle:
 
 
 def bundle(files: Sequence[Path], entry: str = "launch") -> Bundle:
-    """``entry`` is a function of one of ``files``, the first that has it, and becomes the candidate's ``launch``.
+    """Joins ``files`` around ``entry``: a function of the first file that defines it. It becomes the candidate's
+    ``launch``.
 
     Imports are followed into the packages and folders of ``files``. Raises InputError.
     """
@@ -90,7 +91,7 @@ def bundle(files: Sequence[Path], entry: str = "launch") -> Bundle:
         space = names[External("types.SimpleNamespace")]
         lines += [
             "",
-            f"# {finder.read(value.path).label}, of which this is used",
+            f"# {finder.read(value.path).label}: the parts that are used",
             f"{names[value]} = {space}({', '.join(pairs)})",
         ]
     renamed = {
@@ -120,7 +121,7 @@ def _key(found: Definition | External) -> Definition | External:
 
 
 def _module_imports(modules: list[Module], reach: Reach, units: list[Unit]) -> tuple[set[str], set[str]]:
-    """Dotted names that are modules for certain, and modules that a plain ``import a.b`` loads."""
+    """Dotted names that are certainly modules, and modules that a plain ``import a.b`` loads."""
     certain, loads = set(), set()
     for module in modules:
         for found in [one for several in module.imports.values() for one in several]:
@@ -134,7 +135,7 @@ def _module_imports(modules: list[Module], reach: Reach, units: list[Unit]) -> t
 
 
 def _opening_comment(module: Module) -> list[str]:
-    """A file's first comment: its copyright."""
+    """A file's first comment, usually its copyright notice."""
     lines = []
     for line in module.lines:
         if not line.startswith("#"):

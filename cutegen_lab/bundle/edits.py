@@ -1,4 +1,4 @@
-"""Changes to parts of a text, made all at once."""
+"""Edits of a text, applied together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Edit:
-    """``text`` in place of characters [first, last) of a file."""
+    """Replaces characters [first, last) of a file with ``text``."""
 
     first: int
     last: int
@@ -16,8 +16,8 @@ class Edit:
 
 
 def edited(text: str, first: int, last: int, edits: Iterable[Edit]) -> tuple[str, list[int]]:
-    """Characters [first, last) of ``text`` after ``edits``, and where each resulting line comes from; of one edit
-    inside another the outer holds."""
+    """Characters [first, last) of ``text`` after ``edits``, and the original line of each resulting line. Of nested
+    edits only the outer one is applied."""
     parts: list[str] = []
     starts, at = [first], first
     for edit in [*sorted(set(edits), key=lambda e: (e.first, -e.last)), Edit(last, last, "")]:
@@ -25,7 +25,7 @@ def edited(text: str, first: int, last: int, edits: Iterable[Edit]) -> tuple[str
             continue
         parts += [text[at : edit.first], edit.text]
         starts += [i + 1 for i in range(at, edit.first) if text[i] == "\n"]
-        if starts[-1] == edit.first and edit.text[-1:] in ("", "\n"):  # whole lines go
+        if starts[-1] == edit.first and edit.text[-1:] in ("", "\n"):  # remove whole lines
             starts[-1] = edit.last
         starts += [edit.first] * edit.text.count("\n")
         at = edit.last

@@ -1,4 +1,4 @@
-"""Names by which a method may be called: attributes, names, and strings given to ``getattr``."""
+"""Names through which a method may be called: attributes, names, and strings passed to ``getattr``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _SHORTEST_PART = 3  # of an f-string, to tell a name from another
 
 
 class Mentions:
-    """``name in mentions``: may something in what was added look up an attribute of that name?"""
+    """``name in mentions``: whether the added code may look up an attribute of that name."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
-        self._parts: set[tuple[str, bool]] = set()  # how a name that is put together begins (True) or ends
+        self._parts: set[tuple[str, bool]] = set()  # of names built at run time: (prefix, True), (suffix, False)
 
     def add(self, node: ast.AST, without: Container[ast.AST]) -> None:
-        """All of ``node`` but for the definitions in ``without``."""
+        """Adds ``node`` without the definitions in ``without``."""
         left = [node]
         while left:
             node = left.pop()

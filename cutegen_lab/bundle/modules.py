@@ -1,4 +1,4 @@
-"""Files of a bundle: where an import leads, and what a file defines at its top level."""
+"""Files of a bundle: resolution of imports, and top-level definitions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.syntax import parse
 
 MAX_FILE_BYTES = 4 << 20
-_PROJECT_FILES = (".git", "pyproject.toml", "setup.py", "setup.cfg")  # what the top folder of a checkout has
+_PROJECT_FILES = (".git", "pyproject.toml", "setup.py", "setup.cfg")  # files that mark the top folder of a checkout
 _STARTS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True)
 class Import:
-    """What an import statement binds one name to: ``module``, or ``name`` of it. ``level`` counts leading dots.
+    """The target of a name that an import statement binds: ``module``, or ``name`` in it. ``level`` counts leading
+    dots.
 
     ``root`` is set for a plain ``import a.b``, which binds ``a`` and loads ``a.b``.
     """
@@ -46,7 +47,7 @@ class Unit:
 
     @property
     def line(self) -> int:
-        """Of its first decorator, or its own."""
+        """Line of its first decorator, or its own."""
         decorators = self.node.decorator_list if isinstance(self.node, _STARTS) else []
         return min([self.node.lineno, *(decorator.lineno for decorator in decorators)])
 
@@ -56,10 +57,10 @@ class Unit:
 
 @dataclass(eq=False)
 class Module:
-    """A file: its text, its top-level statements, and what its imports bind."""
+    """A file: its text, its top-level statements, and the targets of its imports."""
 
     path: Path
-    label: str  # the path as people see it: from the package's own folder on
+    label: str  # the path to show, relative to the package's folder
     text: str
     tree: ast.Module
     units: list[Unit] = field(default_factory=list)
@@ -80,7 +81,7 @@ class Module:
         return found
 
     def offset(self, line: int, column: int) -> int:
-        """Place in ``text`` of a position as ``ast`` gives it (columns count bytes)."""
+        """Index in ``text`` of a position of ``ast``, whose columns count bytes."""
         before = self.lines[line - 1].encode()[:column].decode(errors="ignore")
         return self._starts[line - 1] + len(before)
 
@@ -97,8 +98,8 @@ class Module:
 
 
 class Finder:
-    """Reads each file once. Imports are followed into the folders, packages and checkouts of the files given, and
-    nowhere else: neither by more dots than they have folders, nor by a link that leads out of them."""
+    """Reads each file once. Imports are followed only into the folders, packages and checkouts of the given files;
+    relative imports and links that lead outside are refused."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._given = [path.resolve() for path in files]
@@ -106,7 +107,7 @@ class Finder:
         self._read: dict[Path, Module] = {}
 
     def read(self, path: Path) -> Module:
-        """Raises InputError."""
+        """The module at ``path``. Raises InputError."""
         place = path.resolve()
         if not self._may_read(place):
             raise InputError(
@@ -121,7 +122,7 @@ class Finder:
         return any(place.is_relative_to(top) for top in self._tops)
 
     def absolute(self, dotted: str, importer: Path) -> Path | None:
-        """The file of module ``dotted``, or the folder of a package without one; None where it is no local module."""
+        """File of module ``dotted``, or folder of a namespace package; None if it is not a local module."""
         first, *rest = dotted.split(".")
         if comes_along(dotted) or comes_along(first):
             return None
@@ -140,7 +141,7 @@ class Finder:
         return _below(folders[level - 1], dotted.split(".") if dotted else [])
 
     def below(self, package: Path, name: str) -> Path | None:
-        """Submodule ``name`` of a package, given by its ``__init__.py`` or its folder."""
+        """Submodule ``name`` of a package, which is given by its ``__init__.py`` or its folder."""
         folder = package.parent if package.name == "__init__.py" else package
         return _below(folder, [name]) if folder.is_dir() else None
 
@@ -148,11 +149,11 @@ class Finder:
         top = path.parent
         while (top / "__init__.py").exists() and top.parent != top:
             top = top.parent
-        return one_line(path.relative_to(top).as_posix())  # it stands in comments of the bundle
+        return one_line(path.relative_to(top).as_posix())  # shown in comments of the bundle
 
 
 def comes_along(dotted: str) -> bool:
-    """May a candidate import ``dotted``, a module or a name of one?"""
+    """Whether a candidate may import ``dotted`` (a module, or a name in one)."""
     if any(dotted == name or dotted.startswith(name + ".") for name in ALLOWED_IMPORTS):
         return True
     module, _, name = dotted.rpartition(".")
@@ -160,7 +161,7 @@ def comes_along(dotted: str) -> bool:
 
 
 def imports_of(node: ast.stmt) -> Iterator[tuple[str, Import]]:
-    """(name bound, what it is bound to) of an import statement; a star is bound to ``*``."""
+    """Pairs of a bound name and its target for an import statement; a star import binds ``*``."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             root = "" if alias.asname or "." not in alias.name else alias.name.split(".")[0]
@@ -179,11 +180,11 @@ def _below(folder: Path, parts: Sequence[str]) -> Path | None:
 
 
 def _top(path: Path) -> Path:
-    """The highest folder whose files belong to ``path``: its checkout or the folder that one works in, else its
+    """Highest folder whose files belong to the same project as ``path``: the checkout or working folder; otherwise the
     outermost package, or its own folder."""
     here, home = Path.cwd().resolve(), Path.home().resolve()
     for folder in path.parents:
-        if home.is_relative_to(folder):  # / and /home are nobody's project, nor is all that a user has
+        if home.is_relative_to(folder):  # /, /home and a home folder are not projects
             break
         if folder == here or any(os.path.lexists(folder / name) for name in _PROJECT_FILES):
             return folder
@@ -222,17 +223,17 @@ def _read(path: Path, label: str) -> Module:
 
 
 def _decoded(data: bytes) -> str:
-    """As Python reads the file: in the encoding that its first two lines name, UTF-8 where they name none. Raises
-    UnicodeDecodeError, and SyntaxError for an encoding that Python does not know."""
+    """Text in the encoding that the first two lines declare, UTF-8 without a declaration, as Python reads it. Raises
+    UnicodeDecodeError, and SyntaxError for an unknown encoding."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")).readline)
     try:
         return data.decode(encoding)
-    except LookupError as error:  # a codec, but of no text
+    except LookupError as error:  # a codec that is not for text
         raise SyntaxError(str(error)) from None
 
 
 def _without_form_feeds(text: str, tree: ast.Module) -> str:
-    """They are white space, and Python counts a line's indentation anew behind one; in strings they stay."""
+    """Replaces form feeds outside strings: they are white space, after which Python restarts counting indentation."""
     lines = text.split("\n")
     kept: list[tuple[tuple[int, int], tuple[int, int]]] = []  # of strings: first and last (line, byte)
     for node in ast.walk(tree):
@@ -278,7 +279,7 @@ def _add(module: Module, node: ast.stmt) -> None:
 
 
 def _here(node: ast.stmt) -> Iterator[ast.stmt]:
-    """``node`` and the statements inside it that are executed with the module itself."""
+    """``node`` and nested statements that are executed when the module is."""
     yield node
     if not isinstance(node, _STARTS):
         for child in ast.iter_child_nodes(node):
@@ -287,7 +288,7 @@ def _here(node: ast.stmt) -> Iterator[ast.stmt]:
 
 
 def inner_body(node: ast.AST) -> list[ast.stmt]:
-    """Statements of an ``except`` or a ``case``."""
+    """Statements of an ``except`` or ``case`` clause."""
     body = getattr(node, "body", None)
     return [child for child in body if isinstance(child, ast.stmt)] if isinstance(body, list) else []
 
@@ -307,7 +308,7 @@ def _stored(expression: ast.expr) -> set[str]:
 
 
 def _changed(expression: ast.expr) -> set[str]:
-    """Names of which an attribute or item is assigned, or which are called or have a method called."""
+    """Names whose attribute or item is assigned, that are called, or of which a method is called."""
     found = set()
     for node in ast.walk(expression):
         if (isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store)) or isinstance(

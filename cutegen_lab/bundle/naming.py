@@ -1,4 +1,5 @@
-"""One name for each definition and import of the bundle: its own where that is free, and hides nothing anywhere."""
+"""Chooses a unique name for each definition and import of the bundle: the original name if it is free and shadows
+nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def names_of(reach: Reach, units: list[Unit], entry: Definition) -> dict[Key, st
 
 
 def _is_entry(key: Key, entry: Definition) -> bool:
-    """The entry becomes ``launch``; what the contract names beside it keeps its name."""
+    """Whether ``key`` is the entry, which becomes ``launch``, or another name of the contract in the same module, which
+    is kept."""
     return isinstance(key, Definition) and key.module is entry.module and key.name in ROOT_NAMES | {entry.name}
 
 

@@ -1,4 +1,4 @@
-"""Definitions in an order in which each finds what it needs while the joined module is executed."""
+"""Orders definitions so that each comes after those that it needs when the module is executed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cutegen_lab.bundle.reach import Definition, Reach, is_soft
 
 
 def ordered(reach: Reach) -> list[Unit]:
-    """Files after those that they refer to, where that is no cycle; inside a file as written, but for what must come
-    earlier."""
+    """Files after those that they refer to, unless these form a cycle; definitions of a file in their original order,
+    except those that must come earlier."""
     kept = set(reach.units)
     done: dict[Unit, None] = {}
     begun: set[Unit] = set()
@@ -33,7 +33,7 @@ def ordered(reach: Reach) -> list[Unit]:
 
 
 def _needed(unit: Unit, reach: Reach) -> Iterator[Unit]:
-    """What must be there when ``unit`` is executed, nearest first."""
+    """Definitions that must exist when ``unit`` is executed, nearest first."""
     for earlier in unit.module.units:
         if earlier is unit:
             break
@@ -43,7 +43,7 @@ def _needed(unit: Unit, reach: Reach) -> Iterator[Unit]:
 
 
 def _used_now(unit: Unit, reach: Reach, seen: set[Unit], called: bool = False) -> Iterator[Unit]:
-    """``called``: function bodies run too."""
+    """Definitions used when ``unit`` is executed. ``called``: its function bodies are executed too."""
     if unit in seen:
         return
     seen.add(unit)

@@ -1,8 +1,8 @@
-"""What the entry reaches, and what of that cannot come along.
+"""Definitions that the entry reaches, and references that a candidate may not have.
 
-A function that uses what a candidate may not have (torch, os …) keeps its signature, and its body raises with the
-original place: host helpers next to a kernel are rarely called while it is compiled. Where such a thing is used while
-the module itself is executed, whoever refers to it is treated so in turn.
+A function that uses a forbidden module (torch, os …) keeps its signature, and its body raises an error that names the
+original place: host helpers next to a kernel are rarely called at compile time. If the module itself uses such a thing
+when it is executed, the users of that definition are treated in the same way.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from cutegen_lab.core.errors import InputError
 _FOR_CHECKERS = ("typing.override", "typing_extensions.override", "typing_extensions.final")
 _CALLED_BY_DSL = {"ir_value", "mlir_type", "get_mlir_types", "get_dynamic_type"}
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__doc__"}
-# Bases that call no method of a class by a name that is not Python's own.
+# Base classes that call only methods with Python's own names (``__init__`` …).
 _PASSIVE_BASES = {"typing.NamedTuple", "typing.Protocol", "typing.Generic", "enum.Enum", "enum.IntEnum", "enum.IntFlag",
                   "enum.Flag", "enum.auto"}  # fmt: skip
 _ENVIRONMENT = {f"os.{name}" for name in ("environ.get", "getenv")}
-CONTRACT_NAMES = ("TUNABLE", "constraints", "workspace")  # what a candidate may define beside its launch
+CONTRACT_NAMES = ("TUNABLE", "constraints", "workspace")  # names of the contract other than ``launch``
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class External:
-    """A module that a candidate may import (``cutlass.cute``), or a name of one; ``loads`` is imported besides."""
+    """A module that a candidate may import (``cutlass.cute``), or a name in one. ``loads`` is imported too."""
 
     dotted: str
     loads: str = ""
@@ -54,7 +54,7 @@ class LocalModule:
 
 @dataclass(frozen=True)
 class Refused:
-    """What cannot come along, and why."""
+    """A reference that a candidate may not have, and why."""
 
     what: str
     action: str
@@ -62,18 +62,18 @@ class Refused:
 
 @dataclass(frozen=True)
 class ModuleValue:
-    """A local module that is handed around: it becomes a namespace of what is used of it."""
+    """A local module used as a value: it becomes a namespace of its attributes that are used."""
 
     path: Path
     name: str
 
 
-Target = Definition | External | LocalModule | ModuleValue | Refused | None  # None: a builtin, or nobody's name
+Target = Definition | External | LocalModule | ModuleValue | Refused | None  # None: a builtin, or undefined
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A reference, its target, and how many attributes of the chain lead to it."""
+    """A reference, its target, and the number of attributes of the chain that lead to the target."""
 
     reference: Reference
     target: Target
@@ -82,7 +82,8 @@ class Resolved:
 
 @dataclass
 class Facts:
-    """One unit as it comes along: ``stubs`` are functions whose bodies do not, with the line and what it uses."""
+    """A unit of the bundle. ``stubs``: functions whose bodies are replaced, with the line and the forbidden
+    reference."""
 
     unit: Unit
     found: Found
@@ -90,10 +91,10 @@ class Facts:
     stubs: dict[Function, tuple[int, Refused]] = field(default_factory=dict)
     refused: tuple[int, Refused] | None = None
     undefined: dict[str, int] = field(default_factory=dict)
-    unused: set[Function] = field(default_factory=set)  # methods that nothing calls
+    unused: set[Function] = field(default_factory=set)  # methods that are never called
 
     def live(self) -> Iterator[Resolved]:
-        """Those that stay in the text."""
+        """References that stay in the text."""
         for one in self.resolved:
             owner, member = one.reference.owner, one.reference.member
             if (owner is None or owner not in self.stubs) and (member is None or member not in self.unused):
@@ -105,13 +106,13 @@ class Facts:
 
 
 def is_soft(one: Resolved, module: Module) -> bool:
-    """In an annotation that nobody evaluates by itself."""
+    """Whether the reference is in an annotation that is never evaluated."""
     reference = one.reference
     return reference.annotation is not None and (reference.quoted is not None or module.future_annotations)
 
 
 class Reach:
-    """Units that ``roots`` reach. Raises InputError where the entry itself cannot come along."""
+    """Units that ``roots`` reach. Raises InputError if the entry itself needs something forbidden."""
 
     def __init__(self, finder: Finder, roots: list[Definition]) -> None:
         self._finder = finder
@@ -179,7 +180,7 @@ class Reach:
         ]
 
     def _is_called_by_others(self, unit: Unit) -> bool:
-        """A class that inherits from one of the DSL's or of Python's that may call any of its methods."""
+        """Whether a class inherits from a class of the DSL or of Python that may call any of its methods."""
         if not isinstance(unit.node, ast.ClassDef):
             return True
         bases = {id(node) for base in unit.node.bases for node in ast.walk(base)}
@@ -195,7 +196,7 @@ class Reach:
         return False
 
     def _modifiers(self, seen: Iterable[Unit]) -> list[Unit]:
-        """Statements that change something that comes along: ``Tile.layout = ...``, ``register(Tile)``."""
+        """Statements that change an included definition: ``Tile.layout = ...``, ``register(Tile)``."""
         bound: dict[Module, set[str]] = {}
         for unit in seen:
             bound.setdefault(unit.module, set()).update(unit.binds)
@@ -208,7 +209,7 @@ class Reach:
         ]
 
     def left_out(self) -> Iterator[tuple[Unit, str]]:
-        """Top-level statements of the files reached that change an imported module: no candidate may."""
+        """Top-level statements that change an imported module, which candidates may not do."""
         kept = set(self.units)
         for module in dict.fromkeys(unit.module for unit in self.units):
             for unit in module.units:
@@ -236,7 +237,7 @@ class Reach:
 
     @staticmethod
     def _only_read(one: Resolved) -> bool:
-        """For people and type checkers: an annotation, ``@override``."""
+        """Whether it only informs people and type checkers: an annotation, ``@override``."""
         if one.reference.annotation is not None:
             return True
         return one.reference.decorates is not None and one.target in [_not_allowed(name) for name in _FOR_CHECKERS]
@@ -255,7 +256,7 @@ class Reach:
 
     @staticmethod
     def environment_default(one: Resolved) -> bool:
-        """A read of an environment variable, which is as if it were not set."""
+        """A read of an environment variable, which is treated as not set."""
         reference = one.reference
         if not isinstance(one.target, Refused) or reference.call is None:
             return False
@@ -293,7 +294,7 @@ class Reach:
         return target, used
 
     def _named(self, name: str, module: Module, seen: set[tuple[Path, str]]) -> Target:
-        """What ``name`` is at the top level of ``module``."""
+        """The target of ``name`` at the top level of ``module``."""
         if (module.path, name) in seen:
             return None
         seen = seen | {(module.path, name)}
@@ -315,7 +316,7 @@ class Reach:
 
     @staticmethod
     def _first(targets: list[Target]) -> Target:
-        """The first of several alternatives (``try: import ...``) that comes along."""
+        """The first of several alternatives (``try: import ...``) that is allowed."""
         return next(
             (t for t in targets if t is not None and not isinstance(t, Refused)), targets[0] if targets else None
         )
@@ -334,7 +335,7 @@ class Reach:
                 return _not_allowed(dotted)
             from_python = found.name and found.module.split(".")[0] in sys.stdlib_module_names
             if from_python and not hasattr(importlib.import_module(found.module), found.name):
-                return _not_allowed(dotted)  # of a later Python
+                return _not_allowed(dotted)  # a module of a later Python version
             return External(dotted, found.module if found.root else "")
         target: Target = LocalModule(path)
         return self._member(LocalModule(path), found.name, seen or set()) if found.name else target
@@ -366,7 +367,7 @@ class Reach:
 
 
 def _methods(node: ast.stmt) -> Iterator[Function]:
-    """Of a class: those that only their names call."""
+    """Methods of a class that are called only by name."""
     for child in node.body if isinstance(node, ast.ClassDef) else []:
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             name = child.name

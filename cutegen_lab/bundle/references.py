@@ -1,4 +1,4 @@
-"""What a top-level statement refers to in its module, with the names that stand in the way of another name there."""
+"""References of a top-level statement to names of its module, and the names that would shadow a new name there."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A global name and the attributes taken of it: ``root.a.b`` (``chain`` is the outermost of these nodes).
+    """A global name and attributes of it: ``root.a.b`` (``chain`` is the outermost node).
 
-    ``around`` are the names that functions and classes around it bind. ``local`` is set where the root is bound by an
-    import inside a function. ``owner`` is the function or method in whose body it stands, None at the top level;
-    ``member`` the method to which it belongs, signature and decorators too.
-    ``now``: it is looked up when the module is executed. ``annotation``: it stands in an annotation; ``quoted`` is the
-    string constant around it, if there is one. ``fstring`` is the outermost f-string around it.
+    ``around``: names bound by enclosing functions and classes. ``local``: set if an import inside a function binds the
+    root. ``owner``: the function or method whose body contains it; None at the top level. ``member``: the method to
+    which it belongs, including signature and decorators. ``now``: it is evaluated when the module is executed.
+    ``annotation``: it is in an annotation. ``quoted``: the string constant that contains it, if any. ``fstring``: the
+    outermost f-string that contains it.
     """
 
     root: str
@@ -51,7 +51,7 @@ class Found:
 class _Where:
     around: frozenset[str] = frozenset()
     local: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)
-    of_class: Mapping[str, int] = field(default_factory=dict)  # bound in the class body around: the first line
+    of_class: Mapping[str, int] = field(default_factory=dict)  # bound in the enclosing class body: the first line
     owner: Function | None = None
     member: Function | None = None
     now: bool = True
@@ -150,7 +150,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def _own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements of this scope, also those inside ``if``, ``for``, ``with`` and ``try``."""
+    """Statements of this scope, including those nested in ``if``, ``for``, ``with`` and ``try``."""
     for statement in body:
         yield statement
         if not isinstance(statement, _SCOPES):

@@ -1,8 +1,8 @@
-"""What packages teach the DSL by patching it (quack does when it is imported), spelled as the DSL itself has it.
+"""Replaces syntax that packages add to the DSL by patching it (as quack does at import) with plain DSL syntax.
 
-``x[i, :]`` is ``x[i, None]``, and ``x[..., i]`` as many ``None`` as are missing. ``if const_expr(s) and d`` is decided
-while tracing as far as ``s`` goes, where the DSL alone would trace the body whatever ``s`` is. Both mean the same where
-nothing is patched, so that they may be spelled so in every file.
+``x[i, :]`` becomes ``x[i, None]``, and ``x[..., i]`` gets the missing ``None``. ``if const_expr(s) and d`` is split, so
+that ``s`` is decided while tracing; without the patch the DSL would trace the body in any case. Both forms mean the
+same without the patch, so every file may be rewritten.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from cutegen_lab.bundle.edits import Edit
 from cutegen_lab.bundle.modules import Module
 
-_COLON = re.compile(r"(?:\s|\)|\\|#[^\n]*\n)*:")  # and what may stand before it
+_COLON = re.compile(r"(?:\s|\)|\\|#[^\n]*\n)*:")  # and its optional prefix
 
 Suite = Callable[[list[ast.stmt]], str]  # the edited text of some statements, with their indentation
 
@@ -40,7 +40,7 @@ def _index(module: Module, node: ast.Subscript, index: ast.Tuple) -> Iterator[Ed
 
 
 def _test(module: Module, node: ast.If, test: ast.BoolOp, suite: Suite) -> Iterator[Edit]:
-    """Edits of the test alone, so that those inside it and in the branches hold."""
+    """Edits of the test only, so that edits inside it and in the branches still apply."""
     static = []
     for value in test.values:
         if not _is_const_expr(value):
@@ -58,7 +58,7 @@ def _test(module: Module, node: ast.If, test: ast.BoolOp, suite: Suite) -> Itera
     end = colon.end()
     rest = test.values[len(static) :]
     if rest and word == "and" and _is_elif(module, node.orelse):
-        return  # its branches would have to be written twice, at another depth
+        return  # rewriting would duplicate its branches at another indentation
     yield Edit(start, spans[0][0], f" {function}(not ((" if rest and word == "and" else f" {function}((")
     for before, after in itertools.pairwise(spans):
         yield Edit(before[1], after[0], f") {word} (")

@@ -1,4 +1,4 @@
-"""The joined text: each definition as it was written, comments too, with other names where they had to change."""
+"""The joined text: each definition as written, with comments, renamed where necessary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Writer:
         self._reach, self._names, self._quote = reach, names, quote
 
     def text(self, unit: Unit) -> tuple[str, list[int]]:
-        """A unit's text with the comments right above it, and for each of its lines that of the file."""
+        """Text of a unit with the comments directly above it, and the original line of each of its lines."""
         module, facts = unit.module, self._reach.facts(unit)
         begin = unit.line
         before = max((n.end_lineno or n.lineno for n in module.tree.body if n.lineno < unit.node.lineno), default=0)
@@ -60,7 +60,7 @@ class Writer:
                     rewritten[id(one.reference.fstring)] = one.reference.fstring
                 else:
                     edits.append(Edit(start, end, name))
-        for fstring in rewritten.values():  # before Python 3.12 positions inside are not those of the text
+        for fstring in rewritten.values():  # before Python 3.12, positions inside f-strings are wrong
             lines = (fstring.end_lineno or fstring.lineno) - fstring.lineno
             edits.append(Edit(*module.span(fstring), f"({ast.unparse(fstring)}{chr(10) * lines})"))
         for several in quoted.values():
@@ -83,7 +83,7 @@ class Writer:
         return self._names.get(target) if isinstance(target, (Definition, ModuleValue)) else None
 
     def _renamed(self, unit: Unit) -> Iterator[Edit]:
-        """The names in ``def`` and ``class`` at the top level, and in ``global``."""
+        """Renames of top-level ``def`` and ``class``, and in ``global`` statements."""
         module = unit.module
         for node in _top_definitions(unit.node):
             name = self._names.get(Definition(module, node.name), node.name)
@@ -125,7 +125,7 @@ class Writer:
 
     @staticmethod
     def _place(reference: Reference, used: int, module: Module) -> tuple[int, int, str]:
-        """Where the part of a chain that leads to its target stands, and what it reads there."""
+        """Position of the part of a chain that leads to its target, and its text."""
         node = reference.chain
         for _ in range(len(reference.names) - used):
             assert isinstance(node, ast.Attribute)
@@ -145,18 +145,19 @@ class Writer:
             yield Edit(*module.span(constant), repr(new))
 
     def _inner_imports(self, facts: Facts) -> Iterator[Edit]:
-        """Imports inside functions: what they bind stands at the top of the bundle."""
+        """Replaces imports inside functions with ``pass``, since the bundle imports at its top; an optional import that
+        a candidate may not have becomes ``raise ImportError``."""
         module = facts.unit.module
         for node, owner in facts.found.inner_imports:
             if owner is None or owner not in facts.stubs:
                 start, end = module.span(node)
-                fails = owner is None and not self._reach.can_import(node, module)  # for the ``except`` below it
+                fails = owner is None and not self._reach.can_import(node, module)  # handled by the ``except`` below it
                 instead = "raise ImportError" if fails else "pass"
                 yield Edit(start, end, instead + "\n" * module.text.count("\n", start, end))
 
 
 def imports(names: Mapping[Key, str], as_modules: set[str], loads: Iterable[str]) -> list[str]:
-    """Import statements: modules, then names by the module that they are of."""
+    """Import statements: modules first, then names grouped by module."""
     modules, of_module = set(), dict[str, list[str]]()
     for key, name in names.items():
         if not isinstance(key, External):
@@ -177,7 +178,7 @@ def imports(names: Mapping[Key, str], as_modules: set[str], loads: Iterable[str]
 
 
 def _removed(module: Module, node: ast.stmt, unused: set[Function]) -> Iterator[Edit]:
-    """Methods that nothing calls, with the comments above them."""
+    """Removes methods that are never called, with the comments above them."""
     if not isinstance(node, ast.ClassDef):
         return
     body = [child for child in node.body if child not in unused]
@@ -207,7 +208,7 @@ def _top_definitions(node: ast.stmt) -> Iterator[ast.FunctionDef | ast.AsyncFunc
 
 
 def _stub(module: Module, function: Function, line: int, why: Refused) -> Edit:
-    """In place of a function's body."""
+    """Replaces a function's body with a ``raise``."""
     body = function.body
     start, end = module.offset(body[0].lineno, body[0].col_offset), module.span(body[-1])[1]
     message = f"{module.label}:{line} uses {why.what}, which no candidate may have"
@@ -215,7 +216,7 @@ def _stub(module: Module, function: Function, line: int, why: Refused) -> Edit:
 
 
 def _put(one: Resolved, name: str) -> None:
-    """Renames in the tree itself, whose text is written anew."""
+    """Renames a node in the tree, for text that is generated from the tree."""
     node = one.reference.chain
     above: ast.Attribute | None = None
     for _ in range(len(one.reference.names) - one.used):
@@ -225,13 +226,14 @@ def _put(one: Resolved, name: str) -> None:
         above.value = ast.Name(name, ast.Load())
     elif isinstance(node, ast.Name):
         node.id = name
-    else:  # the chain's own node is what its f-string holds
+    else:  # the f-string's tree contains the chain's own node
         assert isinstance(node, ast.Attribute)
         node.__class__, node.__dict__ = ast.Name, {**ast.Name(name, ast.Load()).__dict__}  # type: ignore[assignment]
 
 
 def _quoted_annotations(module: Module, node: ast.stmt, edits: list[Edit]) -> list[Edit]:
-    """As ``from __future__ import annotations`` has it, where not all of the bundle does: as strings."""
+    """Quotes annotations of a file that has ``from __future__ import annotations`` if other files of the bundle do
+    not."""
     spans = []
     for child in ast.walk(node):
         found = [child.annotation] if isinstance(child, (ast.arg, ast.AnnAssign)) else []
@@ -242,7 +244,7 @@ def _quoted_annotations(module: Module, node: ast.stmt, edits: list[Edit]) -> li
 
 
 def _as_text(annotation: str) -> str:
-    """The string constant that Python itself would make of it; ``*Ts`` of a parameter cannot be one."""
+    """The string constant for an annotation; ``*Ts`` of a parameter cannot be one."""
     try:
         return repr(ast.unparse(ast.parse(f"({annotation}\n)", mode="eval")))
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""What ``cutegen`` understands."""
+"""Arguments of ``cutegen``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFAULTS, _BUDGET = RunSettings(), Budget()
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises :class:`InputError` where argparse would print its usage and exit."""
+    """Argument parser that raises :class:`InputError` where argparse would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(message, f"See `{self.prog} --help`.")
@@ -158,7 +158,7 @@ def _add_spec(spec: Parser) -> None:
 def _add_runs(runs: Parser) -> None:
     runs.set_defaults(verb="list")
     verbs = runs.add_subparsers(metavar="list|show|export|resume")
-    common = _common(argparse.SUPPRESS)  # an option before the verb holds where the verb does not repeat it
+    common = _common(argparse.SUPPRESS)  # an option before the verb is the default of the same option after it
     for verb, summary in (
         ("list", "every run, the latest first"),
         ("show", "one run: its candidates and the evidence of the one that matters"),
@@ -218,6 +218,6 @@ def _positive(text: str) -> int:
 
 def _seconds(text: str) -> float:
     with contextlib.suppress(ValueError):
-        if (value := float(text)) > 0:  # nan is not
+        if (value := float(text)) > 0:  # also false for nan
             return value
     raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")

@@ -1,6 +1,6 @@
-"""``cutegen judge PROBLEM.py KERNEL.py --attack``: would the judge catch those who cheat at this problem?
+"""``cutegen judge PROBLEM.py KERNEL.py --attack``: tests whether the judge catches attacks on this problem.
 
-Exit 0: the kernel passes and every attack on it is caught; 3: otherwise; 2: bad input.
+Exit status 0: the kernel passes and every attack on it is caught; 3: otherwise; 2: bad input.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from cutegen_lab.session.attack import Outcome
 
 NOT_ALL_CAUGHT = 3
-IMPORT_SECONDS = 10.0  # an attack may compute for ever while it is imported; a kernel takes a second to compile
+IMPORT_SECONDS = 10.0  # an attack may run for ever at import; a kernel compiles in a second
 
 
 def execute(arguments: argparse.Namespace, problem: Problem, given: FixedSource, output: Output) -> int:
-    """Raises InputError for an artifact: an attack is mounted on a kernel's text."""
+    """Raises InputError for an artifact: attacks need the kernel's text."""
     if not given.source:
         raise InputError("--attack needs the kernel's text, not an artifact", "Give the .py file.")
     from cutegen_lab.config import Settings
@@ -50,7 +50,7 @@ def execute(arguments: argparse.Namespace, problem: Problem, given: FixedSource,
                 for outcome in attacked.try_all(given.source):
                     outcomes.append(outcome)
                     output.line(_line(outcome))
-                    if output.json:  # which prints nothing before the end: some minutes
+                    if output.json:  # prints nothing until it ends, some minutes later
                         note(f"attack {len(outcomes)}: {_line(outcome)}")
         finally:
             cancel.set()

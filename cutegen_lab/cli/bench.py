@@ -1,4 +1,5 @@
-"""``cutegen bench GPU``: templates beside PyTorch, torch.compile, quack and a copy. Exit 0: all timed."""
+"""``cutegen bench GPU``: compares templates with PyTorch, torch.compile, quack and a copy. Exit status 0: all were
+timed."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def _prepare(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace)
     from cutegen_lab.session.factories import make_compiler
 
     if not arguments.prepare:
-        _device(arguments.index).close()  # before minutes of compiling: is there one?
+        _device(arguments.index).close()  # fails before minutes of compilation if there is none
     arch = GPUS[arguments.gpu].arch
     with make_compiler(Settings.from_environment()) as compiler:
         prepare(cases, folder, compiler, arch, arguments.configs, note)
@@ -102,7 +103,7 @@ def _told(rows: Sequence[Row], facts: Mapping[str, Any], output: Output) -> int:
 
 
 def _device(index: int) -> CudaDevice:
-    """Raises SetupError where there is no GPU: nothing here is predicted."""
+    """The GPU. Raises SetupError if there is none: a benchmark has no predicted times."""
     try:
         from cutegen_lab.devices.cuda import CudaDevice, gpu_count
     except ImportError as error:

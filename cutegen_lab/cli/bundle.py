@@ -1,4 +1,4 @@
-"""``cutegen bundle FILE…``: a kernel and the modules that it imports, as one text that can be judged."""
+"""``cutegen bundle FILE…``: joins a kernel and the modules that it imports into one text that can be judged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cutegen_lab.core.verdict import Diagnostic
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.bundle import bundle
     from cutegen_lab.compile import gate
-    from cutegen_lab.session.kernels import headed
+    from cutegen_lab.session.kernels import with_header
     from cutegen_lab.session.outputs import may_write, write_out
 
     files = [Path(file) for file in arguments.files]
@@ -25,7 +25,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         raise InputError(f"{out} is one of the files to join", "Name another one with --out.")
     may_write(out)
     made = bundle(files, arguments.entry)
-    text = headed([], made.text)
+    text = with_header([], made.text)
     above = text.count("\n") - made.text.count("\n")  # lines of the heading
     write_out(out, text)
     for one in made.notices:
@@ -64,7 +64,7 @@ def _refusal(found: Diagnostic, origin: str, above: int) -> dict[str, Any]:
 
 
 def _runs(lines: tuple[int, ...]) -> list[list[int]]:
-    """[first line of the file, how many follow one another] for a definition's lines in their order."""
+    """Consecutive runs in the lines of a definition: [first line in the file, number of lines]."""
     runs = []
     for _, group in groupby(enumerate(lines), key=lambda pair: pair[1] - pair[0]):
         several = [line for _, line in group]

@@ -1,4 +1,4 @@
-"""``cutegen demo``: the main job on two references, headless. Exit 0 where both end with an accepted kernel."""
+"""``cutegen demo``: runs two references from start to end. Exit status 0: both end with an accepted kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cutegen doctor``: what this machine has. Exit 0 where everything the main job needs is there, else 1."""
+"""``cutegen doctor``: checks the installation. Exit status 0: everything a run needs is available, else 1."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.secrets import without_credentials
 from cutegen_lab.views.hints import COMMAND_LINE, advised, spelled
 
-_PACKAGES = {"elftools": "pyelftools"}  # where a module's package has another name
+_PACKAGES = {"elftools": "pyelftools"}  # modules whose package has another name
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line. ``needed``: the main job cannot run without it. ``action``: what to do where it is missing."""
+    """One line. ``needed``: runs are impossible without it. ``action``: what to do if it is missing."""
 
     name: str
     ok: bool
@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def examine(settings: Settings, workdir: Path) -> list[Finding]:
-    """Every finding, cheap ones first."""
+    """All findings, cheap ones first."""
     return [
         _python(),
         _package("torch", "pip install torch"),
@@ -149,9 +149,9 @@ def _guarded(name: str, examine: Callable[[], Finding], needed: bool) -> Finding
         return examine()
     except CutegenError as error:
         return Finding(name, False, error.message, advised(error, COMMAND_LINE).action, needed)
-    except ModuleNotFoundError as error:  # a GPU node, say, that has torch and little else
+    except ModuleNotFoundError as error:  # for example a GPU node with little more than torch
         package = _PACKAGES.get(str(error.name), error.name)
         return Finding(name, False, f"needs {error.name}, which is not installed", f"pip install {package}.", needed)
-    except Exception as error:  # a doctor reports what is broken, however it is broken
+    except Exception as error:  # reports any failure
         known = of_the_disk(error) or SetupError(f"{type(error).__name__}: {error}", "Reinstall cutegen-lab.")
         return Finding(name, False, known.message, advised(known, COMMAND_LINE).action, needed)

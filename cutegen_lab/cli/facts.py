@@ -13,7 +13,7 @@ from cutegen_lab.views.hints import COMMAND_LINE, note_of
 
 
 def trial_facts(trial: Trial) -> dict[str, Any]:
-    """Verdict, reason and every piece of evidence; a time always with its kind."""
+    """Verdict, reason and all evidence; times have their kind."""
     worst = trial.check.worst() if trial.check else None
     return {
         "verdict": trial.verdict.value,
@@ -32,7 +32,7 @@ def trial_facts(trial: Trial) -> dict[str, Any]:
 
 
 def run_facts(state: RunState) -> dict[str, Any]:
-    """The accepted candidate's trial, else the last one's, and where the run stands."""
+    """Facts of the accepted candidate's trial, else the last one's, and the status of the run."""
     chosen = state.incumbent_id or (list(state.trials)[-1] if state.trials else None)
     trial = state.trials.get(chosen) if chosen else None
     note = note_of(state, COMMAND_LINE)
@@ -62,7 +62,7 @@ def run_facts(state: RunState) -> dict[str, Any]:
 
 
 def label_facts(problem: Problem) -> dict[str, Any]:
-    """Inputs on which the answer hardly depends, and what is said of such a problem; both empty of others."""
+    """Inputs on which the answer hardly depends, and the note about such a problem; empty for others."""
     return {"insensitive": list(problem.insensitive), "label": problem.label}
 
 
@@ -71,7 +71,7 @@ def sol_facts(sol: SpeedOfLight) -> dict[str, Any]:
 
 
 def proven(state: RunState) -> bool:
-    """Whether the run has what was asked for: an accepted kernel that passed."""
+    """Whether the run has an accepted kernel that passed."""
     trial = state.trials.get(state.incumbent_id) if state.incumbent_id else None
     return trial is not None and trial.verdict.passed
 

@@ -40,20 +40,20 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         return attack.execute(arguments, problem, read_given(Path(arguments.kernel), arguments.config), output)
-    read_text_file(Path(arguments.problem))  # one that is not there is told before anything starts
+    read_text_file(Path(arguments.problem))  # reports a missing file before anything starts
     given = read_given(Path(arguments.kernel), arguments.config)
     settings = RunSettings(
         provider=given.name, arch=given.arch or arguments.arch, gpu=arguments.gpu, device=arguments.device,
         budget=Budget(max_steps=1, max_fixes=0),
     )  # fmt: skip
     with (
-        tempfile.TemporaryDirectory() as scratch,  # judging is asked and answered, not a run to keep
+        tempfile.TemporaryDirectory() as scratch,  # judging is not stored as a run
         Session.open(
             scratch, compiler=given.compiler, judge=partial(make_judge, arguments.deep, arguments.max_autotune)
         ) as session,
     ):
         session.wake(settings.arch, settings.device)
-        from cutegen_lab.problems import read_file  # torch, while others start
+        from cutegen_lab.problems import read_file  # imports torch while other processes start
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         precompiled = given.compiler
@@ -78,7 +78,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 @dataclass
 class FixedSource:
-    """A provider of exactly one thing: the file to judge. ``compiler`` hands out an artifact that came compiled."""
+    """A provider of the file to judge, and nothing else. ``compiler``: returns the builds of an artifact."""
 
     name: str
     source: str
@@ -92,9 +92,9 @@ class FixedSource:
 
 @dataclass
 class Precompiled:
-    """Compiles nothing: checks that the artifact has the builds the problem needs, and that their machine code is what
-    their PTX assembles to. ``unverified``: why that could not be found out, where ``gpu`` judges the machine code
-    itself; else that is an error."""
+    """A compiler that compiles nothing: it checks that an artifact has the builds for the problem, and that its machine
+    code is what its PTX assembles to. ``unverified``: why the latter could not be checked; that is an error unless a
+    GPU (``gpu``) judges the machine code itself."""
 
     artifact: Artifact
     gpu: bool = False
@@ -125,14 +125,14 @@ class Precompiled:
 
 
 def read_given(path: Path, config: str | None) -> FixedSource:
-    """Raises InputError for a file that cannot be read, is neither kernel nor artifact, or a config that is no JSON
-    object or not among the kernel's own."""
+    """Reads the file to judge. Raises InputError for a file that cannot be read or is neither a kernel nor an artifact,
+    and for a config that is not a JSON object or not in the kernel's domain."""
     text = read_text_file(path)
     if path.suffix == ".json":
         artifact = _artifact(path, text)
         return FixedSource("artifact", "", artifact.config, artifact.arch, Precompiled(artifact))
     source, carried = read_kernel(text)
-    from cutegen_lab.compile import gate  # artifacts are judged where nothing can be compiled
+    from cutegen_lab.compile import gate  # an artifact can be judged without a compiler
 
     if any(found.code == gate.NO_LAUNCH for found in gate.check(source)):
         raise InputError(
@@ -156,7 +156,7 @@ def _artifact(path: Path, text: str) -> Artifact:
 
 
 def _in_domain(source: str, config: Config) -> Config:
-    """``config`` where the kernel's TUNABLE allows it; what has none, or one that is computed, is asked in the cage."""
+    """``config``, if the kernel's TUNABLE allows it. Without a literal TUNABLE, the cage decides."""
     from cutegen_lab.tuning.space import read_tunables
 
     try:

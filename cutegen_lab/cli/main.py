@@ -1,4 +1,4 @@
-"""Arguments in, exit status out. One line for what went wrong; the traceback only under ``--debug``."""
+"""Entry point. An error is one line; with ``--debug`` also a traceback."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from cutegen_lab.config import ALLOW_WEAK_CAGE
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError, of_the_disk
 
 INTERRUPTED = 130
-atexit.register(gc.freeze)  # else the interpreter's last collections look at all of torch, for half a second
+atexit.register(gc.freeze)  # otherwise the interpreter's last garbage collections take half a second with torch loaded
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command. Returns 0 where what was asked for holds, 2 for bad input, 130 after Ctrl-C; see each
-    command for the rest."""
+    """Runs one command. Returns its exit status: 0 for success, 2 for bad input, 130 after Ctrl-C; for others see the
+    commands."""
     given = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in given
     if not debug and not sys.warnoptions:
-        warnings.simplefilter("ignore")  # a library's deprecations are for developers: --debug shows them
-    if logging.lastResort is not None:  # what logs where nobody has set up logging
+        warnings.simplefilter("ignore")  # deprecation warnings of libraries are shown with --debug only
+    if logging.lastResort is not None:  # the handler that logs if logging is not configured
         logging.lastResort.setFormatter(PlainFormatter())
     with Output(json="--json" in given) as output:
         try:
             arguments = build_parser().parse_args(given)
-            if arguments.allow_weak_cage:  # for this process and those that it starts
+            if arguments.allow_weak_cage:  # for this process and its children
                 os.environ[ALLOW_WEAK_CAGE] = "1"
             command = importlib.import_module(f"cutegen_lab.cli.{arguments.module}")
             return int(command.execute(arguments, output))
         except KeyboardInterrupt:
             output.error(InputError("interrupted"))
             return INTERRUPTED
-        except BrokenPipeError:  # the reader has gone, `cutegen runs list | head`
+        except BrokenPipeError:  # the reader closed the pipe: `cutegen runs list | head`
             output.abandon()
             return 1
         except CutegenError as error:
             _told(debug)
             output.error(error)
             return error.exit_status
-        except ModuleNotFoundError as error:  # a machine with part of what the package asks for
+        except ModuleNotFoundError as error:  # a machine with only some of the dependencies
             _told(debug)
             missing = SetupError(f"this needs {error.name}, which is not installed", "pip install cutegen-lab.")
             output.error(missing)
@@ -64,6 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _told(debug: bool) -> None:
-    """The traceback of what is being handled, under ``--debug``."""
+    """Prints the traceback of the current exception if ``--debug`` is given."""
     if debug:
         note(traceback.format_exc())

@@ -1,6 +1,6 @@
-"""Where words go. With ``--json`` stdout carries one object and nothing else, whatever a reference prints.
+"""Output. With ``--json`` stdout gets one object and nothing else, whatever a reference prints.
 
-Nothing written here acts on a terminal, whatever a candidate, a model or a server wrote.
+Control characters in texts of candidates, models and servers are escaped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from cutegen_lab.views.hints import COMMAND_LINE, advised
 
 
 class Output:
-    """Use as a context manager. Under ``json`` file descriptor 1 is stderr's until :meth:`result` writes the object."""
+    """A context manager. With ``json``, file descriptor 1 is redirected to stderr until :meth:`result` writes the
+    object."""
 
     def __init__(self, json: bool) -> None:
         self.json = json
@@ -41,42 +42,42 @@ class Output:
             self._stdout = None
 
     def line(self, text: str = "") -> None:
-        """For people: stdout, or nowhere under ``--json``."""
+        """Prints a line to stdout, or nothing with ``--json``."""
         if not self.json:
             print(plain(text), flush=True)
 
     def result(self, data: Mapping[str, Any]) -> None:
-        """The object, once. ``verdict`` and ``reason`` are always there."""
+        """Writes the object, once. It always has ``verdict`` and ``reason``."""
         if self._stdout is not None and not self._done:
             self._done = True
             whole = {"verdict": None, "reason": "", **data}
             os.write(self._stdout, (json.dumps(_finite(whole), allow_nan=False) + "\n").encode())
 
     def error(self, error: CutegenError) -> None:
-        """One line on stderr; under ``--json`` also the object."""
+        """One line on stderr; with ``--json`` also the object."""
         advised(error, COMMAND_LINE)
         note(f"cutegen: {one_line(str(error))}")
         self.result({"reason": error.message, "error": str(error), "action": error.action})
 
     def abandon(self) -> None:
-        """stdout has no reader: let the interpreter's own flush at exit go nowhere."""
+        """stdout has no reader: discards what the interpreter flushes at exit."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def note(text: str, end: str = "\n") -> None:
-    """For people, on stderr."""
+    """Prints a note to stderr."""
     print(plain(text), end=end, file=sys.stderr, flush=True)
 
 
 class PlainFormatter(logging.Formatter):
-    """For log records: their tracebacks may quote anybody."""
+    """Formatter of log records that escapes control characters, since tracebacks may quote untrusted text."""
 
     def format(self, record: logging.LogRecord) -> str:
         return plain(super().format(record))
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinities: they become the strings "inf", "-inf" and "nan"."""
+    """Replaces infinities and NaN, which JSON lacks, by the strings "inf", "-inf" and "nan"."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""A run's progress as it happens: one line an event; on a terminal also a spinner with what is being done now."""
+"""Progress of a run: one line for each event; on a terminal also a spinner with the current work."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _DOING = {
 
 
 class Progress:
-    """A subscriber that writes to stderr; lines are plain where that is no terminal, and what is being done is said
-    there after every ``QUIET_SECONDS`` without one. Use as a context manager."""
+    """A subscriber that writes to stderr. Without a terminal, lines are plain and the current work is printed after
+    each ``QUIET_SECONDS`` without a line. Use as a context manager."""
 
     def __init__(self, title: str, now: Callable[[], float] = time.monotonic) -> None:
         from rich.console import Console
@@ -68,7 +68,7 @@ class Progress:
             self._status.start()
 
     def pause(self) -> None:
-        """Takes the spinner away, so that others can use the terminal."""
+        """Hides the spinner, so that others can use the terminal."""
         if self._status is not None:
             self._status.stop()
             self._status = None
@@ -78,7 +78,7 @@ class Progress:
             said = f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line
             self._now(_shown(said))
             if self._status is None and notice.line.startswith("waiting for"):
-                self._print(notice.line)  # what a person must act on is said without a terminal too
+                self._print(notice.line)  # events that need an action are printed without a terminal too
             elif self._status is None and self._clock() - self._last >= QUIET_SECONDS:
                 self._print(said)
             return
@@ -99,14 +99,14 @@ class Progress:
 
 
 def _shown(text: str) -> str:
-    """As rich takes it: no markup, nothing that acts on a terminal, and no line that could pass for another event."""
+    """Text for rich: no markup, no control characters, and a single line that cannot imitate another event."""
     from rich.markup import escape
 
     return escape(continued(text))
 
 
 def in_a_line(event: Event, state: RunState) -> str:
-    """What ``event`` tells a person, "" for nothing."""
+    """``event`` as one line; "" if it is not shown."""
     match event:
         case Generated(candidate):
             return f"{candidate.id} generated: {candidate.proposal.title}"

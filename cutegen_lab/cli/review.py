@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def review(handle: RunHandle) -> None:
-    """Shows the candidate under review and takes one answer. EOFError where the terminal has gone."""
+    """Shows the candidate under review and takes one answer. Raises EOFError if the terminal was closed."""
     view = handle.view()
     note(shown(view))
     while True:
@@ -40,7 +40,7 @@ def review(handle: RunHandle) -> None:
 
 
 def give(handle: RunHandle, verb: Verb) -> None:
-    """Asks what ``verb`` takes, then performs it."""
+    """Asks for the arguments of ``verb``, then performs it."""
     state = handle.state
     match VERBS[verb].takes:
         case "reason":
@@ -61,7 +61,7 @@ def give(handle: RunHandle, verb: Verb) -> None:
 
 
 def shown(view: RunView) -> str:
-    """What review shows: why the run rests, the diff to the parent, the evidence."""
+    """Text of a review: why the run rests, the diff to the parent, the evidence."""
     from cutegen_lab.views.text import diff_text, evidence_table, pick, standing
 
     parts = [f"{view.problem.name}: {standing(view)}"]
@@ -74,7 +74,7 @@ def shown(view: RunView) -> str:
 
 
 def edited(text: str) -> str:
-    """``text`` after the analyst's editor (VISUAL, EDITOR or vi). Raises InputError where it fails."""
+    """``text`` after editing in the analyst's editor (VISUAL, EDITOR or vi). Raises InputError if that fails."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "candidate.py"
         path.write_text(text, encoding="utf-8", newline="")

@@ -1,4 +1,4 @@
-"""``cutegen run PROBLEM.py``. Exit 0: an accepted, correct kernel; 1: none; 2: bad input; 130: Ctrl-C."""
+"""``cutegen run PROBLEM.py``. Exit status 0: an accepted, correct kernel; 1: none; 2: bad input; 130: Ctrl-C."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     out = Path(arguments.out) if arguments.out else None
     if out:
         may_write(out, arguments.problem)
-    read_text_file(Path(arguments.problem))  # one that is not there is reported before anything starts
+    read_text_file(Path(arguments.problem))  # reports a missing file before anything starts
     if not arguments.auto:
         require_terminal("--auto")
     settings = RunSettings(
@@ -42,7 +42,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     judge = partial(make_judge, max_autotune=arguments.max_autotune)
     with Session.open(arguments.workdir, judge=judge) as session:
         session.wake(arguments.arch, arguments.device)
-        from cutegen_lab.problems import read_file  # torch, while others start
+        from cutegen_lab.problems import read_file  # imports torch while other processes start
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs, name=arguments.name)
         with Progress(problem.name) as progress:
@@ -53,8 +53,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 def see_through(
     handle: RunHandle, progress: Progress, output: Output, out: Path | None, *, general: bool = False
 ) -> int:  # fmt: skip
-    """To the end of the run, asking the analyst where it rests, then its evidence. Ctrl-C leaves it resumable. The
-    kernel goes to ``out``, for its config alone or, ``general``, with its parameters."""
+    """Drives a run to its end, with a review at each rest, and reports its evidence. Ctrl-C leaves it resumable. The
+    kernel is written to ``out`` for its config only or, with ``general``, with its parameters."""
     try:
         state = handle.wait()
         while not state.finished:
@@ -82,7 +82,7 @@ def see_through(
 
 
 def told(line: str) -> None:
-    """One line about what was written, on stderr."""
+    """Prints one line about a written file to stderr."""
     note(f"cutegen: {line}")
 
 
@@ -100,6 +100,6 @@ def report(handle: RunHandle, output: Output, kernel: Path | None) -> None:
 
 
 def require_terminal(option: str) -> None:
-    """Raises InputError where nobody can be asked."""
+    """Raises InputError without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InputError("review needs a terminal to ask you at", f"Add {option} to let the run answer itself.")

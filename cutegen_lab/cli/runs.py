@@ -1,4 +1,4 @@
-"""``cutegen runs list|show|export|resume``: what is in the store."""
+"""``cutegen runs list|show|export|resume``: runs in the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cutegen sol PROBLEM.py``: the lower bound on time and the shapes a kernel is checked at, before one is made."""
+"""``cutegen sol PROBLEM.py``: lower bound on time, and the workloads of checks, before a kernel exists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if problem.label:
         output.line(f"{problem.name}: {problem.label}")
     for number, workload in enumerate(problem.workloads):
-        # Matrix FLOPs are known for the workload being optimised; the others are bounded by their bytes alone.
+        # FLOPs of matrix products are known for the main workload; other bounds use bytes only.
         alone = replace(problem, workloads=(workload,), flops=0 if number else problem.flops)
         sol = speed_of_light(alone, gpu)
         copy_us = workload.compulsory_bytes / gpu.copy_bytes_per_s * 1e6

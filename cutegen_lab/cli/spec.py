@@ -1,4 +1,4 @@
-"""``cutegen spec check|compile FILE``: the compact language from the command line; ``-`` is standard input."""
+"""``cutegen spec check|compile FILE``: the spec language on the command line; ``-`` is standard input."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _read(file: str) -> str:
-    """Raises InputError."""
+    """Text of the file. Raises InputError."""
     try:
         return sys.stdin.read() if file == "-" else Path(file).read_bytes().decode("utf-8")
     except OSError as error:
@@ -62,8 +62,8 @@ def _told(kernel: Kernel, output: Output) -> dict[str, Any]:
 
 
 def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespace, output: Output) -> int:
-    """The kernel's text to ``--out``, and what the compiler makes of it for every workload of the spec."""
-    from cutegen_lab.session.kernels import headed, written_text
+    """Writes the kernel's text to ``--out``, and reports the compiler's result for every workload of the spec."""
+    from cutegen_lab.session.kernels import with_header, written_text
     from cutegen_lab.session.outputs import may_write, write_out
     from cutegen_lab.session.specialised import text_to_write
 
@@ -89,7 +89,7 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
     output.line(f"  shared memory   {smem:,} B a block")
     by = f"# {kernel.problem.name}: {kernel.family}, from a spec, by cutegen-lab"
     write_out(out, written_text([by], written))
-    write_out(problem, headed([f"{by}: what it means in PyTorch"], problem_text(kernel)))
+    write_out(problem, with_header([f"{by}: what it means in PyTorch"], problem_text(kernel)))
     output.line(f"{out} is the kernel; prove it by: cutegen judge {problem} {out}")
     output.result(
         {**facts, "kernel": str(out), "problem_file": str(problem), "registers": uses.registers, "smem_bytes": smem}
@@ -98,7 +98,7 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
 
 
 def problem_text(kernel: Kernel) -> str:
-    """What the spec means in PyTorch, as a file that ``cutegen judge`` and ``cutegen run`` take."""
+    """The PyTorch meaning of the spec, as a file for ``cutegen judge`` and ``cutegen run``."""
     workloads = [", ".join(str(t) for t in w.inputs) for w in kernel.problem.workloads]
     text = "; ".join(workloads)
     first, rest = kernel.problem.source.split("\n", 1)

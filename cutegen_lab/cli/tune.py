@@ -1,4 +1,5 @@
-"""``cutegen tune PROBLEM.py [KERNEL.py]``. Exit 0: the fastest found passed the judge; 3: none did; 130: Ctrl-C."""
+"""``cutegen tune PROBLEM.py [KERNEL.py]``. Exit status 0: the fastest config passed the judge; 3: none did; 130:
+Ctrl-C."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     judge = partial(make_judge, max_autotune=arguments.max_autotune)
     with Session.open(arguments.workdir, judge=judge) as session:
         session.wake(arguments.arch, arguments.device, predicts=True)
-        from cutegen_lab.problems import read_file  # torch, while others start
+        from cutegen_lab.problems import read_file  # imports torch while other processes start
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         say: Say = lambda line: _progress(problem, line)  # noqa: E731
@@ -66,7 +67,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _write(session: Session, problem: Problem, found: TuningResult, arguments: argparse.Namespace) -> None:
-    """The kernel for the best config alone or, with ``--general``, with its parameters."""
+    """Writes the kernel for the best config only or, with ``--general``, with its parameters."""
     assert found.best is not None
     written = text_to_write(
         session.services.compiler, problem, found.tunable.source, found.best, arguments.arch,

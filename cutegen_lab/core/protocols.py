@@ -132,6 +132,10 @@ class Device(Protocol):
     def close(self) -> None: ...
 
 
+MakeEmulator = Callable[[], Device | None]
+"""Makes an emulator; None where none is installed."""
+
+
 @runtime_checkable
 class Samples(Protocol):
     """A device that can run a sample of the blocks of a plan too large to run whole."""

@@ -87,7 +87,7 @@ class Stopwatch(Protocol):
         inputs were rotated for the last seed)."""
         ...
 
-    def beside(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> Stopwatch | Fault:
+    def open_another(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> Stopwatch | Fault:
         """A stopwatch for another workload on the same device, open no longer than this one; arguments as in
         :meth:`HasStopwatch.stopwatch`."""
         ...

@@ -1,4 +1,4 @@
-"""What ``align`` promises of a step's tensors, held against their shapes, and the vectors that follow from it."""
+"""Checks a step's ``align`` against the shapes of its tensors, and derives the vector width."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.cutespec.form import Option
 from cutegen_lab.templates.template import Single, Template
 
-LEGAL = (1, 2, 4, 8, 16)  # bytes; a tensor itself begins at a multiple of 16, wherever the caller has it
+LEGAL = (1, 2, 4, 8, 16)  # bytes; the contract aligns every tensor to 16
 
 
 def vector_width(option: Option, template: Template) -> int:
-    """Elements of the narrowest type in an access of so many bytes. Raises SpecError where rows do not begin at
-    multiples of them, naming the tensor."""
+    """Elements of the narrowest type in one access of that many bytes. Raises SpecError if rows do not start at
+    multiples of them; the message names the tensor."""
     (size,) = option.values
     if not isinstance(template, Single):
         raise option.place.error("align is for one kernel, and this takes several", "Name each by a `step`.")
@@ -37,7 +37,7 @@ def vector_width(option: Option, template: Template) -> int:
 
 
 def _pitches(tensor: TensorSpec) -> Iterator[int]:
-    """Bytes from one row to the next, for every dimension but the dense one."""
+    """Bytes between consecutive rows, for every dimension but the dense one."""
     for size, step in zip(tensor.shape, tensor.stride, strict=True):
         if size > 1 and step > 1:
             yield step * tensor.dtype.itemsize

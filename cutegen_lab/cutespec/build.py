@@ -1,4 +1,4 @@
-"""A spec to a kernel: the template that serves it, its config, and what is wrong with a setting before compiling."""
+"""Compiles a spec: selects the template and its config, and reports wrong settings before compilation."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ from cutegen_lab.templates.pipeline import Asked, Pipeline, StepRefused, pipelin
 from cutegen_lab.templates.recognise import single_for, template_for
 from cutegen_lab.templates.template import Single, Template
 
-# Statements that set several parameters of a template by position; the first list whose names it has is meant.
+# Statements that set several parameters by position: the first list whose names the template has is used.
 _POSITIONAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "tile": (("tile_m", "tile_n", "tile_k"),),
     "cluster": (("cluster_m", "cluster_n"),),
     "split": (("split_k",), ("cluster_k",)),
 }
-_STATEMENTS = (*_POSITIONAL, "schedule", "stages")  # a kind of setting, and no misspelt parameter
+_STATEMENTS = (*_POSITIONAL, "schedule", "stages")  # a kind of setting, not a misspelt parameter
 _AT_LINE = re.compile(r" at line (\d+): .*$")
-_WHOLE = "main"  # the step of a spec that names none: as many kernels as it takes
+_WHOLE = "main"  # the step of a spec without steps: any number of kernels
 Settings = dict[str, tuple[Scalar, Option]]
-"""Parameters that a step sets, each with its value and where."""
+"""Parameters that a step sets, with value and place."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """``source`` is a whole candidate with ``config`` as its defaults; ``chosen`` are the parameters that the spec left
-    to the template."""
+    """``source``: a candidate with ``config`` as its defaults. ``chosen``: the parameters that the template chose."""
 
     problem: Problem
     template: Template
@@ -51,12 +50,12 @@ class Kernel:
 
 
 def compile_text(text: str) -> Kernel:
-    """Raises SpecError."""
+    """Compiles a spec. Raises SpecError."""
     return compile_spec(parse(text))
 
 
 def compile_for(problem: Problem, arch: str, text: str) -> Kernel:
-    """A spec as an answer to ``problem``: it must take and give the same tensors, and its kernel serves every workload
+    """Compiles a spec as an answer to ``problem``: it must have the same tensors, and its kernel serves every workload
     of the problem. Raises SpecError."""
     spec = parse(text)
     if spec.arch != arch:
@@ -70,7 +69,7 @@ def compile_for(problem: Problem, arch: str, text: str) -> Kernel:
 
 
 def compile_spec(spec: Spec, problem: Problem | None = None) -> Kernel:
-    """``problem``: with its workloads instead of the spec's own. Raises SpecError."""
+    """Compiles a parsed spec; with ``problem``, for the workloads of that. Raises SpecError."""
     try:
         target_gpu(spec.arch)
     except InputError as error:
@@ -95,7 +94,7 @@ def compile_spec(spec: Spec, problem: Problem | None = None) -> Kernel:
 
 
 def _template(spec: Spec, problem: Problem) -> Single | Pipeline:
-    """Raises SpecError."""
+    """The template that serves ``spec``. Raises SpecError."""
     step = spec.steps[0]
     try:
         if len(spec.steps) > 1:
@@ -107,7 +106,7 @@ def _template(spec: Spec, problem: Problem) -> Single | Pipeline:
     except ProviderError as error:
         if isinstance(error, StepRefused):
             step = next(s for s in spec.steps if s.name == error.step)
-        found = _AT_LINE.search(error.message)  # of PyTorch's text, which the spec's author has not seen
+        found = _AT_LINE.search(error.message)  # refers to generated PyTorch text
         place = reference(spec)[1].get(int(found[1])) if found else None
         action = "Write the kernel itself." if step.name == _WHOLE else "Split the step, by a tmp, or write the kernel."
         if isinstance(error, StepRefused) and error.action:
@@ -116,7 +115,7 @@ def _template(spec: Spec, problem: Problem) -> Single | Pipeline:
 
 
 def _steps(spec: Spec, problem: Problem) -> Pipeline:
-    """Each of the spec's steps one kernel. Raises ProviderError."""
+    """A pipeline with one kernel for each step of the spec. Raises ProviderError."""
     source, _ = reference(spec, tmps=True)
     order = [value.name for value in (*spec.tmps, *spec.outputs)]
     asked = [
@@ -134,13 +133,13 @@ def _check_names(spec: Spec) -> None:
             if name == step.name or f"{name}_".startswith(f"{step.name}_") or f"{step.name}_".startswith(f"{name}_"):
                 raise step.place.error(
                     f"the names of the steps {name} and {step.name} are too alike",
-                    "Their kernels' parameters stand behind them: choose another.",
+                    "They are prefixes of their kernels' parameters: choose other names.",
                 )
         seen[step.name] = step
 
 
 def _parts(spec: Spec, template: Template) -> Iterator[tuple[str, Step, Template]]:
-    """Each step with its own template, and what goes before the names of its parameters."""
+    """Each step with its template and the prefix of its parameters."""
     if len(spec.steps) == 1 or not isinstance(template, Pipeline):
         yield "", spec.steps[0], template
         return
@@ -149,7 +148,7 @@ def _parts(spec: Spec, template: Template) -> Iterator[tuple[str, Step, Template
 
 
 def _set(step: Step, template: Template) -> Settings:
-    """What ``step`` sets. Raises SpecError."""
+    """Parameters that ``step`` sets. Raises SpecError."""
     found: Settings = {}
     for option in step.options:
         for name, value in _meant(option, template):
@@ -160,7 +159,7 @@ def _set(step: Step, template: Template) -> Settings:
 
 
 def _meant(option: Option, template: Template) -> list[tuple[str, Scalar]]:
-    """The parameters of ``template`` that ``option`` means, with their values."""
+    """Parameters of ``template`` that ``option`` sets, with their values."""
     if option.name == "align":
         width = vector_width(option, template)
         return [("vec", width)] if "vec" in template.domains else []
@@ -168,7 +167,7 @@ def _meant(option: Option, template: Template) -> list[tuple[str, Scalar]]:
 
 
 def _names(option: Option, template: Template) -> tuple[str, ...]:
-    """The parameters of ``template`` that ``option`` means."""
+    """Parameters of ``template`` that ``option`` sets."""
     candidates = _POSITIONAL.get(option.name, ((option.name,),))
     for names in candidates:
         if all(name in template.domains for name in names):
@@ -197,7 +196,7 @@ def _legal(name: str, value: Scalar, option: Option, template: Template) -> Scal
 
 
 def _config(given: Settings, step: Step, template: Template, problem: Problem) -> Config:
-    """The template's default for the main workload under what ``step`` sets; what it leaves open gives way."""
+    """The template's default config for the main workload, adapted to the parameters that ``step`` sets."""
     fixed = {name: value for name, (value, _) in given.items()}
     config = {**template.default_config(), **fixed}
     if template.feasible(config):
@@ -219,7 +218,7 @@ def _by_distance(value: Scalar, domain: Sequence[Scalar]) -> list[Scalar]:
 
 
 def _refuse(given: Settings, template: Template, config: Config) -> Config:
-    """Names the setting that must give way, and to what."""
+    """Raises SpecError that names the setting to change, and its nearest legal value."""
     for name, (value, option) in reversed(list(given.items())):
         for other in _by_distance(value, template.domains[name]):
             if template.feasible({**config, name: other}):
@@ -230,5 +229,5 @@ def _refuse(given: Settings, template: Template, config: Config) -> Config:
                 )
     option = next(iter(given.values()))[1]
     raise option.place.error(
-        f"these settings fit no block together: {template.why_not(config)}", "Leave some of them to the template."
+        f"no block can have all these settings: {template.why_not(config)}", "Leave some of them to the template."
     )

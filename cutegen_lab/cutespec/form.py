@@ -1,4 +1,4 @@
-"""A spec as typed data. Every part knows its place in the text, for errors to point at."""
+"""A spec as typed data. Every part has its place in the text, for error messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutegen_lab.core.errors import SpecError
 
 @dataclass(frozen=True)
 class Place:
-    """Line and column, both from 1."""
+    """Line and column, both starting at 1."""
 
     line: int
     column: int
@@ -38,7 +38,7 @@ Setting = int | float | bool | str | tuple[int, ...]
 
 @dataclass(frozen=True)
 class Apply:
-    """A function or an operator by its function's name: ``add``, ``matmul``, ``transpose``, ``softmax``, …"""
+    """A function or an operator, by function name: ``add``, ``matmul``, ``transpose``, ``softmax``, …"""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -52,7 +52,7 @@ Dim = int | str
 
 @dataclass(frozen=True)
 class Input:
-    """``strides`` in elements, empty where it lies row-major."""
+    """An input. ``strides`` in elements; empty if it is row-major and dense."""
 
     name: str
     dtype: DType
@@ -63,9 +63,9 @@ class Input:
 
 @dataclass(frozen=True)
 class Value:
-    """``let`` is a name for an expression, ``tmp`` goes through memory to later steps, ``out`` is a result.
+    """A named value. ``let``: an expression. ``tmp``: stored in memory for later steps. ``out``: a result.
 
-    ``dims`` None: whatever the expression gives.
+    ``dims`` is None if the spec does not declare a shape.
     """
 
     kind: Literal["let", "tmp", "out"]
@@ -78,8 +78,8 @@ class Value:
 
 @dataclass(frozen=True)
 class Option:
-    """``names`` that may be meant, of which the template's parameters decide: ``tile 128x256`` is ("tile", (128, 256)),
-    ``with vec=8`` is ("vec", (8,))."""
+    """A setting. ``names``: possible names, resolved by the parameters of the template. ``tile 128x256`` is ("tile",
+    (128, 256)), ``with vec=8`` is ("vec", (8,))."""
 
     name: str
     values: tuple[int | str, ...]
@@ -88,7 +88,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Step:
-    """What one kernel computes, and how it is run."""
+    """What one kernel computes, and its settings."""
 
     name: str
     place: Place
@@ -98,8 +98,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Spec:
-    """``sizes`` gives one mapping a workload, the main one first; at least one, which is empty where all is numbers.
-    ``tf32``: matrix products round f32 operands to it. ``place`` is that of the architecture, or of the name alone."""
+    """A whole spec. ``sizes``: one mapping of size names for each workload, main first; a single empty one if all
+    sizes are numbers. ``tf32``: matrix products round fp32 operands to TF32. ``place``: of the architecture, or of
+    the name."""
 
     name: str
     arch: str

@@ -1,4 +1,4 @@
-"""The functions a spec's expressions may call: what each takes, and how PyTorch spells it."""
+"""Functions that expressions of a spec may call: their arguments, and their PyTorch text."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _KINDS = {int: "a whole number", float: "a number", tuple: "a list such as [0, 1
 
 @dataclass(frozen=True)
 class Function:
-    """``least`` to ``most`` tensor arguments; ``keywords`` with the types they may have. ``text`` writes the call from
-    the arguments' texts and the keywords' text (``", dim=-1"`` or nothing)."""
+    """A function of ``least`` to ``most`` tensor arguments, with ``keywords`` and their types. ``text`` writes the call
+    from the texts of the arguments and keywords (``", dim=-1"`` or nothing)."""
 
     text: Callable[[list[str], str], str]
     least: int
@@ -45,7 +45,7 @@ def _infix(sign: str) -> Function:
 
 
 def _normalised(spelling: str, most: int) -> Function:
-    """Over the last dimension, with weight (and bias) of its size: PyTorch wants that size spelled out."""
+    """Over the last dimension, with a weight (and bias) of its size, which PyTorch needs as an argument."""
 
     def text(arguments: list[str], named: str) -> str:
         return f"{spelling}({arguments[0]}, {arguments[0]}.shape[-1:], {', '.join([*arguments[1:]])}{named})"
@@ -92,8 +92,8 @@ _INSTEAD = {"maximum": "Write clamp(x, min=…).", "minimum": "Write clamp(x, ma
 
 
 def folded(apply: Apply, numbers: Sequence[float | None]) -> float | None:
-    """``apply`` of numbers alone; None where a tensor (None) is among them. Python would compute such an expression
-    exactly, however long that took: 9 ** 9 ** 9. Raises SpecError where no fp64 number is the answer."""
+    """Value of ``apply`` if all arguments are numbers; None if one is a tensor (None). Evaluated in fp64, because
+    Python would compute 9 ** 9 ** 9 exactly and never end. Raises SpecError if fp64 cannot represent the value."""
     if apply.function not in _OF_NUMBERS or None in numbers:
         return None
     try:
@@ -101,7 +101,7 @@ def folded(apply: Apply, numbers: Sequence[float | None]) -> float | None:
     except ArithmeticError as error:
         raise apply.place.error(f"{apply.function} of {_and(numbers)}: {error.args[-1]}") from None
     if isinstance(found, complex) or not math.isfinite(found):
-        raise apply.place.error(f"{apply.function} of {_and(numbers)} is beyond what a number here can be")
+        raise apply.place.error(f"{apply.function} of {_and(numbers)} cannot be represented in fp64")
     return float(found)
 
 
@@ -110,7 +110,7 @@ def _and(numbers: Sequence[float | None]) -> str:
 
 
 def call(apply: Apply, arguments: list[str], numbers: Sequence[float | None]) -> str:
-    """PyTorch's text for ``apply``, whose arguments' texts are given, and what those are that are ``numbers``. Raises
+    """PyTorch text of ``apply`` from the texts of its arguments and the values of those that are ``numbers``. Raises
     SpecError."""
     name, place = apply.function, apply.place
     function = FUNCTIONS.get(name)
@@ -122,7 +122,7 @@ def call(apply: Apply, arguments: list[str], numbers: Sequence[float | None]) ->
         raise place.error(f"{name} takes {takes} tensors, and has {len(arguments)}")
     for position, number in enumerate(numbers, 1):
         if number is not None and name not in _MAY_TAKE_NUMBERS:
-            hint = _INSTEAD.get(name, "Write the number that it gives." if len(numbers) == 1 else "")
+            hint = _INSTEAD.get(name, "Write its value." if len(numbers) == 1 else "")
             raise place.error(f"{name} takes tensors, and argument {position} is the number {number:g}", hint)
     for missing in (k for k in function.required if k not in apply.keywords):
         raise place.error(f"{name} needs {missing}=…", f"Write {name}(x, {missing}=-1).")

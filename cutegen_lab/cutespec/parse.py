@@ -1,4 +1,4 @@
-"""Text to the typed form. Whatever is wrong with the text is a SpecError with its line and column."""
+"""Parses text to the typed form. Errors are SpecError with line and column."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BINARY = {"add", "subtract", "multiply", "divide", "matmul", "power", "less", "
            "equal", "not_equal"}  # fmt: skip
 _STATEMENTS = ("kernel", "in", "out", "tmp", "size", "step", "tile", "cluster", "schedule", "stages", "split", "align",
                "with")  # fmt: skip
-_WORDS = {  # of the grammar's terminals, for people
+_WORDS = {  # names of the grammar's terminals, for messages
     "_NL": "the end of the line", "$END": "the end", "NAME": "a name", "INT": "a whole number", "NUMBER": "a number",
     "DTYPE": "a dtype (bf16, f16, f32, …)", "ARCH": "an architecture (sm_90a)", "EXTENTS": "sizes such as 128x256x64",
     "TF32": "in tf32", "STRING": 'text in "quotes"', "TRUTH": "true or false", "SIGN": "a sign",
@@ -34,7 +34,7 @@ _WORDS = {  # of the grammar's terminals, for people
 
 
 def parse(text: str) -> Spec:
-    """Raises SpecError."""
+    """The typed form of a spec. Raises SpecError."""
     if len(text) > MOST_CHARACTERS:
         raise SpecError(f"a spec of {len(text):,} characters", f"A spec has at most {MOST_CHARACTERS:,}.", 1, 1)
     if why := misfit(text):
@@ -57,16 +57,16 @@ def _unexpected(error: UnexpectedInput, text: str) -> SpecError:
         lines = text.rstrip().split("\n")
         line, column = len(lines), len(lines[-1]) + 1
     if isinstance(error, UnexpectedCharacters):
-        return SpecError(f"{error.char!r} belongs to no statement", _expected(error.allowed or ()), line, column)
+        return SpecError(f"{error.char!r} is not allowed in a statement", _expected(error.allowed or ()), line, column)
     token = error.token if isinstance(error, UnexpectedToken) else None
     allowed: Iterable[str] = getattr(error, "accepts", None) or getattr(error, "expected", None) or ()
     if token is None or token.type in ("$END", "_NL"):
         return SpecError("the line ends too early", _expected(allowed), line, column)
     first, *rest = text.split("\n")[line - 1][: column - 1].split() or [str(token)]
-    misspelt = not rest and first not in _STATEMENTS  # what looks like a name may be a statement's misspelled word
+    misspelt = not rest and first not in _STATEMENTS  # a name here may be a misspelled keyword
     hint = did_you_mean(first, _STATEMENTS, 0.5) if misspelt else ""
     expected = _expected(allowed)
-    if misspelt and "EQUAL" in allowed:  # a name alone, with which a line may begin too
+    if misspelt and "EQUAL" in allowed:  # a single name, which may also start a line
         expected = f"A line begins with one of {', '.join(_STATEMENTS)}, or with a name and '='."
     return SpecError(f"{str(token)[:40]!r} does not fit here", f"{hint} {expected}".strip(), line, column)
 
@@ -91,7 +91,7 @@ def _place(item: Tree[Token] | Token) -> Place:
 
 
 class _Reader:
-    """One tree to one Spec."""
+    """Converts one parse tree to a Spec."""
 
     def spec(self, tree: Tree[Token]) -> Spec:
         head, *statements = tree.children
@@ -117,7 +117,9 @@ class _Reader:
                     steps[-1][1].append(self._value(statement, kind))
                 case _:
                     if not steps:
-                        raise place.error(f"{statement.data} stands before what it is for", "Put it after the outputs.")
+                        raise place.error(
+                            f"{statement.data} is before the outputs it applies to", "Put it after the outputs."
+                        )
                     steps[-1][2].extend(self._options(statement))
         made = tuple(Step(s.name, s.place, tuple(values), tuple(options)) for s, values, options in steps)
         place = _place(arch or name)
@@ -125,7 +127,7 @@ class _Reader:
         used = {dim for i in inputs for dim in i.dims} | {d for v in (*spec.tmps, *spec.outputs) for d in v.dims or ()}
         for given in sized:
             if str(given) not in used:
-                raise _place(given).error(f"size {given} is given, and no tensor has it")
+                raise _place(given).error(f"size {given} is given, but no tensor has it")
         return spec
 
     def _input(self, tree: Tree[Token]) -> Input:
@@ -222,7 +224,7 @@ def _number(token: Token) -> int | float:
     if token.type == "INT":
         return _whole(token)
     if math.isinf(value := float(token)):
-        raise _place(token).error(f"{token[:40]} is beyond what a number here can be")
+        raise _place(token).error(f"{token[:40]} cannot be represented in fp64")
     return value
 
 

@@ -1,4 +1,4 @@
-"""A spec as a problem: the PyTorch function that it is a kernel for, and its workloads."""
+"""A spec as a problem: its PyTorch reference and its workloads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_LINE = re.compile(r" at line (\d+)")
 
 
 def problem_of(spec: Spec) -> Problem:
-    """What ``spec`` computes, as PyTorch computes it. Raises SpecError."""
+    """The problem that ``spec`` describes. Raises SpecError."""
     problem = _read(spec)
     _check_results(spec, problem, spec.outputs)
     if any(value.dims is not None for value in spec.tmps):
@@ -32,7 +32,7 @@ def problem_of(spec: Spec) -> Problem:
 
 
 def _read(spec: Spec, tmps: bool = False) -> Problem:
-    """Raises SpecError."""
+    """The problem, as PyTorch reads the reference. Raises SpecError."""
     source, places = reference(spec, tmps)
     inputs = "; ".join(", ".join(_declared(i, sizes) for i in spec.inputs) for sizes in spec.sizes)
     try:
@@ -48,8 +48,8 @@ def _read(spec: Spec, tmps: bool = False) -> Problem:
 
 
 def reference(spec: Spec, tmps: bool = False) -> tuple[str, dict[int, Place]]:
-    """``reference``'s text, and which place of the spec each of its lines comes from. ``tmps``: it returns what goes
-    through memory from step to step before its results. Raises SpecError."""
+    """Text of the PyTorch reference, and the place in the spec of each of its lines. ``tmps``: it also returns the
+    values stored between steps, before its results. Raises SpecError."""
     names = _Names(spec)
     arguments = ", ".join(i.name for i in spec.inputs)
     lines = [*_IN_TF32] * spec.tf32 + [f"def reference({arguments}):"]
@@ -74,7 +74,7 @@ def reference(spec: Spec, tmps: bool = False) -> tuple[str, dict[int, Place]]:
 
 
 class _Names:
-    """What has a name so far, in ``step``: what ``let`` names in one is not known in the next."""
+    """Names defined so far in ``step``; ``let`` names are local to their step."""
 
     step = ""
 
@@ -84,9 +84,9 @@ class _Names:
         if not spec.outputs:
             raise spec.inputs[-1].place.error("the kernel has no result", "Write a line such as: out y: bf16 = exp(x).")
         self._known: dict[str, Place] = {}
-        self._lets: dict[str, str] = {}  # and the step that each belongs to
-        self._numbers: dict[str, float] = {}  # those that name a number, not a tensor
-        self._widened = {given.name for given in spec.inputs if given.dtype.is_float8}  # torch adds no such numbers
+        self._lets: dict[str, str] = {}  # the step of each name
+        self._numbers: dict[str, float] = {}  # names of numbers
+        self._widened = {given.name for given in spec.inputs if given.dtype.is_float8}  # numbers that torch cannot add
         for given in spec.inputs:
             self._add(given.name, given.place)
 
@@ -108,7 +108,7 @@ class _Names:
         self._known[name] = place
 
     def text(self, expr: Expr) -> str:
-        """Raises SpecError."""
+        """PyTorch text of ``expr``. Raises SpecError."""
         if isinstance(expr, Number):
             return repr(expr.value)
         if isinstance(expr, Apply):
@@ -117,7 +117,7 @@ class _Names:
         assert isinstance(expr, Name)
         if expr.name not in self._known:
             hints = (did_you_mean(expr.name, self._known), f"So far there are: {', '.join(self._known)}.")
-            raise expr.place.error(f"{expr.name} has no value here", " ".join(filter(None, hints)))
+            raise expr.place.error(f"{expr.name} is not defined here", " ".join(filter(None, hints)))
         if (owner := self._lets.get(expr.name, self.step)) != self.step:
             raise expr.place.error(
                 f"{expr.name} is a value inside the step {owner}",
@@ -126,7 +126,7 @@ class _Names:
         return f"{expr.name}.float()" if expr.name in self._widened else expr.name
 
     def number(self, expr: Expr) -> float | None:
-        """What ``expr`` is where no tensor is in it. Raises SpecError where that is none that fp64 holds."""
+        """Value of ``expr`` if it contains no tensor. Raises SpecError if fp64 cannot represent it."""
         if isinstance(expr, Number):
             return float(expr.value)
         if isinstance(expr, Name):
@@ -157,7 +157,8 @@ def _size(dim: Dim, sizes: Mapping[str, int], place: Place) -> int:
 
 
 def check_tensors(spec: Spec, mine: Workload, asked: Workload) -> None:
-    """Are the tensors of ``mine``, a spec's workload, those of ``asked``, but for their names? Raises SpecError."""
+    """Checks that the tensors of ``mine``, a workload of a spec, equal those of ``asked`` except for their names.
+    Raises SpecError."""
     kinds: list[tuple[str, Sequence[TensorSpec], Sequence[TensorSpec], Sequence[Input | Value]]] = [
         ("in", mine.inputs, asked.inputs, spec.inputs),
         ("out", mine.outputs, asked.outputs, spec.outputs),
@@ -174,7 +175,7 @@ def check_tensors(spec: Spec, mine: Workload, asked: Workload) -> None:
 
 
 def _check_results(spec: Spec, problem: Problem, written: Sequence[Value]) -> None:
-    """Has every result of ``problem``, one for each of ``written``, the shape that it is declared with?"""
+    """Checks the shape of every result of ``problem`` against its declaration in ``written``."""
     for workload, sizes in zip(problem.workloads, spec.sizes, strict=True):
         for value, found in zip(written, workload.outputs, strict=True):
             if value.dims is None:

@@ -14,30 +14,31 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.forks import Forks
 from cutegen_lab.core.kept_memory import kept_memory, one_arena
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Cancel, Device, Inspects, Say
+from cutegen_lab.core.protocols import Cancel, Device, Inspects, MakeEmulator, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.stopwatch import HasStopwatch
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.judge import tf32
-from cutegen_lab.judge.beside import Beside, Job, LeftOut, Plan, checks_of, in_order, worthwhile
-from cutegen_lab.judge.buffers import Kept
-from cutegen_lab.judge.case import Case
-from cutegen_lab.judge.counting import Ahead, Counting
-from cutegen_lab.judge.input_sensitivity import check_inputs_read, required_fraction
-from cutegen_lab.judge.interleaved import Effort
-from cutegen_lab.judge.place import Place, give_back, given_back
-from cutegen_lab.judge.plan import validate_plan
-from cutegen_lab.judge.prints import ADVICE, Listening, prints, with_printed_output
+from cutegen_lab.judge.checks.case import Case
+from cutegen_lab.judge.checks.emulator_recheck import SYMPTOMS, EmulatorRecheck
+from cutegen_lab.judge.checks.input_sensitivity import check_inputs_read, required_fraction
+from cutegen_lab.judge.checks.parallel import Job, ParallelChecks, Plan, checks_in_order, worth_forking
+from cutegen_lab.judge.checks.printed_output import ADVICE, PrintRecorder, uses_printf, with_printed_output
+from cutegen_lab.judge.checks.sanitizers import sanitizer_checks
+from cutegen_lab.judge.checks.workload_checks import Omitted, draw_checks
+from cutegen_lab.judge.draws.schedule import draws, minimal_draws
+from cutegen_lab.judge.draws.values import between
+from cutegen_lab.judge.execution.buffers import BufferCache
+from cutegen_lab.judge.execution.plan import validate_plan
 from cutegen_lab.judge.profile import profile
-from cutegen_lab.judge.sanitizers import inspected
-from cutegen_lab.judge.schedule import draws, fewest
-from cutegen_lab.judge.second_look import SYMPTOMS, Detector, SecondLook
-from cutegen_lab.judge.select import beyond, no_answer, sampled_share, select_workloads
-from cutegen_lab.judge.timed_outputs import answers, inputs_for
-from cutegen_lab.judge.timing import Job as TimingJob
-from cutegen_lab.judge.timing import time_interleaved
-from cutegen_lab.judge.values import between
+from cutegen_lab.judge.reference_device import ReferenceDevice, free_gpu_cache, gpu_cache_freed
+from cutegen_lab.judge.rounding import tf32
+from cutegen_lab.judge.select import excess_size, sampled_share, select_workloads, why_no_reference
+from cutegen_lab.judge.timing.counting import LoadCount, PendingCount
+from cutegen_lab.judge.timing.interleaved import Effort
+from cutegen_lab.judge.timing.measured import Job as TimingJob
+from cutegen_lab.judge.timing.measured import time_interleaved
+from cutegen_lab.judge.timing.timed_outputs import inputs_for, output_check
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.probes import TRIVIAL
 
@@ -52,8 +53,8 @@ class StandardJudge:
     """A :class:`~cutegen_lab.core.protocols.Judge`. Seeds are secret until the verdict, then recorded.
 
     ``seed_source`` returns a 63-bit seed for each draw (tests pass a counter). ``deep``: also run the device's
-    sanitizers on a kernel that passed. ``detector`` makes an emulator, which checks the small workloads of kernels that
-    passed on a GPU and finds the cause of a wrong answer there; it runs in processes of ``forks`` if given. If these
+    sanitizers on a kernel that passed. ``make_emulator``: the emulator checks the small workloads of kernels that
+    passed on a GPU, and finds the cause of a wrong answer there, in processes of ``forks`` if given. If these
     arguments are module-level functions, the judge can be pickled.
     """
 
@@ -61,132 +62,134 @@ class StandardJudge:
 
     def __init__(
         self, seed_source: Callable[[], int] = _secret_seed, deep: bool = False,
-        detector: Detector | None = None, forks: Callable[[], Forks] | None = None,
+        make_emulator: MakeEmulator | None = None, forks: Callable[[], Forks] | None = None,
     ) -> None:  # fmt: skip
-        self._seed, self._deep, self._detector, self._forks = seed_source, deep, detector, forks
-        self._tensors, self._ahead = Kept(), Ahead()
+        self._seed, self._deep, self._make_emulator, self._forks = seed_source, deep, make_emulator, forks
+        self._buffers, self._pending_count = BufferCache(), PendingCount()
         one_arena()
 
     @kept_memory()
-    @given_back()
+    @gpu_cache_freed()
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         """Checks every workload that ``device`` can afford, cheap ones first, until one does not pass.
 
         A kernel that prints is checked on an emulator instead, and never passes. Raises Cancelled.
         """
-        if not prints(artifact):
+        if not uses_printf(artifact):
             return self._check(problem, artifact, device, say, cancel)
-        emulator = device if device.kind == "emulator" else self._detector() if self._detector else None
+        emulator = device if device.kind == "emulator" else self._make_emulator() if self._make_emulator else None
         if emulator is None:
             return CheckResult(Verdict.CONTRACT, f"{ADVICE}; it was not run, because no emulator is available", ())
-        heard = Listening(emulator)
-        return with_printed_output(self._check(problem, artifact, heard, say, cancel), heard)
+        recorder = PrintRecorder(emulator)
+        return with_printed_output(self._check(problem, artifact, recorder, say, cancel), recorder)
 
     def _check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         workloads = [w for w in select_workloads(problem, device) if w.name in artifact.builds]
         if unchecked := _unchecked(problem, artifact, workloads, device):
             return unchecked
-        detector = self._detector if device.kind == "cuda" else None
-        forks = self._forks() if detector and self._forks else None
+        make_emulator = self._make_emulator if device.kind == "cuda" else None
+        forks = self._forks() if make_emulator and self._forks else None
         if forks:
-            self._ahead.put(self._counting(problem, artifact, target_gpu(artifact.arch)))
+            self._pending_count.put(self._counting(problem, artifact, target_gpu(artifact.arch)))
         secret = between(0, 1, torch.Generator().manual_seed(self._seed()))
         plan = [(w, draws(w, turn, len(workloads), secret, problem.any_tf32)) for turn, w in enumerate(workloads)]
         try:
             with (
-                closing(SecondLook(problem, artifact, detector, self._seed, say, cancel, forks)) as looks,
-                closing(self._beside(problem, artifact, plan, device, cancel)) as beside,
+                closing(EmulatorRecheck(problem, artifact, make_emulator, self._seed, say, cancel, forks)) as recheck,
+                closing(self._parallel_checks(problem, artifact, plan, device, cancel)) as parallel,
             ):
-                found = self._checked(problem, artifact, plan, secret, looks, beside, device, say, cancel)
+                found = self._checked(problem, artifact, plan, secret, recheck, parallel, device, say, cancel)
         except BaseException:
-            self._ahead.put(None)
+            self._pending_count.put(None)
             raise
         if not found.verdict.passed:
-            self._ahead.put(None)
+            self._pending_count.put(None)
         return found
 
-    def _beside(
+    def _parallel_checks(
         self, problem: Problem, artifact: Artifact, plan: Plan, device: Device, cancel: Cancel
-    ) -> Beside:  # fmt: skip
-        if not self._forks or not self._detector or not worthwhile([w for w, _ in plan], device, self._detector):
-            return Beside((), None, cancel)
+    ) -> ParallelChecks:  # fmt: skip
+        make_emulator, every = self._make_emulator, [workload for workload, _ in plan]
+        if not self._forks or not make_emulator or not worth_forking(every, device, make_emulator):
+            return ParallelChecks((), None, cancel)
         jobs = [
-            Job(self._detector, problem, workload, artifact.builds[workload.name], artifact.arch, names, self._seed())
+            Job(make_emulator, problem, workload, artifact.builds[workload.name], artifact.arch, names, self._seed())
             for workload, names in plan if workload.derived
         ]  # fmt: skip
-        return Beside(jobs, self._forks() if jobs else None, cancel)
+        return ParallelChecks(jobs, self._forks() if jobs else None, cancel)
 
     def _checked(
-        self, problem: Problem, artifact: Artifact, plan: Plan, secret: float, looks: SecondLook, beside: Beside,
-        device: Device, say: Say, cancel: Cancel,
+        self, problem: Problem, artifact: Artifact, plan: Plan, secret: float, recheck: EmulatorRecheck,
+        parallel: ParallelChecks, device: Device, say: Say, cancel: Cancel,
     ) -> CheckResult:  # fmt: skip
         reference, gpu = Reference(problem), target_gpu(artifact.arch)
         checks: list[WorkloadCheck] = []
-        left, sampled = LeftOut(), dict[str, str]()
+        omitted, sampled = Omitted(), dict[str, str]()
         workloads = [workload for workload, _ in plan]
 
-        def drawn(workload: Workload, names: Sequence[str], left: LeftOut) -> Iterator[WorkloadCheck]:
+        def check_here(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
-            return checks_of(case, names, self._seed, left, say)
+            return draw_checks(case, names, self._seed, omitted, say)
 
-        for workload, check in in_order(plan, drawn, beside, left):
+        for workload, check in checks_in_order(plan, check_here, parallel, omitted):
             checks.append(check)
             if not check.verdict.passed:
-                told = _where(workload, check)
-                if cause := looks.cause(workload.name) if check.verdict in SYMPTOMS else None:
+                failure = _failure_text(workload, check)
+                if cause := recheck.cause(workload.name) if check.verdict in SYMPTOMS else None:
                     checks.append(cause)
-                    reason = f"{cause.reason} on {cause.workload}; on the {device.name}: {told}"
+                    reason = f"{cause.reason} on {cause.workload}; on the {device.name}: {failure}"
                     return CheckResult(cause.verdict, reason, tuple(checks))
-                return CheckResult(check.verdict, told, tuple(checks))
+                return CheckResult(check.verdict, failure, tuple(checks))
         notes: list[str] = []
-        for check in chain(looks, self._inspected(workloads, artifact, device, say, cancel)):
+        for check in chain(recheck, self._sanitizer_checks(workloads, artifact, device, say, cancel)):
             checks.append(check)
             notes += [check.reason] if check.verdict.passed and check.reason else []
             if not check.verdict.passed:
                 return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
         for workload in (w for w in problem.workloads if w not in workloads):
             if workload.name not in artifact.builds:
-                left.untold.append(f"{workload.name}, for which the candidate was not compiled")
+                omitted.not_run.append(f"{workload.name}, for which the candidate was not compiled")
                 continue
             share = sampled_share(problem, workload)
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel, share)
-            for check in self._sampled(case, secret, left, say):
+            for check in self._sampled(case, secret, omitted, say):
                 checks.append(check)
                 if not check.verdict.passed:
-                    return CheckResult(check.verdict, _where(workload, check), tuple(checks))
-                sampled[workload.name] = case.told
-        result = CheckResult(Verdict.INCONCLUSIVE if left.untold else Verdict.PASSED, "", tuple(checks))
-        summary = _pass_summary(artifact, result, left.fewer, [*sampled.values()], device)
-        if left.untold:
-            why = f"the {device.name} cannot run {'; '.join(left.untold)}"
-            summary = f"right as far as it goes ({summary}), but {why}. Next: {_ELSEWHERE}"
+                    return CheckResult(check.verdict, _failure_text(workload, check), tuple(checks))
+                sampled[workload.name] = case.sample_note
+        result = CheckResult(Verdict.INCONCLUSIVE if omitted.not_run else Verdict.PASSED, "", tuple(checks))
+        summary = _pass_summary(artifact, result, omitted.fewer_draws, [*sampled.values()], device)
+        if omitted.not_run:
+            why = f"the {device.name} cannot run {'; '.join(omitted.not_run)}"
+            summary = f"no error found ({summary}), but {why}. Next: {_ELSEWHERE}"
         return replace(result, reason="; ".join([summary, *tf32.notes(problem), *notes]))
 
-    def _sampled(self, case: Case, secret: float, left: LeftOut, say: Say) -> Iterator[WorkloadCheck]:
-        """Checks a sample of the blocks of a workload too large for ``case``'s device. If none can be run, or a sample
-        would prove nothing, its name and the reason go to ``left.untold`` and the verdict is inconclusive."""
+    def _sampled(self, case: Case, secret: float, omitted: Omitted, say: Say) -> Iterator[WorkloadCheck]:
+        """Checks a sample of the blocks of a workload too large for ``case``'s device. If none can be run, or if a
+        sample would prove nothing, its name and the reason go to ``omitted.not_run`` and the verdict is
+        inconclusive."""
         problem, workload = case.problem, case.workload
-        if why := no_answer(problem, workload):
-            left.untold.append(f"{workload.name} ({why})")
+        if why := why_no_reference(problem, workload):
+            omitted.not_run.append(f"{workload.name} ({why})")
             return
         every = draws(workload, 0, 1, secret, problem.any_tf32)
-        names = [name for name in every if name in fewest(workload)]
-        for check in checks_of(case, names, self._seed, LeftOut([], left.untold), say):
+        names = [name for name in every if name in minimal_draws(workload)]
+        for check in draw_checks(case, names, self._seed, Omitted([], omitted.not_run), say):
             if check.verdict is Verdict.INCONCLUSIVE:
-                left.untold.append(
-                    f"{workload.name} ({beyond(problem, workload)}), nor blocks of it alone: {check.reason}"
+                omitted.not_run.append(
+                    f"{workload.name} ({excess_size(problem, workload)}), nor a sample of its blocks: {check.reason}"
                 )
                 return
             yield check
 
-    def _inspected(
+    def _sanitizer_checks(
         self, workloads: Sequence[Workload], artifact: Artifact, device: Device, say: Say, cancel: Cancel
     ) -> Iterator[WorkloadCheck]:
         if self._deep and isinstance(device, Inspects):
-            yield from inspected(workloads, artifact, device, self._seed(), say, cancel)
+            yield from sanitizer_checks(workloads, artifact, device, self._seed(), say, cancel)
 
     @kept_memory()
-    @given_back()
+    @gpu_cache_freed()
     def time(
         self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
         incumbent: Artifact | None = None,
@@ -205,13 +208,13 @@ class StandardJudge:
         if isinstance(device, HasStopwatch):
             reference = Reference(problem)
             best = incumbent.builds.get(workload.name) if incumbent else None
-            place = Place(device, workload)
-            counting = self._ahead.take(problem, artifact, gpu) or self._counting(problem, artifact, gpu)
+            place = ReferenceDevice(device, workload)
+            counting = self._pending_count.take(problem, artifact, gpu) or self._counting(problem, artifact, gpu)
             with closing(counting):  # counting uses the CPU while this process mostly waits for the GPU
                 inputs = inputs_for(problem, reference, counting.seed)
                 required = required_fraction(reference, workload, inputs, self._seed(), place)
-                give_back()
-                job = TimingJob(problem, build, best, inputs, gpu, answers(problem, reference, place))
+                free_gpu_cache()
+                job = TimingJob(problem, build, best, inputs, gpu, output_check(problem, reference, place))
                 timing = time_interleaved(job, device, device.name, self.effort, self._seed, say, cancel)
                 counted = counting.result(say, cancel)
             if counted is not None and (fault := check_inputs_read(workload, required, counted.counters, sampled=True)):
@@ -219,9 +222,9 @@ class StandardJudge:
             if counting.note and isinstance(timing, Timing):
                 timing = replace(timing, notes=(*timing.notes, counting.note))
             return timing, counted
-        buffers = self._tensors.lent(workload, build, self._seed())
+        buffers = self._buffers.take(workload, build, self._seed())
         found = device.time(build, buffers.tensors, buffers.views, gpu, cancel)
-        self._tensors.back(buffers)
+        self._buffers.put_back(buffers)
         return found
 
     def profile(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> Profile | str:
@@ -230,9 +233,9 @@ class StandardJudge:
         say(f"profile {problem.workload.name} on {device.name}")
         return profile(problem, artifact, device, self._seed(), cancel)
 
-    def _counting(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> Counting:
+    def _counting(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> LoadCount:
         forks = self._forks() if self._forks else None
-        return Counting(problem, artifact, gpu, self._seed(), self._detector, forks)
+        return LoadCount(problem, artifact, gpu, self._seed(), self._make_emulator, forks)
 
 
 def _unchecked(
@@ -251,14 +254,14 @@ def _unchecked(
     next_steps = ["serve at least one of them: some errors show nowhere else"] if left_out else []
     if too_large := [w for w in problem.workloads if w not in workloads]:
         names = ", ".join(w.name for w in too_large)
-        found.append(f"the {device.name} cannot afford {names} ({beyond(problem, too_large[0])})")
+        found.append(f"the {device.name} cannot afford {names} ({excess_size(problem, too_large[0])})")
         next_steps.append(_ELSEWHERE)
     verdict = Verdict.CONTRACT if left_out else Verdict.UNSUPPORTED
     reason = f"too little is left to check: {'; '.join(found)}. Next: {', or '.join(next_steps)}"
     return CheckResult(verdict, reason, ())
 
 
-def _where(workload: Workload, check: WorkloadCheck) -> str:
+def _failure_text(workload: Workload, check: WorkloadCheck) -> str:
     return f"{check.reason} on {workload.name} {workload.describe()}, {check.distribution} inputs"
 
 

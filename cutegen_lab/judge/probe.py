@@ -9,8 +9,8 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device
 from cutegen_lab.core.roofline import target_gpu
-from cutegen_lab.judge.case import Case
-from cutegen_lab.judge.schedule import draws
+from cutegen_lab.judge.checks.case import Case
+from cutegen_lab.judge.draws.schedule import draws
 from cutegen_lab.problems import Reference
 
 

@@ -7,8 +7,8 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Cancel, Device, Profiles
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Profile
-from cutegen_lab.judge.buffers import POISONS, Buffers
-from cutegen_lab.judge.inputs import fill
+from cutegen_lab.judge.draws.inputs import fill
+from cutegen_lab.judge.execution.buffers import POISONS, Buffers
 
 
 def profile(problem: Problem, artifact: Artifact, device: Device, seed: int, cancel: Cancel) -> Profile | str:

@@ -9,12 +9,12 @@ from cutegen_lab.core.protocols import Device
 
 EMULATOR_BYTES = 1 << 28  # compulsory traffic the emulator executes in a few seconds
 EMULATOR_FLOPS = 1 << 31
-SAMPLED_FLOPS = 1 << 40  # of a workload that it executes some blocks of: PyTorch computes it in float64 in a minute
+SAMPLED_FLOPS = 1 << 40  # largest workload that is sampled: PyTorch computes its float64 reference in a minute
 _SHARE_OF_MEMORY = 0.75
-TIMES_THE_MEMORY = 32  # that a draw takes beside its float64 answer: measured 30 for a row reduction of bf16
+MEMORY_FACTOR = 32  # memory of a draw, in compulsory bytes: measured 30 for a row reduction of bf16
 
 
-def affordable(workload: Workload, flops: int, device: Device) -> bool:
+def can_execute(workload: Workload, flops: int, device: Device) -> bool:
     """Whether ``device`` can execute ``workload`` in reasonable time; always True for a GPU."""
     small = workload.compulsory_bytes <= EMULATOR_BYTES and flops <= EMULATOR_FLOPS
     return device.kind == "cuda" or small
@@ -25,13 +25,14 @@ def sampled_share(problem: Problem, workload: Workload) -> float:
     return min(EMULATOR_BYTES / workload.compulsory_bytes, EMULATOR_FLOPS / max(_flops(problem, workload), 1))
 
 
-def no_answer(problem: Problem, workload: Workload) -> str:
+def why_no_reference(problem: Problem, workload: Workload) -> str:
     """Why PyTorch cannot compute the reference of ``workload`` on this machine; empty if it can."""
-    memory = workload.compulsory_bytes * TIMES_THE_MEMORY
+    memory = workload.compulsory_bytes * MEMORY_FACTOR
     if memory > (most := psutil.virtual_memory().total * _SHARE_OF_MEMORY):
-        return f"its float64 answer takes some {memory / 2**30:.0f} GiB of memory, where {most / 2**30:.0f} may be used"
+        needed, usable = f"{memory / 2**30:.0f} GiB", f"{most / 2**30:.0f} GiB"
+        return f"its float64 reference takes about {needed} of memory, more than the {usable} that may be used"
     if (flops := _flops(problem, workload)) > SAMPLED_FLOPS:
-        return f"its float64 answer takes {flops:.2g} FLOPs, where {SAMPLED_FLOPS:.2g} are affordable"
+        return f"its float64 reference takes {flops:.2g} FLOPs, more than the affordable {SAMPLED_FLOPS:.2g}"
     return ""
 
 
@@ -39,15 +40,15 @@ def _flops(problem: Problem, workload: Workload) -> int:
     return problem.flops if workload is problem.workload else 0
 
 
-def beyond(problem: Problem, workload: Workload) -> str:
+def excess_size(problem: Problem, workload: Workload) -> str:
     """Size of ``workload`` compared with what an emulator can afford, in words."""
-    size = f"{workload.compulsory_bytes / 2**20:,.0f} MiB of tensors, where {EMULATOR_BYTES >> 20} are affordable"
+    size = f"{workload.compulsory_bytes / 2**20:,.0f} MiB of tensors (affordable: {EMULATOR_BYTES >> 20})"
     if (flops := _flops(problem, workload)) > EMULATOR_FLOPS:
-        return f"{size}; {flops:.2g} FLOPs, where {EMULATOR_FLOPS:.2g} are"
+        return f"{size}; {flops:.2g} FLOPs (affordable: {EMULATOR_FLOPS:.2g})"
     return size
 
 
 def select_workloads(problem: Problem, device: Device) -> tuple[Workload, ...]:
     """Workloads to check on ``device``: cheap ones first, then those of the analyst that it can afford."""
-    own = tuple(w for w in problem.workloads if affordable(w, _flops(problem, w), device))
+    own = tuple(w for w in problem.workloads if can_execute(w, _flops(problem, w), device))
     return problem.check_workloads + own

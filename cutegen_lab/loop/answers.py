@@ -65,7 +65,7 @@ def ask(state: RunState, kind: str, parent_id: str | None, feedback: str = "", u
     )
 
 
-def adopt(state: RunState, candidate: Candidate) -> RunState:
+def with_candidate(state: RunState, candidate: Candidate) -> RunState:
     """Adds a new candidate to the tree and goes to compile it."""
     return replace(
         state,
@@ -105,13 +105,13 @@ def _approve_unproven(state: RunState, answer: Answer) -> RunState:
 
 def _accept(state: RunState, answer: Answer, current: Candidate) -> RunState:
     accepted = (*(i for i in state.accepted if i != current.id), current.id)
-    state = _noted(replace(state, accepted=accepted, failed_in_a_row=0, failed_step=None), answer)
+    state = _with_answer(replace(state, accepted=accepted, failed_in_a_row=0, failed_step=None), answer)
     return ask(replace(state, incumbent_id=current.id, base_id=current.id), "refine", current.id)
 
 
 def _reject(state: RunState, answer: Answer) -> RunState:
     current = _under_review(state, "reject")
-    state = _noted(replace(state, failed_in_a_row=0), answer)
+    state = _with_answer(replace(state, failed_in_a_row=0), answer)
     if state.base_id is not None and state.base_id != current.id:
         return ask(state, _kind(state, state.base_id), state.base_id, answer.text)
     return ask(state, _kind(state, current.id), current.id, answer.text)
@@ -121,15 +121,15 @@ def _edit(state: RunState, answer: Answer) -> RunState:
     current = _under_review(state, "edit")
     if not answer.text.strip():
         raise InputError("the edited text is empty", "Give the whole candidate module.")
-    state = _noted(replace(state, failed_in_a_row=0), replace(answer, text=""))  # the text is the new candidate's
-    return adopt(state, edited(current, answer.text, next_id(state)))
+    state = _with_answer(replace(state, failed_in_a_row=0), replace(answer, text=""))  # the text is the new candidate's
+    return with_candidate(state, edited(current, answer.text, next_id(state)))
 
 
 def _retry(state: RunState, answer: Answer) -> RunState:
     if state.failed_step not in (None, Step.GENERATE):
         return replace(state, step=state.failed_step, failed_step=None, problem_note="", problem_hint=None)
     if state.failed_step is None:  # else nothing came of the request, and the answer is to that
-        state = _noted(state, answer)
+        state = _with_answer(state, answer)
     return ask(state, state.ask, state.ask_parent_id, state.feedback, unlimited=True)
 
 
@@ -138,7 +138,7 @@ def _branch(state: RunState, answer: Answer) -> RunState:
     if target is None or target not in state.candidates:
         known = ", ".join(state.candidates) or "none yet"
         raise InputError(f"cannot branch from {target!r}: no such candidate", f"Candidates: {known}.")
-    state = replace(_noted(state, answer), base_id=target, failed_in_a_row=0)
+    state = replace(_with_answer(state, answer), base_id=target, failed_in_a_row=0)
     return ask(state, _kind(state, target), target, answer.text, unlimited=True)
 
 
@@ -148,7 +148,7 @@ def _under_review(state: RunState, verb: str) -> Candidate:
     return state.current
 
 
-def _noted(state: RunState, answer: Answer) -> RunState:
+def _with_answer(state: RunState, answer: Answer) -> RunState:
     if state.current_id is None:
         return state
     verdicts = ("approve", "approve_unproven")

@@ -150,7 +150,7 @@ class Driver:
         return f"budget: {spent:.0f} of {limit:.0f} s used" if spent >= limit else ""
 
 
-class Over(Exception):
+class DriverReleased(Exception):
     """The driver was closed, or released its finished run, before it could accept a verb; another driver can."""
 
 
@@ -158,7 +158,7 @@ class ThreadedDriver(Driver):
     """A driver with its own daemon thread, which sleeps while the run rests.
 
     With ``ended`` it releases a finished run: the thread ends, calling ``ended(self)`` last, and verbs raise
-    :class:`Over`.
+    :class:`DriverReleased`.
     """
 
     def __init__(
@@ -212,14 +212,14 @@ class ThreadedDriver(Driver):
 
     def _record(self, event: Event) -> RunState:
         if self._closed:  # this driver no longer has the lease
-            raise Over
+            raise DriverReleased
         return super()._record(event)
 
     def _serve(self) -> None:
         while self._awaited():
             try:
                 self._step()
-            except Over:
+            except DriverReleased:
                 break
             except Exception as error:  # the store failed: nothing may happen that cannot be recorded
                 self._broken = error

@@ -32,7 +32,7 @@ from cutegen_lab.core.run import (
 from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop import trials
-from cutegen_lab.loop.answers import REOPENING, adopt, answered, ask, finish, stop
+from cutegen_lab.loop.answers import REOPENING, answered, ask, finish, stop, with_candidate
 from cutegen_lab.loop.budget import fixes_left
 from cutegen_lab.loop.edits import ANALYST
 from cutegen_lab.loop.effects import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time
@@ -98,7 +98,7 @@ def _generated(state: RunState, event: Generated) -> RunState:
     candidate = event.candidate
     if candidate.id in state.candidates or candidate.parent_id not in (None, *state.candidates):
         raise InputError(f"candidate {candidate.id} (parent {candidate.parent_id}) does not fit the run's tree")
-    return adopt(state, candidate)
+    return with_candidate(state, candidate)
 
 
 def _generate_failed(state: RunState, event: GenerateFailed) -> RunState:
@@ -107,7 +107,7 @@ def _generate_failed(state: RunState, event: GenerateFailed) -> RunState:
         return replace(state, step=Step.REVIEW, problem_note=event.reason)
     if event.exhausted:
         return finish(state, event.reason)
-    return _stumbled(state, Step.GENERATE, event)
+    return _step_lost(state, Step.GENERATE, event)
 
 
 def _editing(state: RunState) -> bool:
@@ -164,7 +164,7 @@ def _step_failed(state: RunState, event: StepFailed) -> RunState:
     if state.step is Step.REVIEW:
         raise InputError("review has no work that could fail", "The store or the driver is broken.")
     _expect(state, event.step, event)
-    return _stumbled(state, event.step, event)
+    return _step_lost(state, event.step, event)
 
 
 def _resumed(state: RunState, event: Resumed) -> RunState:
@@ -188,7 +188,7 @@ def _failed(state: RunState, trial: Trial) -> RunState:
     return replace(state, step=Step.REVIEW, problem_note=f"{state.failed_in_a_row} failed in a row: no fix left")
 
 
-def _stumbled(state: RunState, step: Step, event: GenerateFailed | StepFailed) -> RunState:
+def _step_lost(state: RunState, step: Step, event: GenerateFailed | StepFailed) -> RunState:
     """Our own failure: the candidate may be innocent, so the run rests and the step can be retried."""
     stumbles = state.stumbles + 1
     return replace(

@@ -38,7 +38,7 @@ class SpeculativeBuild:
         """Gets the provider's proposal for the case that the first candidate is approved, or a refinement rejected, and
         compiles it on a thread."""
         self.close()
-        if (proposal := self._foreseen(state)) is None:
+        if (proposal := self._likely_proposal(state)) is None:
             return
         cancel = threading.Event()
 
@@ -69,7 +69,7 @@ class SpeculativeBuild:
         if build is not None:
             build.cancel.set()
 
-    def _foreseen(self, state: RunState) -> Proposal | None:
+    def _likely_proposal(self, state: RunState) -> Proposal | None:
         """The proposal after the likely answer; None if it cannot be predicted or there is none."""
         current = state.current_id
         if not state.settings.auto or current is None or not getattr(self._provider, "foreseeable", False):

@@ -1,1 +1,1 @@
-"""The workbench in a notebook: the ``%%cutegen`` magics, the refinement widget, the run object they give."""
+"""The workbench in a notebook: the ``%%cutegen`` magics, the widget, and the run object."""

@@ -1,4 +1,4 @@
-"""Profiles as a plotly figure: the emulator's and a GPU's counters side by side, and the lines that take them."""
+"""Profiles as a plotly figure: counters of emulator and GPU side by side, and the most expensive lines."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Bar, Figure, Scatter
 
 LINES = 8
-_CODE = 52  # characters of a line's text beside its bar
-_SHOWN = (  # of COUNTERS, those worth comparing, as an engineer asks for them
+_CODE = 52  # characters of a line's text next to its bar
+_SHOWN = (  # counters to compare, in reading order
     "warp_instructions", "tensor_instructions", "global_load_sectors", "global_store_sectors", "global_atomic_sectors",
     "bulk_load_sectors", "bulk_store_sectors", "shared_wavefronts", "shared_conflicts", "barrier_waits",
     "mbarrier_waits", "cluster_requests", "dram_load_bytes", "dram_store_bytes",
 )  # fmt: skip
-_SUMS = {  # for a source that counts only the parts
+_SUMS = {  # for sources that only count the parts
     "shared_wavefronts": ("shared_load_wavefronts", "shared_store_wavefronts", "shared_copy_wavefronts"),
     "shared_conflicts": ("shared_load_conflicts", "shared_store_conflicts"),
 }
@@ -29,10 +29,10 @@ _MARKS = {"emulator": ("circle", "#3b7dd8"), "hardware": ("diamond-open", "#c456
 
 
 def profile_figure(profiles: Sequence[Profile], source: str, title: str = "") -> Figure:
-    """Counters of each profile on one logarithmic axis, and under them the candidate's hottest lines.
+    """Counters of each profile on one logarithmic axis; below them the most expensive lines of the candidate.
 
-    ``source`` is the candidate's text. Shown are the counters that any of the profiles has above zero; lines come from
-    those that know them. Raises ValueError for no profile.
+    ``source``: text of the candidate. Counters that are zero in all profiles are left out; lines come from profiles
+    that have them. Raises ValueError without a profile.
     """
     if not profiles:
         raise ValueError("no profile to show")

@@ -1,5 +1,5 @@
-"""``%%cutegen``, ``%%cutespec`` and ``%cutegen`` (``%%cutegen_tune`` is in tune_magic.py). Loading this imports neither
-torch nor the DSL: that waits for the first cell."""
+"""``%%cutegen``, ``%%cutespec`` and ``%cutegen`` (``%%cutegen_tune`` is in tune_magic.py). Torch and the DSL are
+imported by the first cell, not by loading the extension."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _RUN_OPTIONS = (
 
 
 def _of_a_run(magic: Any) -> Any:
-    """The options of every cell magic that starts a run."""
+    """Options common to all cell magics that start a run."""
     for option in reversed(_RUN_OPTIONS):
         magic = option(magic)
     return magic
@@ -80,7 +80,7 @@ def register(ipython: InteractiveShell) -> None:
 
 @magics_class
 class CutegenMagics(Magics):
-    """The magics of one notebook, with the sessions and runs it has open."""
+    """The magics of one notebook, with its open sessions and runs."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
@@ -91,7 +91,7 @@ class CutegenMagics(Magics):
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Gives every run up, resumable, before the kernel ends: threads that go on talking would hold it up."""
+        """Detaches all runs, which stay resumable, before the kernel ends: running threads would delay its exit."""
         for session in self._sessions.values():
             session.close()
         self._sessions.clear()
@@ -124,7 +124,7 @@ class CutegenMagics(Magics):
         return self.guarded(debug, lambda: self._verb([w for w in words if w != "--debug"]))
 
     def guarded(self, debug: bool, work: Callable[[], Any]) -> Any:
-        """One line for what went wrong; the traceback under --debug."""
+        """Runs ``work`` and shows an error as one line; with --debug as a traceback."""
         try:
             return work()
         except Exception as error:
@@ -199,7 +199,8 @@ class CutegenMagics(Magics):
         self._show(run)
 
     def _show(self, run: NotebookRun) -> None:
-        """One widget a run and kernel: shown again, it is the same one in two places."""
+        """Displays the widget of a run. There is one for each run and kernel; shown twice, it is the same widget in two
+        places."""
         from cutegen_lab.notebook.widget import RefineWidget
 
         if run.run_id not in self._widgets:
@@ -251,7 +252,7 @@ class CutegenMagics(Magics):
         return "\n".join(lines)
 
     def _run(self, run_id: str) -> NotebookRun:
-        """A run of this notebook, or one from the store. Raises InputError where there is none."""
+        """A run of this notebook, or one from the store. Raises InputError if there is none."""
         from cutegen_lab.notebook.run import NotebookRun
 
         wanted = run_id or self._newest
@@ -262,7 +263,8 @@ class CutegenMagics(Magics):
         return self._runs[wanted]
 
     def _newest_stored(self) -> str:
-        """After a kernel restart: the run of the work directory that was worked on last; "" where there is none."""
+        """Id of the run in the work directory that changed last; "" if there is none. For use after a kernel
+        restart."""
         return next((run.run_id for run in self.session("").runs()), "")
 
     def _remember(self, run: NotebookRun) -> None:
@@ -270,7 +272,7 @@ class CutegenMagics(Magics):
         self._newest = run.run_id
 
     def session(self, workdir: str) -> Session:
-        """The session over ``workdir`` ("": the notebook's own), opened once."""
+        """The session for ``workdir`` ("": the notebook's default), opened once."""
         from cutegen_lab.session import Session
 
         if workdir not in self._sessions:
@@ -278,13 +280,13 @@ class CutegenMagics(Magics):
         return self._sessions[workdir]
 
 
-# IPython names a magic after its method, and one class cannot have two methods named cutegen.
+# IPython names a magic after its method, and a class cannot have two methods of the same name.
 CutegenMagics.magics["cell"]["cutegen"] = CutegenMagics.magics["cell"].pop("cutegen_cell")
 CutegenMagics.cutegen_cell.__name__ = "cutegen"
 
 
 def parse_budget(text: str, max_steps: int) -> Budget:
-    """``"600s,200000tok"``. Raises InputError for anything else."""
+    """Parses ``"600s,200000tok"``. Raises InputError for other text."""
     from cutegen_lab.core.run import Budget
 
     seconds: float | None = None
@@ -303,7 +305,7 @@ def parse_budget(text: str, max_steps: int) -> Budget:
 
 
 def _language(text: str) -> Language:
-    """Raises InputError for a language that there is not."""
+    """The language by name. Raises InputError for an unknown one."""
     from cutegen_lab.core.run import Language
 
     known: tuple[Language, ...] = get_args(Language)
@@ -314,7 +316,8 @@ def _language(text: str) -> Language:
 
 
 def _words(line: str) -> list[str]:
-    """As a shell splits it, so that a path in quotes may have spaces; an apostrophe in prose is no quotation mark."""
+    """Splits a line as a shell does, so that quoted paths may contain spaces; an apostrophe within a word is not a
+    quote."""
     try:
         return shlex.split(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What ``%%cutegen`` gives: a run with the widget's verbs as methods, shown as text, HTML or the live widget."""
+"""The result of ``%%cutegen``: a run with the widget's verbs as methods, shown as text, HTML or the live widget."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @with_verbs(checked=verb, wait=True)
 class NotebookRun:
-    """A run in the analyst's hand. Every verb waits until the run rests again (``wait=False`` returns at once), and
-    raises InputError for wrong arguments."""
+    """A run. Every verb waits until the run rests again (``wait=False`` returns at once), and raises InputError for
+    wrong arguments."""
 
     def __init__(self, handle: RunHandle) -> None:
         self.handle = handle
@@ -45,7 +45,7 @@ class NotebookRun:
 
     @property
     def source(self) -> str:
-        """The text of the candidate being worked on or reviewed. Raises InputError before there is one."""
+        """Text of the current candidate. Raises InputError if there is none yet."""
         current = self.handle.state.current
         if current is None:
             raise InputError(f"run {self.run_id} has no candidate yet", "Call wait() first.")
@@ -53,7 +53,7 @@ class NotebookRun:
 
     @property
     def best(self) -> str:
-        """The text of the accepted kernel the run stands at. Raises InputError where nothing was accepted."""
+        """Text of the accepted kernel. Raises InputError if no kernel was accepted."""
         state = self.handle.state
         if state.incumbent_id is None:
             raise InputError(f"run {self.run_id} has no accepted kernel", "Approve one first.")
@@ -61,7 +61,7 @@ class NotebookRun:
 
     @verb
     def wait(self, timeout: float | None = None) -> NotebookRun:
-        """Until the run rests at review or is done, or ``timeout`` seconds have passed."""
+        """Waits until the run rests at a review or is done, or ``timeout`` seconds have passed."""
         self.handle.wait(timeout)
         return self
 
@@ -86,15 +86,15 @@ class NotebookRun:
 
     @verb
     def attend(self) -> NotebookRun:
-        """Takes a run that waits at review up in this kernel, as after a restart: nothing starts, and every verb is
-        there again. Another process that drives it keeps it."""
+        """Attaches a run that waits for a review to this kernel, as after a restart, without starting anything. A run
+        that another process drives is left alone."""
         if self.handle.state.step is Step.REVIEW and not self.handle.driving:
             with suppress(StoreError):
                 self.handle.resume()
         return self
 
     def view(self) -> RunView:
-        """The run as everything that shows it sees it."""
+        """The view of the run that all displays use."""
         return self.handle.view(NOTEBOOK)
 
     @verb
@@ -108,8 +108,8 @@ class NotebookRun:
 
     @verb
     def evidence(self, candidate_id: str | None = None) -> str:
-        """The evidence card of a candidate as text (default: the one being reviewed, else the accepted one). Raises
-        InputError where there is no such candidate."""
+        """Evidence card of a candidate as text (default: the one under review, else the accepted one). Raises
+        InputError if there is no such candidate."""
         from cutegen_lab.views.text import evidence_table
 
         view = self.view()
@@ -121,7 +121,7 @@ class NotebookRun:
 
     @verb
     def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
-        """What the emulator or a GPU (``device="cuda"``) counts of a candidate. Raises InputError, SetupError."""
+        """Counters of a candidate from the emulator or a GPU (``device="cuda"``). Raises InputError, SetupError."""
         return self.handle.profile(candidate_id, device)
 
     @verb
@@ -132,16 +132,16 @@ class NotebookRun:
         """
         from cutegen_lab.notebook.figures import profile_figure
 
-        state, chosen = self.handle.state, self.handle.meant(candidate_id)
+        state, chosen = self.handle.state, self.handle.selected_candidate(candidate_id)
         profiles = [self.handle.profile(chosen, device) for device in devices]
         assert chosen is not None  # or there would be no profile
         return profile_figure(profiles, state.candidates[chosen].source, f"{state.problem.name} {chosen}")
 
     @verb
     def tune(self, candidate_id: str | None = None, budget: int = 40, refactor: bool = False) -> NotebookSearch:
-        """A search among up to ``budget`` configs of a candidate's tunables (default: as for :meth:`evidence`), begun
-        in the background; with ``refactor`` a candidate without TUNABLE is made a template first. Raises InputError
-        where there is nothing to search."""
+        """Starts a background search among up to ``budget`` configs of a candidate (default: as in :meth:`evidence`).
+        With ``refactor``, a candidate without TUNABLE is made tunable first. Raises InputError if there is nothing to
+        search."""
         from cutegen_lab.notebook.search import NotebookSearch
         from cutegen_lab.tuning.protocols import Limits
 
@@ -152,7 +152,8 @@ class NotebookRun:
 
 
 def static_bundle(view: RunView) -> dict[str, Any]:
-    """A run that needs no kernel to be shown: text, HTML without scripts, and the JSON our MIME renderer takes."""
+    """MIME bundle of a run that can be shown without a kernel: text, HTML without scripts, and JSON for the MIME
+    renderer."""
     from cutegen_lab.views.html import fragment
     from cutegen_lab.views.model import MIME_TYPE
     from cutegen_lab.views.text import summary

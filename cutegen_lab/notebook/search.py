@@ -1,4 +1,4 @@
-"""What ``%%cutegen_tune`` gives: a search in the analyst's hand, live in the notebook, whole in a saved one."""
+"""The result of ``%%cutegen_tune``: a search, live in the notebook and static in a saved one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class NotebookSearch:
-    """A search and its verbs. ``trace`` and :meth:`plot` show it as it stands, at any time."""
+    """A search and its verbs. ``trace`` and :meth:`plot` show its current state at any time."""
 
     def __init__(self, searching: Searching) -> None:
         self.searching = searching
@@ -52,7 +52,7 @@ class NotebookSearch:
 
     @property
     def found(self) -> TuningResult:
-        """What the search came to. Raises InputError while it runs, and the search's own error where it failed."""
+        """Result of the search. Raises InputError while it runs, and the search's own error if it failed."""
         if self.searching.error is not None:
             raise advised(self.searching.error, NOTEBOOK)
         if self.searching.found is None:
@@ -61,37 +61,37 @@ class NotebookSearch:
 
     @property
     def best(self) -> Config:
-        """The fastest config that passed the judge. Raises InputError where there is none (yet)."""
+        """Fastest config that passed the judge. Raises InputError if there is none yet."""
         if (best := self.found.best) is None:
             raise InputError("no config passed the judge", "`search.found.rejected` says why; raise the budget.")
         return best
 
     @verb
     def wait(self, timeout: float | None = None) -> NotebookSearch:
-        """Until the search has ended, or ``timeout`` seconds have passed."""
+        """Waits until the search has ended, or ``timeout`` seconds have passed."""
         self.searching.wait(timeout)
         return self
 
     @verb
     def cancel(self) -> NotebookSearch:
-        """End with what is known; :meth:`resume` goes on from there."""
+        """Ends the search and keeps its results; :meth:`resume` continues it."""
         self.searching.cancel()
         return self
 
     @verb
     def resume(self, budget: int | None = None) -> NotebookSearch:
-        """Go on, with up to ``budget`` configs in all (default: as before)."""
+        """Continues the search, up to ``budget`` configs in total (default: as before)."""
         self.searching.start(budget)
         return self
 
     @verb
     def plot(self) -> Figure:
-        """The search as it stands, as a plotly figure."""
+        """Current state of the search as a plotly figure."""
         return search_figure(self.trace, self._title())
 
     @verb
     def plot_replay(self) -> Figure:
-        """The same search replayed on what is recorded; nothing is compiled or run. Raises InputError."""
+        """The same search replayed on the recorded results; nothing is compiled or run. Raises InputError."""
         found = self.searching.replayed()
         near = f"within 3% of the fastest after {found.near} evaluations" if found.near else "never near the fastest"
         title = f"{self._title()}, replayed on {found.configs} recorded configs: {near}"
@@ -99,12 +99,14 @@ class NotebookSearch:
 
     @property
     def template(self) -> str:
-        """The text that is searched: with ``refactor``, what stage one made. Raises InputError before there is one."""
+        """Text of the kernel that is searched; with ``refactor``, the tunable text made of it. Raises InputError before
+        there is one."""
         return self.found.tunable.source
 
     @verb
     def export(self, path: str | Path) -> Path:
-        """Writes the kernel with the best config. Raises InputError where there is none, or the file is not ours."""
+        """Writes the kernel with the best config. Raises InputError if there is none, or if the existing file was not
+        written by cutegen."""
         from cutegen_lab.session.outputs import write_out
 
         _ = self.best  # or an error that says why
@@ -112,7 +114,7 @@ class NotebookSearch:
         return Path(path)
 
     def show(self) -> None:
-        """Displays it: live while it runs, and from then on what it came to."""
+        """Displays the search: live while it runs, then its result."""
         SearchDisplay(self).show()
 
     def _title(self) -> str:
@@ -123,10 +125,10 @@ class NotebookSearch:
 
 
 class SearchDisplay:
-    """One place in a notebook that follows a search: words and a cancel button above, the figure below.
+    """One output in a notebook that follows a search: text and a cancel button above, the figure below.
 
-    While it runs both are widgets, renewed at most once a second by a thread of their own (the search's threads only
-    wake it); when it has ended they make way for what a saved notebook shows without a kernel.
+    While the search runs both are widgets, updated at most once a second by a thread of their own, which the threads of
+    the search wake. Afterwards static output replaces them, which a saved notebook shows without a kernel.
     """
 
     def __init__(self, search: NotebookSearch) -> None:
@@ -163,7 +165,7 @@ class SearchDisplay:
             running = self._search.status == "running"
             try:
                 self._renew() if running else self._rest()
-            except Exception:  # one picture that could not be made must not end the display
+            except Exception:  # a figure that fails must not end the display
                 _log.exception("the view of %r was not renewed", self._search)
             threading.Event().wait(_UPDATE_SECONDS)
 
@@ -176,7 +178,7 @@ class SearchDisplay:
                     shown.update(new.to_plotly_json(), overwrite=True)
                 self._figure.layout.title.text = fresh.layout.title.text
                 return
-        self._figure.data = ()  # the first measured time brings a plot that was not there
+        self._figure.data = ()  # the first measured time adds a plot
         self._figure.update(layout=fresh.layout.to_plotly_json(), overwrite=True)
         self._figure.add_traces(fresh.data)
 
@@ -190,7 +192,7 @@ class SearchDisplay:
 
 
 def figure_bundle(search: NotebookSearch) -> dict[str, Any]:
-    """The figure for front ends that draw plotly, and a line for those that do not."""
+    """MIME bundle of the figure for front ends that render plotly, with one line of text for others."""
     return {"text/plain": plain(headline(search.trace)), PLOTLY_MIME: json.loads(search.plot().to_json())}
 
 
@@ -206,7 +208,7 @@ def _text(search: NotebookSearch) -> str:
 
 
 def _html(search: NotebookSearch) -> str:
-    """Words and a table, without scripts; everything that others wrote is escaped."""
+    """Text and a table, without scripts; texts from others are escaped."""
     searching, found = search.searching, search.searching.found
     if found is None:
         return f"<p>{escape(_text(search))}</p>"

@@ -1,4 +1,4 @@
-"""A search as a plotly figure: its evaluations and the best so far, parallel coordinates, what each parameter did."""
+"""A search as a plotly figure: evaluations and the best so far, parallel coordinates, effect of each parameter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cutegen_lab.views.units import microseconds
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Parcoords, Scatter
 
-_ACROSS = 4  # plots of single parameters beside each other
+_ACROSS = 4  # plots of parameters in one row
 _BLUE, _ORANGE, _GREY, _RED = "#2b6cb0", "#c4560f", "#5f6b7a", "#b3261e"
 _PARALLEL = "each config as a line: its values and its time"
 _SPREAD = 4.0
@@ -22,11 +22,11 @@ _PLOT_PX, _SMALL_PX = 320, 230
 
 
 def search_figure(trace: Trace, title: str = "") -> Figure:
-    """Times are labelled as what they are, measured or predicted. Parameters with one value are left out.
+    """Times are labelled as measured or predicted. Parameters with one value are left out.
 
-    Top: each evaluation in order, failures marked by a cross at the upper edge, and the best so far; beside it, for a
-    measured search, what was predicted of the same configs. Middle: every config that ran as a line through its values.
-    Bottom: for each parameter, the times by value and their medians.
+    Top: each evaluation in order, failures as crosses at the upper edge, and the best so far; for a measured search,
+    next to it, predicted against measured times. Middle: each config that ran as a line through its values. Bottom: for
+    each parameter, times by value and their medians.
     """
     from plotly.subplots import make_subplots
 
@@ -71,13 +71,13 @@ def _wide(columns: int, kind: str = "xy") -> list[dict[str, object] | None]:
 
 
 def headline(trace: Trace) -> str:
-    """One line: how far the search is and what leads."""
+    """One line: progress of the search, and the leading config."""
     told, *leads = _headline(trace)
     return f"{told}; {' '.join(leads)}" if leads else told
 
 
 def _headline(trace: Trace) -> list[str]:
-    """How far the search is; and where something leads its time, and its config."""
+    """Progress of the search; time and config of the leader, if there is one."""
     ran = sum(p.time_us is not None for p in trace.points)
     failed = sum(bool(p.failure) for p in trace.points)
     best = trace.best
@@ -106,7 +106,7 @@ def _lay_out(figure: Figure, trace: Trace, title: str, height: int) -> None:
 
 
 def _wide_spread(trace: Trace) -> bool:
-    """Times that a linear axis would press together."""
+    """Whether a linear axis would compress the times."""
     times = [p.time_us for p in trace.points if p.time_us is not None]
     return bool(times) and max(times) > _SPREAD * min(times)
 
@@ -144,7 +144,7 @@ def _marks(
 
 
 def _told(point: Point) -> str:
-    """What a pointer over it shows; what a kernel or a compiler wrote is escaped."""
+    """Tooltip of a point; texts from kernels and compilers are escaped."""
     lines = [f"{name} = {value}" for name, value in point.config.items()]
     if point.time_us is not None:
         lines.append(microseconds(point.time_us))
@@ -185,7 +185,7 @@ def _parallel(trace: Trace, names: Sequence[str]) -> Parcoords:
 
 
 def _axis(name: str, values: Sequence[Scalar], configs: Sequence[Config]) -> dict[str, object]:
-    """Values at even distances, in the domain's order."""
+    """Values at equal distances, in the domain's order."""
     at = {value: index for index, value in enumerate(values)}
     return {
         "label": escape(name), "range": [0, len(values) - 1], "tickvals": list(at.values()),

@@ -1,4 +1,4 @@
-"""``%%cutegen_tune``: the search for a kernel's fastest config, in the background and live."""
+"""``%%cutegen_tune``: searches for a kernel's fastest config in the background, with a live display."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @magics_class
 class TuneMagic(Magics):
-    """``session`` opens the notebook's session on a work directory; ``guarded`` runs work and tells what went wrong."""
+    """``session``: opens the notebook's session for a work directory. ``guarded``: runs work and shows errors."""
 
     def __init__(
         self, shell: InteractiveShell, session: Callable[[str], Session],

@@ -1,4 +1,4 @@
-"""What an analyst calls in a cell. Wrong arguments are one line that says what is taken, not Python's account of it."""
+"""Argument checks for methods that an analyst calls in a cell: an error is one line with the usage, not a traceback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _SHOWN = 40  # characters of a wrong value
 
 
 def verb(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Checks a method's arguments, by its annotations, before it runs. It then raises InputError for wrong ones."""
+    """Decorator that checks arguments against the annotations of a method. The method then raises InputError for wrong
+    ones."""
     signature = inspect.signature(method)
 
     @wraps(method)
@@ -58,7 +59,8 @@ def _usage(signature: inspect.Signature, name: str) -> str:
 
 
 def _hints(method: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations of its parameters. What it returns may have a name that only type checkers import."""
+    """Annotations of the parameters. The return annotation is skipped: its name may be imported for type checkers
+    only."""
     taken = {name: text for name, text in method.__annotations__.items() if name != "return"}
     return get_type_hints(type("taken", (), {"__annotations__": taken, "__module__": method.__module__}))
 
@@ -69,7 +71,7 @@ def _fits(value: object, wanted: Any) -> bool:
     if get_origin(wanted) is Sequence:
         (item,) = get_args(wanted)
         return isinstance(value, Sequence) and not isinstance(value, str) and all(_fits(v, item) for v in value)
-    if wanted in (int, float):  # NumPy's too; True is no number
+    if wanted in (int, float):  # also NumPy's; a boolean is not a number
         return isinstance(value, Integral if wanted is int else Real) and not isinstance(value, bool)
     return isinstance(value, wanted)
 

@@ -1,4 +1,4 @@
-"""``RefineWidget``: a run, live, with the analyst's verbs as buttons."""
+"""``RefineWidget``: a live run with the analyst's verbs as buttons."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 def bundle_path(name: str) -> Path:
-    """A file of the built front end. Raises SetupError where it was not built."""
+    """Path of a file of the built front end. Raises SetupError if it was not built."""
     path = STATIC / name
     if not path.is_file():
         raise SetupError(f"the widget's {name} is missing", "Run `make labextension`, or install the wheel.")
@@ -36,7 +36,7 @@ def bundle_path(name: str) -> Path:
 
 @dataclass(frozen=True)
 class _Moment:
-    """What tells one saved snapshot of a run from another."""
+    """Key that distinguishes saved snapshots of a run."""
 
     status: str
     updated_at: float
@@ -48,24 +48,25 @@ class _Moment:
 
 
 class RefineWidget(anywidget.AnyWidget):
-    """Shows ``run`` and takes answers. ``view`` is the synced :class:`~cutegen_lab.views.model.RunView` as JSON.
+    """Shows ``run`` and takes answers. ``view``: the synced :class:`~cutegen_lab.views.model.RunView` as JSON.
 
-    A thread of its own builds views, at most five a second; workers of the run only wake it. Where the run rests, the
-    static snapshot in the saved notebook is renewed twice over: by a display update, which any front end takes, and by
-    ``resting``, with which the JupyterLab extension does the same after a page reload, when updates are lost.
+    A separate thread builds views, at most five in a second; worker threads of the run only wake it. When the run
+    rests, the static snapshot in the saved notebook is updated in two ways: by a display update, which every front end
+    handles, and by ``resting``, with which the JupyterLab extension does the same after a page reload, when display
+    updates are lost.
     """
 
     _esm = bundle_path("widget.js")
     _css = bundle_path("widget.css")
     view = traitlets.Dict().tag(sync=True)
-    resting = traitlets.Dict().tag(sync=True)  # text/plain and text/html of a run that rests; empty while it moves
+    resting = traitlets.Dict().tag(sync=True)  # text/plain and text/html of a resting run; empty while it runs
 
     def __init__(self, run: NotebookRun) -> None:
         super().__init__()
         self._run = run
         self._dirty, self._gone = threading.Event(), threading.Event()
         self._shown: str | None = None
-        self._kept: _Moment | None = None  # what the display holds; None before it is shown
+        self._kept: _Moment | None = None  # snapshot in the display; None before it is shown
         self._unsubscribe = run.handle.subscribe(lambda notice: self._dirty.set())
         self.on_msg(self._answer)
         self.refresh()
@@ -75,7 +76,7 @@ class RefineWidget(anywidget.AnyWidget):
         return f"RefineWidget({self._run.run_id!r})"
 
     def refresh(self) -> None:
-        """Builds the view anew and syncs it."""
+        """Rebuilds the view and syncs it."""
         view = self._run.view()
         bundle = self._bundle(view)
         texts = {kind: bundle[kind] for kind in ("text/plain", "text/html")}
@@ -85,7 +86,8 @@ class RefineWidget(anywidget.AnyWidget):
         self._keep(view, bundle)
 
     def show(self) -> None:
-        """Displays the widget; the output also holds the static snapshot a saved notebook shows without a kernel."""
+        """Displays the widget. The output also contains the static snapshot, which a saved notebook shows without a
+        kernel."""
         view = self._run.view()
         bundle = self._bundle(view)
         handle = display(bundle, raw=True, display_id=f"cutegen-{self._run.run_id}")
@@ -93,8 +95,8 @@ class RefineWidget(anywidget.AnyWidget):
         self._kept = _Moment.of(view, bundle)
 
     def bundle(self) -> dict[str, Any]:
-        """Live while the run may still go on from where it is; else the snapshot alone, so that a saved notebook is
-        whole."""
+        """MIME bundle: live while the run can continue, otherwise only the snapshot, so that a saved notebook is
+        complete."""
         return self._bundle(self._run.view())
 
     def _bundle(self, view: RunView) -> dict[str, Any]:
@@ -104,7 +106,7 @@ class RefineWidget(anywidget.AnyWidget):
         return bundle
 
     def _keep(self, view: RunView, bundle: dict[str, Any]) -> None:
-        """Renews what the notebook saves: where the run rests, and where a run that was done goes on."""
+        """Updates the saved snapshot when the run rests, and when a finished run continues."""
         now = _Moment.of(view, bundle)
         if self._kept is None or now == self._kept:
             return
@@ -126,7 +128,7 @@ class RefineWidget(anywidget.AnyWidget):
                 return
             try:
                 self.refresh()
-            except Exception:  # one view that could not be built must not end the display
+            except Exception:  # a view that fails must not end the display
                 _log.exception("the view of %s was not renewed", self._run.run_id)
             self._gone.wait(_UPDATE_SECONDS)
 

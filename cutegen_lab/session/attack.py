@@ -94,12 +94,12 @@ class AttackHarness:
     def _compiled(self, source: str) -> Artifact | CompileFailure:
         if self.cancel.is_set():
             raise Cancelled
-        return self.compiler.compile(source, self.config, self.workloads, self.arch, _quietly, self.cancel)
+        return self.compiler.compile(source, self.config, self.workloads, self.arch, _discard, self.cancel)
 
     def _judged(self, compiled: Artifact | CompileFailure) -> tuple[Verdict, str]:
         if isinstance(compiled, CompileFailure):
             return compiled.verdict, compiled.reason
-        result = self.judge.check(self.problem, compiled, self.device, _quietly, self.cancel)
+        result = self.judge.check(self.problem, compiled, self.device, _discard, self.cancel)
         return result.verdict, result.reason
 
 
@@ -113,5 +113,5 @@ def _status(attack: Attack, verdict: Verdict) -> Status:
     return "not mounted" if attack.is_kernel and verdict in _NEVER_RAN else "rejected"
 
 
-def _quietly(line: str) -> None:
+def _discard(line: str) -> None:
     """Discards progress messages."""

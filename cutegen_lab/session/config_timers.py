@@ -30,7 +30,7 @@ _TOGETHER_BYTES = 1 << 30  # total tensor size up to which all workloads stay op
 _PROCESS_BYTES = 1 << 30  # memory of a predicting process, besides copies of the tensors
 
 
-def of_workload(problem: Problem, workload: Workload) -> Problem:
+def for_workload(problem: Problem, workload: Workload) -> Problem:
     """The problem with ``workload`` as its main workload."""
     others = tuple(w for w in problem.workloads if w is not workload)
     return problem.with_workloads((workload, *others))
@@ -53,7 +53,7 @@ class PredictedTimer:
         self._predict = partial(predicted, judge, gpu)
         self._mine = threading.local()
         self._every: list[Forked[tuple[Timing | Fault, float]]] = []
-        self._room = threading.Semaphore(_room_for(problem.workloads))
+        self._room = threading.Semaphore(_concurrent_predictions(problem.workloads))
         self._made: dict[tuple[str, str], Timing | Fault] = {}
         self._lock = threading.Lock()
         self.device, self.driver = gpu.name, MODEL
@@ -73,7 +73,9 @@ class PredictedTimer:
             timing = self._made.pop((workload.name, name), None) or self._predicted(workload, artifact)
             yield name, timing if isinstance(timing, Fault) else (timing.time_us,)
 
-    def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
+    def time_interleaved(
+        self, workload: Workload, artifacts: Mapping[str, Artifact]
+    ) -> Iterator[tuple[str, Sequence[float]]]:
         for name, times in self.time(workload, artifacts, 1):
             if not isinstance(times, Fault):
                 yield name, times
@@ -84,7 +86,7 @@ class PredictedTimer:
             forked.close()
 
     def _predicted(self, workload: Workload, artifact: Artifact) -> Timing | Fault:
-        problem = of_workload(self._problem, workload)
+        problem = for_workload(self._problem, workload)
         mine = replace(artifact, builds={workload.name: artifact.builds[workload.name]})
         with self._room:
             try:
@@ -116,7 +118,7 @@ def predicted(judge: Judge, gpu: GpuSpec, problem: Problem, artifact: Artifact) 
     return timing, time.monotonic() - started
 
 
-def _room_for(workloads: Sequence[Workload]) -> int:
+def _concurrent_predictions(workloads: Sequence[Workload]) -> int:
     """Number of predictions that fit in memory at once; at least one."""
     each = _PROCESS_BYTES + 4 * max(workload.compulsory_bytes for workload in workloads)
     return max(1, int(psutil.virtual_memory().available // each))
@@ -175,8 +177,10 @@ class MeasuredTimer:
                     self.close()
                     return
 
-    def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
-        from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
+    def time_interleaved(
+        self, workload: Workload, artifacts: Mapping[str, Artifact]
+    ) -> Iterator[tuple[str, Sequence[float]]]:
+        from cutegen_lab.judge.timing.interleaved import Effort, InterleavedTimer
 
         left = dict(artifacts)
         while left:
@@ -230,7 +234,7 @@ class MeasuredTimer:
             views = self._inputs_of(workload)
             first = next(iter(self._open.values()), None)
             watch = (
-                first.watch.beside(workload.tensors, views)
+                first.watch.open_another(workload.tensors, views)
                 if first
                 else self._timer.stopwatch(workload.tensors, views, self._cancel)
             )
@@ -244,14 +248,14 @@ class MeasuredTimer:
 
     def _inputs_of(self, workload: Workload) -> list[memoryview]:
         """The workload's inputs, cached if small: a search alternates between workloads."""
-        from cutegen_lab.judge.timed_outputs import inputs_for
+        from cutegen_lab.judge.timing.timed_outputs import inputs_for
         from cutegen_lab.problems import Reference
         from cutegen_lab.problems.tensors import to_bytes
 
         with self._drawing:
             if kept := self._inputs.get(workload.name):
                 return kept
-            problem = of_workload(self._problem, workload)
+            problem = for_workload(self._problem, workload)
             views = to_bytes(inputs_for(problem, Reference(problem), self._seed()), workload.inputs)
             if sum(v.nbytes for v in (*views, *(v for kept in self._inputs.values() for v in kept))) <= _KEPT_BYTES:
                 self._inputs[workload.name] = views
@@ -283,4 +287,4 @@ def timer_for(
         yield made
 
 
-__all__ = ["MeasuredTimer", "PredictedTimer", "SearchTimer", "of_workload", "timer_for"]
+__all__ = ["MeasuredTimer", "PredictedTimer", "SearchTimer", "for_workload", "timer_for"]

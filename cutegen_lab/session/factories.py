@@ -71,11 +71,11 @@ def make_compiler(settings: Settings, build_seconds: float | None = None) -> Cag
 
 
 def make_judge(deep: bool = False, max_autotune: bool = False) -> Judge:
-    """A judge with the emulator as its detector, if NumPy is installed. ``deep``: also run a GPU's sanitizers.
+    """A judge that may use the emulator, if NumPy is installed. ``deep``: also run a GPU's sanitizers.
     ``max_autotune``: also time that mode of torch.compile."""
     from cutegen_lab.judge import StandardJudge
 
-    judge = StandardJudge(deep=deep, detector=_emulator, forks=forks)
+    judge = StandardJudge(deep=deep, make_emulator=_emulator, forks=forks)
     if max_autotune:
         judge.effort = replace(judge.effort, references=(*judge.effort.references, "max-autotune"))
     return judge

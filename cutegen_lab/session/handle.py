@@ -14,7 +14,7 @@ from cutegen_lab.core.protocols import Lease, Provider, Say
 from cutegen_lab.core.run import Resumed, RunStarted, RunState, Step
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verbs import Verb, answer_of
-from cutegen_lab.loop.driver import Over, ThreadedDriver
+from cutegen_lab.loop.driver import DriverReleased, ThreadedDriver
 from cutegen_lab.loop.history import History
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
@@ -173,7 +173,7 @@ class RunHandle:
         write_out(Path(path), report([self.view()], title=f"cutegen run {self.run_id}"))
         return Path(path)
 
-    def meant(self, candidate_id: str | None = None) -> str | None:
+    def selected_candidate(self, candidate_id: str | None = None) -> str | None:
         """``candidate_id``, otherwise the current candidate, otherwise the accepted one; None without any."""
         state = self.state
         return candidate_id or (state.current.id if state.current else None) or state.incumbent_id
@@ -184,7 +184,7 @@ class RunHandle:
 
         Raises InputError if nothing is compiled, SetupError if there is no such device or it has no profiler.
         """
-        state, chosen = self.state, self.meant(candidate_id)
+        state, chosen = self.state, self.selected_candidate(candidate_id)
         built = state.compiled.get(chosen) if chosen else None
         if built is None:
             seen = ", ".join(state.compiled) or "none"
@@ -208,7 +208,7 @@ class RunHandle:
         from cutegen_lab.session.tuned import PlainKernel, Tunable
         from cutegen_lab.tuning.protocols import Limits
 
-        state, chosen = self.state, self.meant(candidate_id)
+        state, chosen = self.state, self.selected_candidate(candidate_id)
         if chosen is None or chosen not in state.candidates:
             known = ", ".join(state.candidates) or "none"
             raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
@@ -241,7 +241,7 @@ class RunHandle:
                     return self._drive(self._stored, lambda driver: act(_resumed(driver)))
             try:
                 return act(driver)
-            except Over:  # it has just let the finished run go
+            except DriverReleased:  # it has just let the finished run go
                 continue
 
     def _drive(self, history: Callable[[], History], act: Callable[[ThreadedDriver], RunState] | None) -> RunState:
@@ -253,12 +253,12 @@ class RunHandle:
             try:
                 known = history()
                 self._provider = self._provider or self._services.provider(known.state.settings)
-                driver = ThreadedDriver(known, self._services, self._provider, self._let_go)
+                driver = ThreadedDriver(known, self._services, self._provider, self._on_released)
             except CutegenError:
                 self._release()
                 raise
             keep_accepted(self._services.workdir, driver.state)  # a process may have died between approval and file
-            driver.subscribe(self._hear)
+            driver.subscribe(self._on_notice)
             self._driver = driver
             try:
                 return act(driver) if act else driver.state
@@ -274,13 +274,13 @@ class RunHandle:
         if lease is not None:
             lease.release()
 
-    def _let_go(self, driver: ThreadedDriver) -> None:
+    def _on_released(self, driver: ThreadedDriver) -> None:
         with self._lock:
             if self._driver is driver:  # else it was closed, or another one has the lease now
                 self._driver = None
                 self._release()
 
-    def _hear(self, notice: Notice) -> None:
+    def _on_notice(self, notice: Notice) -> None:
         if notice.line:
             self._log.append(notice.line)
         if notice.event is not None:

@@ -39,14 +39,14 @@ def kernel_text(state: RunState, candidate_id: str, written: Written | None = No
 
 
 def written_text(comments: Sequence[str], written: Written) -> str:
-    """:func:`headed`, with the config that is folded into the text, if any."""
+    """:func:`with_header`, with the config that is folded into the text, if any."""
     if written.folded is None:
-        return headed(comments, written.source, written.config)
+        return with_header(comments, written.source, written.config)
     folded = f"{_FOLDED}{json.dumps(dict(written.folded), sort_keys=True)}"
-    return headed([*comments, folded], written.source)
+    return with_header([*comments, folded], written.source)
 
 
-def headed(comments: Sequence[str], source: str, config: Config | None = None) -> str:
+def with_header(comments: Sequence[str], source: str, config: Config | None = None) -> str:
     """``source`` under ``comments``, with what :func:`read_kernel` needs to recover both."""
     found = [f"{_SOURCE}{sha256(source)}"]
     if config is not None:
@@ -54,8 +54,8 @@ def headed(comments: Sequence[str], source: str, config: Config | None = None) -
     return "\n".join([*comments, *found]) + "\n\n" + source
 
 
-def untouched(text: str) -> bool:
-    """Whether :func:`headed` wrote the file and nothing below its comments has changed."""
+def is_unmodified(text: str) -> bool:
+    """Whether :func:`with_header` wrote the file and nothing below its comments has changed."""
     comments, source = _split(text)
     return f"{_SOURCE}{sha256(source)}" in comments
 
@@ -69,14 +69,14 @@ def read_kernel(text: str) -> tuple[str, Config]:
     lines, source = _split(text)
     found = next((line.removeprefix(_CONFIG) for line in lines if line.startswith(_CONFIG)), None)
     if found is None:
-        return (source if untouched(text) else text), {}
+        return (source if is_unmodified(text) else text), {}
     try:
         config = json.loads(found)
     except json.JSONDecodeError as error:
         raise InputError(f"the file's cutegen config is not JSON: {error}", "Correct or remove it.") from None
     if not isinstance(config, dict):
         raise InputError("the file's cutegen config is not an object", "Correct or remove that line.")
-    return (source if untouched(text) else text), config
+    return (source if is_unmodified(text) else text), config
 
 
 def for_one_config(text: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import Advice, Hint
-from cutegen_lab.session.kernels import untouched, write_atomically
+from cutegen_lab.session.kernels import is_unmodified, write_atomically
 
 _MOST_BYTES = 64 << 20  # of a page
 
@@ -44,4 +44,4 @@ def _ours(path: Path) -> bool:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return False
-    return untouched(text) or GENERATOR in text[:2000]
+    return is_unmodified(text) or GENERATOR in text[:2000]

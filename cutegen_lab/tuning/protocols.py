@@ -41,7 +41,9 @@ class ConfigTimer(Protocol):
         """Samples in microseconds a call, one artifact after another. Raises Cancelled."""
         ...
 
-    def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
+    def time_interleaved(
+        self, workload: Workload, artifacts: Mapping[str, Artifact]
+    ) -> Iterator[tuple[str, Sequence[float]]]:
         """Interleaved samples of all artifacts, enough to tell them apart; artifacts that fail are left out."""
         ...
 

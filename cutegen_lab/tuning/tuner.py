@@ -324,7 +324,7 @@ class Tuner:
         chosen = {key(c): self._artifacts[key(c)] for c in few if key(c) in self._artifacts}
         logs: dict[str, list[float]] = {name: [] for name in chosen}
         for workload in self.workloads:
-            for name, times in self.timer.in_turns(workload, chosen):
+            for name, times in self.timer.time_interleaved(workload, chosen):
                 logs[name].append(median(times))
                 config = few[[key(c) for c in few].index(name)]
                 self.cache.add(Evaluation(config, workload.signature, median(times), len(times)))

@@ -1,1 +1,1 @@
-"""A run as people see it: one versioned JSON shape, its text and HTML forms. Sits on core alone."""
+"""A run for display: one versioned JSON shape, and its text and HTML forms. Imports only core."""

@@ -1,4 +1,4 @@
-"""A run's state and events as a :class:`~cutegen_lab.views.model.RunView`."""
+"""Builds a :class:`~cutegen_lab.views.model.RunView` from a run's state and events."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def build_view(
     state: RunState, events: Sequence[StoredEvent], log: Sequence[str] = (), attached: bool = True, elsewhere: str = "",
     front: Spelling = COMMAND_LINE,
 ) -> RunView:  # fmt: skip
-    """Everything there is to see of a run now.
+    """The complete view of a run.
 
-    ``events`` are the run's own, oldest first; they give the times. ``log`` is the last progress lines of a live run.
-    ``attached`` says that a process is driving the run: without one an unfinished run is "interrupted", and
-    ``resume`` is the only verb; that is so, too, where ``elsewhere`` names another process that drives it. ``front``:
+    ``events``: the run's events, oldest first, for their times. ``log``: the last progress lines of a live run.
+    ``attached``: whether this process drives the run; otherwise an unfinished run is "interrupted" and ``resume`` is
+    the only verb. ``elsewhere``: name of another process that drives it, with the same effect on verbs. ``front``:
     where it is shown, which says how options are spelled.
     """
     driven = attached or bool(elsewhere)
@@ -77,7 +77,8 @@ def build_view(
 
 
 def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
-    """What the analyst may do now. Plain approval needs proof: a passed verdict over compile and check evidence."""
+    """Verbs the analyst may use now. "approve" needs a passed verdict with compile and check evidence; without it the
+    verb is "approve_unproven"."""
     if state.finished:
         again: list[Verb] = ["resume"] if state.stopped_at is not None else []
         return [*again, "edit", "branch"] if state.candidates else again
@@ -88,7 +89,7 @@ def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
     current = state.current
     if current is None:
         return ["retry", "stop"]
-    if state.failed_step is Step.GENERATE:  # the candidate shown has had its answer: what failed is the next one
+    if state.failed_step is Step.GENERATE:  # the shown candidate was answered: the failure is of the next one
         return ["retry", "edit", "branch", "stop"]
     approve: Verb = "approve" if proven(state.trials.get(current.id)) else "approve_unproven"
     branch: list[Verb] = ["branch"] if len(state.candidates) > 1 else []
@@ -96,7 +97,7 @@ def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
 
 
 def proven(trial: Trial | None) -> bool:
-    """Compiled and checked, and every check passed."""
+    """Whether it was compiled and checked, and every check passed."""
     return trial is not None and trial.verdict.passed and trial.check is not None and trial.resources is not None
 
 
@@ -148,7 +149,7 @@ def _candidate(candidate: Candidate, state: RunState, timeline: Timeline, attach
 
 
 def _steps(attempt: Attempt, attached: bool) -> list[StepView]:
-    """Nothing runs where nobody drives: an interrupted step waits to be started again."""
+    """Views of the six steps. Without a driving process a running step is shown as pending."""
     views = attempt.views()
     if attached:
         return views

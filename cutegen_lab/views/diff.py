@@ -1,4 +1,4 @@
-"""The diff of a candidate's source to its parent's, with unchanged stretches left out."""
+"""Diff of a candidate's source to its parent's, without long unchanged parts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ CONTEXT = 3
 
 
 def source_diff(old: str | None, new: str, context: int = CONTEXT) -> list[DiffLine]:
-    """Lines of ``new`` against ``old``, ``context`` unchanged ones around each change; [] without a parent.
+    """Lines of ``new`` compared with ``old``, with ``context`` unchanged lines around each change; [] without a parent.
 
-    Line numbers count from 1. Two equal texts give one gap, so that "nothing changed" is seen and not guessed.
+    Line numbers start at 1. Equal texts give a single gap, which shows that nothing changed.
     """
     if old is None:
         return []
     before, after = old.splitlines(), new.splitlines()
     out: list[DiffLine] = []
-    done = 0  # lines of ``before`` accounted for
+    done = 0  # lines of ``before`` already handled
     for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(context):
         out += _gap(group[0][1] - done)
         for tag, i1, i2, j1, j2 in group:

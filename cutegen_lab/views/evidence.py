@@ -1,4 +1,4 @@
-"""What is known about one candidate, as the rows of its evidence card."""
+"""Evidence of one candidate, as rows of its evidence card."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXCERPT = 80  # characters of a source line
 def evidence_rows(
     candidate: Candidate, trial: Trial | None, resources: Resources | None, problem: Problem, sol: SpeedOfLight
 ) -> list[EvidenceRow]:
-    """Rows in reading order: is it right, what does it cost, how fast, what bounds it, where was that found out."""
+    """Rows in reading order: correctness, resources, time, limiter, provenance of the figures."""
     rows = []
     if trial is not None:
         tone: Tone = "good" if trial.verdict.passed else "bad"
@@ -59,7 +59,7 @@ def diagnostics(items: tuple[Diagnostic, ...]) -> list[DiagnosticView]:
 
 
 def provenance(candidate: Candidate, record: Provenance | None) -> dict[str, str]:
-    """Everything an answer depended on, as words; keys in a fixed order."""
+    """What an answer depended on, in words; keys in a fixed order."""
     proposal = candidate.proposal
     out = {"source sha256": candidate.source_sha256}
     if candidate.config:
@@ -153,15 +153,15 @@ def _sol_row(sol: SpeedOfLight) -> EvidenceRow:
     )
 
 
-_COUNTS = (  # of a profile, those that are not zero
+_COUNTS = (  # counters of a profile that are shown if they are not zero
     "warp_instructions", "tensor_instructions", "global_load_sectors", "global_store_sectors", "bulk_load_sectors",
     "bulk_store_sectors", "moved_bytes", "compulsory_bytes",
 )  # fmt: skip
 
 
 def profile_rows(profile: Profile | None, source: str, sol: SpeedOfLight | None = None) -> list[EvidenceRow]:
-    """What limits the kernel, the terms of a predicted time, what to change, and the lines of ``source`` that cost
-    most."""
+    """Limiters of the kernel, terms of a predicted time, recommended changes, and the most expensive lines of
+    ``source``."""
     if profile is None:
         return []
     counts = ", ".join(
@@ -176,7 +176,7 @@ def profile_rows(profile: Profile | None, source: str, sol: SpeedOfLight | None 
 
 
 def _hot_row(number: int, hot: HotLine, source: str) -> EvidenceRow:
-    """A line of the candidate with what it costs and its text, in which nothing can act on a terminal."""
+    """A line of the candidate with its cost and its text, with control characters escaped."""
     lines = source.splitlines()
     text = lines[hot.line - 1].strip() if hot.line <= len(lines) else ""
     shown = plain(text[:_EXCERPT])

@@ -1,7 +1,7 @@
 """A run as HTML without scripts: a fragment for notebooks, and a self-contained report page.
 
-Everything a candidate, a model or an analyst wrote is escaped by Jinja2's autoescape; no template marks it safe.
-Control and bidirectional characters in it are shown as escapes.
+Jinja2's autoescape escapes all text of candidates, models and analysts; no template marks it safe. Control and
+bidirectional characters are shown as escapes.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from cutegen_lab.views.tree import candidate_tree
 from cutegen_lab.views.units import microseconds, plural, seconds, size
 
 _HERE = files("cutegen_lab.views") / "templates"
-GENERATOR = '<meta name="generator" content="cutegen-lab">'  # tells our pages from others
+GENERATOR = '<meta name="generator" content="cutegen-lab">'  # identifies pages written by cutegen
 
 
 def fragment(view: RunView) -> str:
-    """A static picture of the run: for a saved notebook, GitHub and nbviewer. Carries its own scoped style."""
+    """Static HTML of a run with its own scoped style, for saved notebooks, GitHub and nbviewer."""
     shown = text.pick(view)
     return _render("fragment.html", view=view, shown=shown, standing=text.standing(view))
 
 
 def report(views: Sequence[RunView], title: str = "cutegen report") -> str:
-    """One page for any number of runs: evidence, trends, candidate tree, diffs, sources, provenance. No network, no
+    """One page for several runs: evidence, trends, candidate tree, diffs, sources, provenance. No network, no
     scripts."""
     runs = [{"view": view, "shown": text.pick(view), "standing": text.standing(view)} for view in views]
     return _render("report.html", runs=runs, title=title, generator=Markup(GENERATOR))  # noqa: S704 - our own

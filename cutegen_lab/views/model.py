@@ -1,7 +1,7 @@
-"""The one JSON shape Python and TypeScript meet in (MIME type ``application/vnd.cutegen.run+json``).
+"""The JSON shape of a run, shared by Python and TypeScript (MIME type ``application/vnd.cutegen.run+json``).
 
-``labextension/src/schema.ts`` is generated from :func:`json_schema`; a test fails when they part.
-All text is plain: whoever shows it escapes it.
+``labextension/src/schema.ts`` is generated from :func:`json_schema`; a test compares them. All text is plain and must
+be escaped when it is shown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ StepName = Literal["generate", "compile", "check", "time", "profile", "review"]
 StepStatus = Literal["pending", "running", "done", "failed", "skipped"]
 Tone = Literal["neutral", "good", "bad", "warn"]
 Plotted = Annotated[float | None, BeforeValidator(lambda value: value if value and math.isfinite(value) else None)]
-"""A point on a logarithmic axis: an infinite error (or a zero one) has no place there, nor in JSON."""
+"""A value for a logarithmic axis; None for zero and infinity, which the axis (and JSON) cannot hold."""
 Finite = Annotated[float | None, BeforeValidator(lambda value: value if math.isfinite(value) else None)]
 """A number that JSON can hold."""
 
@@ -30,7 +30,7 @@ class View(BaseModel):
 
 
 class StepView(View):
-    """One step of one candidate. ``seconds`` is how long it took (so far, while running); ``detail`` one short line."""
+    """One step of one candidate. ``seconds``: its duration, so far if it is running. ``detail``: one short line."""
 
     step: StepName
     status: StepStatus
@@ -40,7 +40,7 @@ class StepView(View):
 
 
 class EvidenceRow(View):
-    """One line of the evidence card. ``basis`` keeps measured and predicted times apart everywhere."""
+    """One row of the evidence card. ``basis`` says whether a time is measured or predicted."""
 
     key: str
     label: str
@@ -79,7 +79,7 @@ class DiagnosticView(View):
 
 
 class DiffLine(View):
-    """One line of the diff to the parent. ``kind``: same, added, removed, or a gap of unchanged lines left out."""
+    """One line of the diff to the parent. ``kind``: same, added, removed, or gap (unchanged lines left out)."""
 
     kind: Literal["same", "added", "removed", "gap"]
     text: str
@@ -108,7 +108,7 @@ class CandidateView(View):
     verdict_reason: str
     answer: str  # "", "approved", "approved by auto", "rejected: …", "edited", …
     accepted: bool
-    provenance: dict[str, str] = {}  # what the answer depended on: hashes, seeds, tolerances, versions, prompts
+    provenance: dict[str, str] = {}  # provenance: hashes, seeds, tolerances, versions, prompts
 
 
 class TrendPoint(View):
@@ -156,11 +156,10 @@ class SolView(View):
 
 
 class RunView(View):
-    """A whole run. ``verbs`` are those the analyst may use now on ``current_id``; none while no kernel is attached
-    (``resume`` apart). ``timeline`` is the attempt in work, from its generation on, when it is no candidate yet.
-    ``incumbent_id`` is the candidate accepted last; ``best_id`` the fastest that passed, by measured times where there
-    are any.
-    """
+    """A whole run. ``verbs``: those the analyst may use now on ``current_id``; none if no process drives the run,
+    except ``resume``. ``timeline``: steps of the attempt in progress from its generation on, until it is a
+    candidate. ``incumbent_id``: the candidate accepted last. ``best_id``: the fastest that passed, by measured times if
+    there are any."""
 
     schema_version: Literal[1] = 1
     run_id: str

@@ -1,4 +1,4 @@
-"""Two small SVG plots drawn on the server: error and time, candidate by candidate. No script, no library."""
+"""Two small SVG plots rendered in Python: error and time of each candidate. No script, no library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEFT, RIGHT, TOP, BOTTOM = 74, 14, 12, 30
 
 @dataclass(frozen=True)
 class Mark:
-    """One point: its column, value, shape ("dot": solid, "ring": hollow) and what it says when pointed at."""
+    """One point: column, value, shape ("dot": solid, "ring": hollow) and tooltip."""
 
     column: int
     value: float
@@ -26,7 +26,7 @@ class Mark:
 
 
 def error_plot(view: RunView) -> Markup:
-    """Error against fp64 a candidate, beside PyTorch's own at the same precision (rings)."""
+    """Each candidate's error against fp64 (dots), and PyTorch's at the same precision (rings)."""
     marks = []
     for column, point in enumerate(view.trend):
         if point.error:
@@ -40,7 +40,7 @@ def error_plot(view: RunView) -> Markup:
 
 
 def time_plot(view: RunView) -> Markup:
-    """Time a candidate (measured: dots, predicted: rings) above the speed-of-light bound."""
+    """Each candidate's time (measured: dots, predicted: rings), with the speed of light as a line."""
     marks = [
         Mark(
             column,
@@ -95,7 +95,7 @@ def _plot(
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Decades inside the range, or 1-2-5 steps where it spans less than two of them; always two or more."""
+    """At least two ticks: decades inside the range, or 1-2-5 steps if it spans fewer than two decades."""
     decades = [10.0**e for e in range(math.ceil(low), math.floor(high) + 1)]
     if len(decades) >= 2:
         return decades[:: max(1, len(decades) // 5)]

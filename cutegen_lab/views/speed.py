@@ -1,4 +1,4 @@
-"""A timing as rows of the evidence card: how fast, how sure, beside what, and under which conditions."""
+"""A timing as rows of the evidence card: time, uncertainty, comparisons, conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "neutral",
 
 
 def speed_rows(timing: Timing | None, sol: SpeedOfLight) -> list[EvidenceRow]:
-    """Every row of a time says whether it was measured or predicted."""
+    """Rows of a time; each says whether it was measured or predicted."""
     if timing is None:
         return []
     baselines = "".join(f"; {name} {microseconds(value)}" for name, value in sorted(timing.baselines.items()))
@@ -58,7 +58,7 @@ def _comparison_row(number: int, found: Comparison, timing: Timing) -> EvidenceR
         key=f"against_{number}",
         label=f"Beside {found.against}" + (", the baseline" if found.against == timing.baseline else ""),
         value=f"{found.answer}: {significant(found.ratio)}× its time",
-        detail=f"95% {interval}, {found.pairs} rounds in turns{beside}",
+        detail=f"95% {interval}, {found.pairs} interleaved rounds{beside}",
         basis=timing.kind,
         tone="neutral" if found.against.startswith("copy") else _TONES[found.answer],
     )

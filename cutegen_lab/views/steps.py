@@ -1,4 +1,4 @@
-"""Step statuses and durations, read from the times of a run's events."""
+"""Status and duration of steps, from the times of a run's events."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ STEPS: tuple[StepName, ...] = ("generate", "compile", "check", "time", "profile"
 
 @dataclass
 class Attempt:
-    """One candidate's way through the steps, the latest pass where a step was repeated."""
+    """Steps of one candidate; of a repeated step the last pass."""
 
     steps: dict[StepName, StepView] = field(default_factory=dict)
-    compiled: Compiled | None = None  # for evidence before there is a trial
+    compiled: Compiled | None = None  # for evidence before the trial exists
 
     def start(self, step: StepName, at: float) -> None:
-        """A step that starts again makes what came after it void."""
+        """Starts a step, and discards the steps after it."""
         for later in STEPS[STEPS.index(step) :]:
             self.steps.pop(later, None)
         if step in ("generate", "compile"):
@@ -53,7 +53,7 @@ class Attempt:
         return step in self.steps and self.steps[step].status == "failed"
 
     def views(self) -> list[StepView]:
-        """All six steps in order; a step passed over by a later one was skipped, the rest are pending."""
+        """All six steps in order. A step before one that ran is "skipped"; the rest are "pending"."""
         reached = max((STEPS.index(name) for name in self.steps), default=-1)
         return [
             self.steps.get(name) or StepView(step=name, status="skipped" if index < reached else "pending")
@@ -63,7 +63,7 @@ class Attempt:
 
 @dataclass
 class Timeline:
-    """Every attempt of a run by candidate id, and the one in work (``open_attempt``)."""
+    """Attempts of a run by candidate id, and the one in progress (``open_attempt``)."""
 
     attempts: dict[str, Attempt]
     open_attempt: Attempt
@@ -82,13 +82,13 @@ def read_timeline(events: Sequence[StoredEvent], front: Spelling = COMMAND_LINE)
             if name == "generate":
                 current = Attempt()
             elif event.candidate_id and not (name == "review" and current.failed("generate")):
-                current = attempts.setdefault(event.candidate_id, Attempt())  # an edit is not generated
+                current = attempts.setdefault(event.candidate_id, Attempt())  # an edit has no generation step
             current.start(name, at)
         elif isinstance(event, Generated):
             current.end("generate", at, "done", event.candidate.proposal.title)
             attempts[event.candidate.id] = current
         elif isinstance(event, GenerateFailed):
-            current.end("generate", at, "skipped" if event.exhausted else "failed", _told(event, front))
+            current.end("generate", at, "skipped" if event.exhausted else "failed", _with_hint(event, front))
         elif isinstance(event, Answered):
             answer = event.answer
             if answer.kind == "stop":
@@ -130,22 +130,22 @@ def _finish(attempt: Attempt, event: object, at: float) -> None:
             attempt.end("profile", at, "skipped")
 
 
-def _told(event: GenerateFailed | StepFailed, front: Spelling) -> str:
+def _with_hint(event: GenerateFailed | StepFailed, front: Spelling) -> str:
     return with_hint(event.reason, event.hint, front)
 
 
 def _interrupt(
     attempt: Attempt, event: StepFailed | Resumed | Stopped | Answered, at: float, front: Spelling
 ) -> None:  # fmt: skip
-    """A lost step did not run on: it failed, or waits to be started again."""
+    """Ends running steps: failed with their reason, pending again after a resume, skipped after a stop."""
     running = [step.step for step in attempt.steps.values() if step.status == "running"]
     if isinstance(event, StepFailed):
         if (failed := _name(event.step)) is not None:
-            attempt.end(failed, at, "failed", _told(event, front))
+            attempt.end(failed, at, "failed", _with_hint(event, front))
         return
     for name in running:
         if isinstance(event, Resumed):
-            if name != "review":  # a review waits for an answer whichever process asks
+            if name != "review":  # a review keeps waiting, whichever process drives the run
                 del attempt.steps[name]
         else:
             attempt.end(name, at, "skipped", "stopped")

@@ -1,6 +1,8 @@
-"""A run as plain text: for ``text/plain``, the command line and logs. Same run, same text: no clocks, no addresses.
+"""A run as plain text, for ``text/plain``, the command line and logs. The same run gives the same text: no clocks, no
+addresses.
 
-Nothing in it acts on a terminal, whatever a candidate, a model or an analyst wrote."""
+Control characters in texts of candidates, models and analysts are escaped.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ _DIFF_MARK = {"same": "  ", "added": "+ ", "removed": "- "}
 
 
 def evidence_table(view: RunView, candidate_id: str | None = None) -> str:
-    """The evidence of one candidate (default: the one under review, else the accepted one, else the last) as a table.
+    """Evidence of one candidate as a table. Default: the candidate under review, else the accepted one, else the last.
 
-    Raises KeyError for a candidate the run does not have.
+    Raises KeyError if the run has no such candidate.
     """
     shown = pick(view, candidate_id)
     if shown is None:
@@ -32,7 +34,7 @@ def evidence_table(view: RunView, candidate_id: str | None = None) -> str:
 
 
 def summary(view: RunView) -> str:
-    """One line a candidate, and where the run stands."""
+    """One line for each candidate, and the status of the run."""
     head = f"cutegen run of {view.problem.name} on {view.settings.gpu} ({view.settings.arch}): {standing(view)}"
     rows = [
         (c.id, c.parent_id or "-", c.verdict.replace("_", " ") or "in work", _time(c), _mark(view, c), c.title)
@@ -43,7 +45,7 @@ def summary(view: RunView) -> str:
 
 
 def standing(view: RunView) -> str:
-    """Where the run is, in words."""
+    """Status of the run, in words."""
     accepted = sum(c.accepted for c in view.candidates)
     if view.status == "review":
         words = f"waiting for your answer on {view.current_id}" if view.current_id else "waiting for your answer"
@@ -61,7 +63,7 @@ def standing(view: RunView) -> str:
 
 
 def pick(view: RunView, candidate_id: str | None = None) -> CandidateView | None:
-    """The candidate by id, or the one that matters now. Raises KeyError for an unknown id."""
+    """The candidate ``candidate_id``, or the default of :func:`evidence_table`. Raises KeyError for an unknown id."""
     by_id = {c.id: c for c in view.candidates}
     if candidate_id is not None:
         return by_id[candidate_id]
@@ -73,7 +75,7 @@ def pick(view: RunView, candidate_id: str | None = None) -> CandidateView | None
 
 
 def diff_text(lines: list[DiffLine]) -> str:
-    """The diff as unified text with ``+``/``-`` marks; gaps say how much is left out."""
+    """The diff in unified form with ``+`` and ``-``; gaps give the number of lines left out."""
     return plain(
         "\n".join(
             f"  … {line.text}" if line.kind == "gap" else f"{_DIFF_MARK[line.kind]}{line.text}".rstrip()
@@ -83,7 +85,7 @@ def diff_text(lines: list[DiffLine]) -> str:
 
 
 def columns(rows: list[tuple[str, ...]], gap: str = "  ") -> list[str]:
-    """Rows with every column but the last padded to its widest cell."""
+    """Rows as text; every column but the last is padded to its widest cell."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -108,7 +110,7 @@ def _rows(evidence: list[EvidenceRow]) -> list[str]:
 
 
 def _wrapped(text: str, first: str, indent: str) -> list[str]:
-    """``text`` in lines of at most ``WIDTH``; its own line breaks stay."""
+    """``text`` in lines of at most ``WIDTH`` characters; its own line breaks stay."""
     out: list[str] = []
     for line in text.splitlines():
         start = indent if out else first

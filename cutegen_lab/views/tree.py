@@ -1,4 +1,4 @@
-"""The tree of a run's candidates, flattened in reading order."""
+"""A run's tree of candidates as a list in reading order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cutegen_lab.views.model import CandidateView, RunView
 
 @dataclass(frozen=True)
 class TreeRow:
-    """One candidate and how deep it hangs below a root (0: no parent)."""
+    """One candidate and its depth (0: a root)."""
 
     depth: int
     candidate: CandidateView
 
 
 def candidate_tree(view: RunView) -> list[TreeRow]:
-    """Depth first, siblings in the order they were made. A candidate whose parent is not in the view is a root."""
+    """Depth first, siblings in order of creation. A candidate whose parent is not in the view is a root."""
     known = {c.id for c in view.candidates}
     children: dict[str | None, list[CandidateView]] = {}
     for candidate in view.candidates:

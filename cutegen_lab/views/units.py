@@ -1,4 +1,4 @@
-"""Numbers as people read them: always with their unit, always the same digits for the same value."""
+"""Numbers with their unit, for display: equal values give equal text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def microseconds(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """How long a step took: ``0.04 s``, ``12 s``, ``3 min 20 s``."""
+    """Duration of a step: ``0.04 s``, ``12 s``, ``3 min 20 s``."""
     if value < 10:
         return f"{value:.2g} s" if value >= 0.1 else f"{value:.2f} s"
     if value < 60:
@@ -24,7 +24,7 @@ def seconds(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes, in binary units: ``232,448 B`` stays exact below 1 MiB."""
+    """Bytes in binary units; exact below 1 MiB (``232,448 B``)."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20)):
         if value >= scale:
             return f"{significant(value / scale)} {unit}"
@@ -32,14 +32,14 @@ def size(value: float) -> str:
 
 
 def relative(value: float) -> str:
-    """A relative error: ``1.6e-03``; an exact zero says so, and so does an infinite one."""
+    """A relative error: ``1.6e-03``; in words if it is zero or not finite."""
     if not math.isfinite(value):
         return "not finite"
     return "0 (exact)" if value == 0 else f"{value:.1e}"
 
 
 def count(value: float) -> str:
-    """A counter: exact below ten million, then to three digits: ``32,768``, ``1.07e+09``."""
+    """A counter: exact below ten million, otherwise with three significant digits: ``32,768``, ``1.07e+09``."""
     return f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.2e}"
 
 

@@ -21,7 +21,7 @@ from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import gpu_count
-from cutegen_lab.judge.interleaved import Effort
+from cutegen_lab.judge.timing.interleaved import Effort
 from cutegen_lab.templates.recognise import template_for
 from tests.cli.command import cutegen, only_object
 from tests.judge.fake_stopwatch import FakeStopwatch
@@ -108,7 +108,7 @@ def test_problems_whose_answer_hardly_depends_on_an_input_are_in_no_mean() -> No
     whole = Row("a", "softmax", 1 << 20, times_us={"c0": 100.0}, ratios={"compile": [1.5]})
     flat = Row("b", "softmax", 1 << 20, times_us={"c0": 1.0}, ratios={"compile": [90.0]}, insensitive=["x"])
     (said,) = summary([whole, flat])
-    assert "2 of 2 timed; 1 left out below" in said and "compile 1.50x" in said
+    assert "2 of 2 timed; 1 not in the means" in said and "compile 1.50x" in said
     assert "hardly depends on x: left out of means" in line(flat)
 
 

@@ -20,8 +20,8 @@ from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import CudaDevice, gpu_count
 from cutegen_lab.devices.cuda.driver import DriverError, _aligned, _one_call, _relocate
-from cutegen_lab.judge import StandardJudge, place
-from cutegen_lab.judge.interleaved import Effort
+from cutegen_lab.judge import StandardJudge, reference_device
+from cutegen_lab.judge.timing.interleaved import Effort
 from cutegen_lab.problems import read_text
 from tests.devices import kernels
 
@@ -79,7 +79,7 @@ def gpu() -> Iterator[CudaDevice]:
 @pytest.fixture(params=["through the host", "lent"])
 def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where tensors lie while they are checked: what is large, the device lends its memory to."""
-    monkeypatch.setattr(place, "LARGE_BYTES", 0 if request.param == "lent" else 1 << 60)
+    monkeypatch.setattr(reference_device, "LARGE_BYTES", 0 if request.param == "lent" else 1 << 60)
     return str(request.param)
 
 

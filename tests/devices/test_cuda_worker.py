@@ -26,7 +26,7 @@ from cutegen_lab.devices.cuda.rotating_buffers import (
 )
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
 from cutegen_lab.devices.cuda.worker_protocol import problem_from_request, problem_to_request
-from cutegen_lab.judge.timing import rotated
+from cutegen_lab.judge.timing.measured import rotated_inputs
 from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.tensors import laid_out, storage
 
@@ -60,7 +60,7 @@ def test_a_stopwatch_asks_and_is_answered(worker: WorkerProcess) -> None:
 
 def test_stopwatches_beside_each_other_are_told_apart_and_end_with_the_first(worker: WorkerProcess) -> None:
     watch = opened(worker)
-    other = watch.beside((X, Y), [memoryview(bytes(X.nbytes))])
+    other = watch.open_another((X, Y), [memoryview(bytes(X.nbytes))])
     assert isinstance(other, CudaStopwatch)
     asked = []
     worker.ask = lambda request, seconds, cancel: asked.append(request) or {"ok": True, "calls": 3, "notes": []}  # type: ignore[method-assign, func-returns-value]
@@ -154,7 +154,7 @@ def test_sets_hold_the_rotated_values_that_the_judge_expects() -> None:
     for seed in (1 << 62, 5):
         sets.refresh(seed)
         for call in range(3):
-            for got, want in zip(sets.inputs(call), rotated(inputs, specs, seed, call), strict=True):
+            for got, want in zip(sets.inputs(call), rotated_inputs(inputs, specs, seed, call), strict=True):
                 assert torch.equal(got, want)
             (out,) = sets.outputs(call)
             assert out.unique().tolist() == [0xFF if seed % 2 == 0 else 0x7B]

@@ -27,10 +27,10 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Options, run_plan
 from cutegen_lab.judge import StandardJudge, select_workloads
-from cutegen_lab.judge.buffers import POISONS, Buffers
-from cutegen_lab.judge.case import Case
-from cutegen_lab.judge.inputs import AROUND
-from cutegen_lab.judge.schedule import draws
+from cutegen_lab.judge.checks.case import Case
+from cutegen_lab.judge.draws.names import AROUND
+from cutegen_lab.judge.draws.schedule import draws
+from cutegen_lab.judge.execution.buffers import POISONS, Buffers
 from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.source import default_precision

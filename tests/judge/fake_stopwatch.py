@@ -15,7 +15,7 @@ from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Subject
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.judge.timing import rotated
+from cutegen_lab.judge.timing.measured import rotated_inputs
 from cutegen_lab.problems.tensors import laid_out
 
 CALLS = 4
@@ -68,7 +68,7 @@ class FakeStopwatch:
         self._specs = tensors[: len(inputs)]
         return self
 
-    def beside(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> FakeStopwatch | Fault:
+    def open_another(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> FakeStopwatch | Fault:
         return self.stopwatch(tensors, inputs, threading.Event())
 
     def add_build(self, name: str, build: Build) -> Subject | Fault:
@@ -102,7 +102,7 @@ class FakeStopwatch:
         subject, mode, seed = self.log[-1]
         assert (subject, mode) == (name, "cold"), "outputs are asked for directly after a cold sample"
         self.fetched.append((name, call))
-        results = self.kernel(rotated(self._inputs, self._specs, seed, call))
+        results = self.kernel(rotated_inputs(self._inputs, self._specs, seed, call))
         return [memoryview(r.contiguous().reshape(-1).view(torch.uint8).numpy()) for r in results]
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.judge.correctness import compare
+from cutegen_lab.judge.compare.correctness import compare
 from cutegen_lab.problems import read_text
 from tests.judge.honest import Function
 from tests.judge.test_draws import judged as judged_on_torch

@@ -20,7 +20,7 @@ from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.trial import CheckResult, Profile, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
-from cutegen_lab.judge.plan import validate_plan
+from cutegen_lab.judge.execution.plan import validate_plan
 from cutegen_lab.problems import read_text
 from tests.judge.torch_device import Kernel, TorchDevice, artifact_for
 
@@ -250,7 +250,7 @@ def test_a_judge_that_has_predicted_may_still_be_sent_to_another_process() -> No
         ({"attributes": {1: bytes(32)}}, "launch attribute 1 is not one a kernel may set"),  # a window of persisting L2
         ({"attributes": {99: bytes(4)}}, "launch attribute 99"),
         ({"attributes": {2: bytes(8)}}, "has 8 bytes, not 4"),
-        ({"attributes": {2: b"\1\0\0\0"}, "grid": (5000, 1, 1)}, "a cooperative grid of 5000 blocks, of which"),
+        ({"attributes": {2: b"\1\0\0\0"}, "grid": (5000, 1, 1)}, "a cooperative grid of 5000 blocks, but only"),
         ({"kernel": "other"}, "does not hold"),
         ({"params": (bytes(8), bytes(4))}, "parameter sizes"),
         ({"relocations": (Relocation(0, 4, 0, 0),)}, "outside parameter 0"),
@@ -376,11 +376,11 @@ def test_where_the_device_can_afford_nothing_nobody_is_blamed() -> None:
     result = served(task, ())
     assert result.verdict is Verdict.UNSUPPORTED
     assert "constraints" not in result.reason
-    for said in ("no small workload could be derived", "the torch cannot afford main (618 MiB", "256 are affordable"):
+    for said in ("no small workload could be derived", "the torch cannot afford main (618 MiB", "affordable: 256"):
         assert said in result.reason
     assert "Next: judge it on a GPU, or declare smaller inputs" in result.reason
     product = replace(problem(), check_workloads=(), flops=10**12)
-    assert "1e+12 FLOPs, where 2.1e+09 are" in served(product, ()).reason
+    assert "1e+12 FLOPs (affordable: 2.1e+09)" in served(product, ()).reason
 
 
 def test_what_constraints_leave_out_and_what_the_device_cannot_afford_are_both_said() -> None:

@@ -84,7 +84,7 @@ def test_another_proposal_ends_it() -> None:
         cancel.wait(5)
 
     ahead = SpeculativeBuild(Foreseeable(["one"]), compiled)
-    ahead._foreseen = lambda state: Proposal("one", "")  # type: ignore[method-assign]
+    ahead._likely_proposal = lambda state: Proposal("one", "")  # type: ignore[method-assign]
     for proposal, seconds in ((Proposal("other", ""), 0.5), (Proposal("one", ""), None)):
         begun.clear()
         ahead.begin(fold([started(settings=AUTO)]))

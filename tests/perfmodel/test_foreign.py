@@ -26,8 +26,8 @@ from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Result, run_plan
-from cutegen_lab.judge.inputs import draw
-from cutegen_lab.judge.interleaved import Effort
+from cutegen_lab.judge.draws.inputs import draw
+from cutegen_lab.judge.timing.interleaved import Effort
 from tests.cli.command import cutegen
 from tests.harness.checking import Compiler, built, outputs
 

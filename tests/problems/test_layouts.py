@@ -9,9 +9,9 @@ from cutegen_lab.core.artifact import Build, LaunchPlan
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError, ProviderError
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.judge.buffers import Buffers
-from cutegen_lab.judge.inputs import draw
-from cutegen_lab.judge.placement import Placement
+from cutegen_lab.judge.draws.inputs import draw
+from cutegen_lab.judge.execution.buffers import Buffers
+from cutegen_lab.judge.execution.placement import Placement
 from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.tensors import empty, laid_out, placed, storage
 from cutegen_lab.templates.frontend.reader import read

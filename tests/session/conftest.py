@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from cutegen_lab.judge import interleaved
+from cutegen_lab.judge.timing import interleaved
 
 
 @pytest.fixture(autouse=True)

@@ -85,7 +85,7 @@ def test_what_those_before_left_no_room_for_is_tried_again_alone() -> None:
     device = watch(crowded=2)
     found = dict(timer(device).time(PROBLEM.workload, ARTIFACTS, 1))
     assert not any(isinstance(times, Fault) for times in found.values()) and device.opened == 2
-    turns = dict(timer(watch(crowded=3)).in_turns(PROBLEM.workload, ARTIFACTS))
+    turns = dict(timer(watch(crowded=3)).time_interleaved(PROBLEM.workload, ARTIFACTS))
     assert turns.keys() == ARTIFACTS.keys()
 
 
@@ -98,7 +98,7 @@ def test_a_fault_is_that_configs_alone() -> None:
 
 @pytest.mark.parametrize("faults", [{"a": hang()}, {("a", 3): hang()}, {"b": hang()}])
 def test_in_turns_what_fails_is_left_out(faults: dict[str, Fault]) -> None:
-    found = dict(timer(watch(faults=faults)).in_turns(PROBLEM.workload, ARTIFACTS))
+    found = dict(timer(watch(faults=faults)).time_interleaved(PROBLEM.workload, ARTIFACTS))
     assert found.keys() == {"a", "b", "c"} - {key if isinstance(key, str) else key[0] for key in faults}
     assert len({len(times) for times in found.values()}) == 1
 

@@ -12,7 +12,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import CageError, SetupError
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.verdict import Diagnostic, Verdict
-from cutegen_lab.session.kernels import for_one_config, read_kernel, untouched, written_text
+from cutegen_lab.session.kernels import for_one_config, is_unmodified, read_kernel, written_text
 from cutegen_lab.session.specialised import Written, specialised
 from cutegen_lab.templates.emit.observe import REPORT
 from tests.harness.checking import problem_of
@@ -58,7 +58,7 @@ def test_with_a_proof() -> None:
     written = specialised(Scripted(), PROBLEM, SOURCE, {"vec": 2}, "sm_90a")
     assert written == Written("def launch(x, y, stream):\n    pass\n", {}, {"vec": 2})
     text = written_text(["# by cutegen-lab"], written)
-    assert '# for this config only: {"vec": 2}\n' in text and for_one_config(text) and untouched(text)
+    assert '# for this config only: {"vec": 2}\n' in text and for_one_config(text) and is_unmodified(text)
     assert read_kernel(text) == (written.source, {})
 
 

@@ -85,7 +85,7 @@ def test_an_index_out_of_range_reads_nothing_beyond_the_row(compiler: Compiler) 
 @pytest.mark.parametrize(
     ("expression", "inputs", "says"),
     [
-        ("t * 2", "t: i64[12,100]", "integers, but as an index"),
+        ("t * 2", "t: i64[12,100]", "integer input t other than as an index"),
         ("torch.where(t & 1 == 1, x, 0.0)", "x: f32[12,100], t: i64[12,100]", "__and__|integers|bits"),
         ("torch.softmax(x, -1).mean(0)", "x: f32[12,100]", "different dimensions"),
     ],

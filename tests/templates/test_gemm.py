@@ -275,7 +275,7 @@ def test_what_fits_shared_memory_and_registers() -> None:
 @pytest.mark.parametrize(
     ("expression", "inputs", "says"),
     [
-        ("torch.relu(a) @ b", "a: bf16[64,64], b: bf16[64,64]", "a matrix product of something computed before it"),
+        ("torch.relu(a) @ b", "a: bf16[64,64], b: bf16[64,64]", "a matrix product of a computed value"),
         ("(a @ b) * (v @ b)", "a: bf16[64,64], b: bf16[64,64], v: bf16[64]", "several matrix products"),
         ("torch.softmax(a @ b, -1)", "a: f32[64,64], b: f32[64,64]", "a reduction of a matrix product's result"),
         ("torch.einsum('ij,jk,kl->il', a, b, b)", "a: bf16[64,64], b: bf16[64,64]", "einsum 'ij,jk,kl->il'"),

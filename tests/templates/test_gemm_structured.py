@@ -11,7 +11,7 @@ from benchmarks.structured_products import EXACT, KINDS, Draw, Kind, drawn, loss
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.emulator import Options, run_plan
-from cutegen_lab.judge.buffers import POISONS, Buffers
+from cutegen_lab.judge.execution.buffers import POISONS, Buffers
 from cutegen_lab.templates.families import gemm
 from tests.harness import checking
 from tests.harness.checking import NEVER, Compiler, product_of

@@ -108,7 +108,7 @@ def test_where_a_part_begins_follows_from_the_shape() -> None:
     ("expression", "says"),
     [
         ("x[:, ::2] + 1", "slice with step 2.*aten.slice"),
-        ("torch.softmax(x, -1)[:, :8]", "dimension of its own"),
+        ("torch.softmax(x, -1)[:, :8]", "dimension that the result does not have"),
         ("x[:, :32] @ x[:, 32:].T", "matrix product of a part.*aten"),
     ],
 )

@@ -148,7 +148,7 @@ def test_sizes_follow_from_the_inputs_in_every_workload() -> None:
              ((128, 64), "x.shape[2] * 2")]  # fmt: skip
     for sizes, text in cases:
         assert fitted(list(zip(workloads, sizes, strict=True))).text(names) == text
-    with pytest.raises(ProviderError, match="no rule for the size of a tensor between two kernels"):
+    with pytest.raises(ProviderError, match="no formula for the size of a tensor between two kernels"):
         fitted(list(zip(workloads, (17, 23), strict=True)))
 
 

@@ -41,8 +41,8 @@ def test_vectors_stay_wide_where_zeros_stand_above_columns(compiler: Compiler) -
     ("expression", "says"),
     [
         ("torch.cumsum(x, 1) / x.sum(1, keepdim=True)", "no template family|scan"),
-        ("x.flip(1) + x", "flip, but before and after a scan"),
-        ("torch.cumsum(torch.cat((x, x), 1), 1)", "side by side"),
+        ("x.flip(1) + x", "flip other than before and after a scan"),
+        ("torch.cumsum(torch.cat((x, x), 1), 1)", "concatenation"),
     ],
 )
 def test_what_no_scan_serves_is_named(expression: str, says: str) -> None:

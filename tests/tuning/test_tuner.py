@@ -94,7 +94,9 @@ class ConfigTimer:
             found = time_us(artifact.config, workload)
             yield name, Fault(self.faults[name], "broken") if name in self.faults else (found,) * samples
 
-    def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
+    def time_interleaved(
+        self, workload: Workload, artifacts: Mapping[str, Artifact]
+    ) -> Iterator[tuple[str, Sequence[float]]]:
         for name, artifact in artifacts.items():
             yield name, (time_us(artifact.config, workload),) * 16
 

@@ -97,14 +97,14 @@ def test_a_time_measured_in_turns_shows_its_interval_its_answers_and_its_conditi
             Comparison("copy of the compulsory bytes", "slower", 1.5, 1.49, 1.51, 40),
             Comparison("few", "ambiguous", 1.0, -math.inf, math.inf, 3),
         ),
-        notes=("the card held its clocks back meanwhile: software power cap",),
+        notes=("the GPU throttled its clocks: software power cap",),
         conditions={"GPU": "NVIDIA H200", "SM clock": "1980 MHz"},
     )  # fmt: skip
     rows = {r.key: r for r in script.time(measured).profile().view().candidates[0].evidence}
     assert "median ± 0.05 µs (95%), IQR 0.2 µs of 40" in rows["time"].detail
     assert (rows["time_warm"].value, rows["time_warm"].basis) == ("21 µs", "measured")
     assert rows["against_1"].value == "faster: 0.526× its time" and rows["against_1"].tone == "good"
-    assert rows["against_1"].detail == "95% 0.520 to 0.530, 40 rounds in turns; it takes 57 µs"
+    assert rows["against_1"].detail == "95% 0.520 to 0.530, 40 interleaved rounds; it takes 57 µs"
     assert rows["against_1"].label == "Beside eager, the baseline"
     assert rows["against_2"].label == "Beside incumbent" and rows["against_2"].tone == "warn"
     assert rows["against_3"].tone == "neutral" and rows["against_4"].detail.startswith("95% unknown")

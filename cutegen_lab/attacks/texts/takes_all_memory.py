@@ -1,7 +1,7 @@
 """Declares 128 GiB of workspace: the judge that allocates it falls over.
 
 class: spoils the next launch
-defence: memory is counted before it is taken
+defence: memory is counted before it is allocated
 verdicts: out_of_memory, contract, invalid_plan
 scratch: 128 GiB
 """

@@ -104,10 +104,10 @@ def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Can
         finally:
             worker.kill()
         launches = read_report(report.read_text(errors="replace")) if report.exists() else []
-    return _told([values for _, values in launches]) if launches else "ncu reported no launch"
+    return _profile_of([values for _, values in launches]) if launches else "ncu reported no launch"
 
 
-def _told(launches: Sequence[Mapping[str, float]]) -> Profile:
+def _profile_of(launches: Sequence[Mapping[str, float]]) -> Profile:
     """Profile with counters summed over launches and the limiter of the launch with the most instructions."""
     total: Counter[str] = Counter()
     for values in launches:

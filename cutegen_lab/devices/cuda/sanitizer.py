@@ -80,13 +80,13 @@ def read_report(tool: SanitizerTool, text: str, kernels: set[str]) -> Inspection
     return Inspection()
 
 
-def _fault(tool: SanitizerTool, verdict: Verdict, told: str, kernels: set[str]) -> Fault | None:
-    kernel = next((name for name in sorted(kernels) if name in told), None)
+def _fault(tool: SanitizerTool, verdict: Verdict, report: str, kernels: set[str]) -> Fault | None:
+    kernel = next((name for name in sorted(kernels) if name in report), None)
     if kernel is None:  # PyTorch's own kernels are not the candidate's doing
         return None
-    line, place = _SOURCE.search(told), _THREAD.search(told)
+    line, place = _SOURCE.search(report), _THREAD.search(report)
     numbers = [int(n) for n in place.groups()] if place else []
-    short = told.replace(kernel, "the kernel")
+    short = report.replace(kernel, "the kernel")
     return Fault(
         verdict, f"compute-sanitizer {tool}: {short}", kernel,
         block=(numbers[3], numbers[4], numbers[5]) if numbers else None,

@@ -75,7 +75,7 @@ class CudaStopwatch:
             self.modes = (*self.modes, "records")
         return None
 
-    def beside(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> Stopwatch | Fault:
+    def open_another(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> Stopwatch | Fault:
         opened = CudaStopwatch(self._worker, tensors, self._cancel, self._watchdog, lambda: None, self._numbers)
         self._beside.append(opened)
         return opened.open(inputs) or opened

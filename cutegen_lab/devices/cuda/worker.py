@@ -108,12 +108,12 @@ class Worker:
     def answer(self, request: Answer) -> Answer:
         """The answer to a request. A DriverError, out of memory included, becomes the candidate's verdict."""
         try:
-            told: Answer = getattr(self, f"on_{request['verb']}")(request)
-            return {"ok": True, **told}
+            answer: Answer = getattr(self, f"on_{request['verb']}")(request)
+            return {"ok": True, **answer}
         except DriverError as error:
             return self._fault(error.verdict, str(error))
         except torch.cuda.OutOfMemoryError as error:
-            return self._fault(Verdict.OUT_OF_MEMORY, _memory(error))
+            return self._fault(Verdict.OUT_OF_MEMORY, _out_of_memory_text(error))
         except _Refused as error:
             return self._fault(Verdict.UNSUPPORTED, str(error))
         except Exception as error:  # the parent decides; a worker that cannot say why is worse
@@ -217,19 +217,19 @@ class Worker:
         try:
             self._driver.call("cuCtxSynchronize")
         except DriverError as error:
-            return _told(error.verdict, str(error), sticky=True)
-        return _told(verdict, message, sticky=False)
+            return _failure(error.verdict, str(error), sticky=True)
+        return _failure(verdict, message, sticky=False)
 
 
 class _Refused(Exception):
     """A request that this worker cannot serve."""
 
 
-def _told(verdict: Verdict, message: str, sticky: bool) -> Answer:
+def _failure(verdict: Verdict, message: str, sticky: bool) -> Answer:
     return {"ok": False, "verdict": verdict.value, "message": message, "sticky": sticky}
 
 
-def _memory(error: Exception) -> str:
+def _out_of_memory_text(error: Exception) -> str:
     free, total = torch.cuda.mem_get_info()
     wanted = str(error).partition("Tried to allocate ")[2].partition(". ")[0] or "more"
     return f"no room for {wanted} on this GPU: {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free"

@@ -33,6 +33,6 @@ def problem_to_request(problem: Problem) -> dict[str, Any]:
     return {key: getattr(problem, key) for key in ("name", "source", "kind", "inputs_text", "tf32")}
 
 
-def problem_from_request(told: dict[str, Any]) -> Problem:
+def problem_from_request(fields: dict[str, Any]) -> Problem:
     """The problem of a request, without workloads."""
-    return Problem(workloads=(), **told)
+    return Problem(workloads=(), **fields)

@@ -38,7 +38,7 @@ class MBarriers:
         self._phase = np.zeros(slots, np.int64)
         self.age = np.zeros(slots, np.int64)  # phases completed since the block began, however often it was initialised
         self._letters: Letters | None = None
-        self._told: set[tuple[int, ...]] = set()  # who was told "not yet", where and of which phase
+        self._refused_polls: set[tuple[int, ...]] = set()  # who was told "not yet", where and of which phase
         self.async_races: AsyncProxyRaces | None = None
         self.copies: CopiesInFlight | None = None  # told of who has waited
 
@@ -186,8 +186,8 @@ class MBarriers:
         warps = g.gid >> 5
         for warp, place in set(zip(warps[done].tolist(), slot[done].tolist(), strict=True)):
             key = (g.pc, warp, place, int(self.age[place]))
-            if key not in self._told and self._news(warp, place):
-                self._told.add(key)
+            if key not in self._refused_polls and self._news(warp, place):
+                self._refused_polls.add(key)
                 found |= done & (warps == warp) & (slot == place)
         return found
 

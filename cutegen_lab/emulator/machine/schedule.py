@@ -49,7 +49,7 @@ class Scheduler:
         self._asked = [0] * self._strands.count  # strong reads of each strand since one of it rested
         self._most = self.budget
         self._wakes = 0
-        self._told: set[tuple[int, ...]] = set()  # who, where and in which phase
+        self._refused_polls: set[tuple[int, ...]] = set()  # who, where and in which phase
         while self._ready or self._parked or self._resting:
             if self._resting:
                 self._rested()
@@ -236,8 +236,8 @@ class Scheduler:
         for g in self._polling():
             slot = int(g.cache["mbarrier"][0])
             found[g.pc, int(g.gid[0]), slot, int(self.chunk.mbarriers.age[slot])] = g
-        new = [g for key, g in found.items() if key not in self._told]
-        self._told.update(found)
+        new = [g for key, g in found.items() if key not in self._refused_polls]
+        self._refused_polls.update(found)
         return new
 
     def _waited_for(self) -> set[int]:

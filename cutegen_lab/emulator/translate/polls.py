@@ -26,8 +26,8 @@ def counted(blocks: Sequence[Block]) -> ptx.Instruction | None:
         loop = next((loop for loop in loops if at in loop), None)
         if loop is None or not _one_place(blocks, poll, loop):
             continue
-        told = _told(blocks, poll, loop)
-        if _ends_by(blocks, told, loop) and (found := _outlives(blocks, poll, told, loop)):
+        results = _poll_results(blocks, poll, loop)
+        if _ends_by(blocks, results, loop) and (found := _outlives(blocks, poll, results, loop)):
             return found
     return None
 
@@ -49,29 +49,29 @@ def _one_place(blocks: Sequence[Block], poll: Emit, loop: Loop) -> bool:
     return not meets and not (isinstance(base, ptx.Reg) and any(base.name in emit.defs for emit in within))
 
 
-def _told(blocks: Sequence[Block], poll: Emit, loop: Loop) -> set[str]:
+def _poll_results(blocks: Sequence[Block], poll: Emit, loop: Loop) -> set[str]:
     """Registers that follow in ``loop`` from the answer."""
-    told, grown = set(poll.defs), True
+    results, grown = set(poll.defs), True
     while grown:
         grown = False
         for i in loop:
             for emit in blocks[i].emits:
-                if told & set(emit.reads) and not set(emit.defs) <= told:
-                    told |= set(emit.defs)
+                if results & set(emit.reads) and not set(emit.defs) <= results:
+                    results |= set(emit.defs)
                     grown = True
-    return told
+    return results
 
 
-def _ends_by(blocks: Sequence[Block], told: set[str], loop: Loop) -> bool:
+def _ends_by(blocks: Sequence[Block], results: set[str], loop: Loop) -> bool:
     """Whether a branch out of ``loop`` follows from the answer."""
     leaving = (i for i in loop if not set(blocks[i].successors(i)) <= loop or blocks[i].target == EXIT)
-    return any(guard.name in told for i in leaving if (guard := blocks[i].guard) is not None)
+    return any(guard.name in results for i in leaving if (guard := blocks[i].guard) is not None)
 
 
-def _outlives(blocks: Sequence[Block], poll: Emit, told: set[str], loop: Loop) -> ptx.Instruction | None:
+def _outlives(blocks: Sequence[Block], poll: Emit, results: set[str], loop: Loop) -> ptx.Instruction | None:
     """What changes in every turn of ``loop``, whatever the answer, and is read after it, or is stored in it."""
     after = set[str]().union(*(blocks[s].live_in for i in loop for s in blocks[i].successors(i) if s not in loop))
-    carried = after.intersection(set[str]().union(*(blocks[i].live_in for i in loop))) - told
+    carried = after.intersection(set[str]().union(*(blocks[i].live_in for i in loop))) - results
     for i in sorted(loop):
         for emit in blocks[i].emits:
             if emit is not poll and (emit.ins.opcode in _KEEPS or carried.intersection(emit.defs)):

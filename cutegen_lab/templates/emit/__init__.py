@@ -1,1 +1,1 @@
-"""Makes modules' text: from kernel files (``bundle``), and for one config, whose parameters become constants."""
+"""Text of modules: built from kernel files (``bundle``), and specialised for one config."""

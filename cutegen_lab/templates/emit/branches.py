@@ -1,4 +1,4 @@
-"""Replaces a branch whose test is known by what it chooses, and a loop of one trip by its body."""
+"""Replaces branches with known tests by the chosen branch, and loops of one iteration by their body."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Statements = cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | cst.
 
 
 class Branches(Quick):
-    """Who derives from it says what is known: :meth:`test` of an ``if`` or a conditional expression, :meth:`trips` of
-    a loop (None: not known). Comments move to the statement that follows them."""
+    """Base class. Subclasses define what is known: :meth:`test` of an ``if`` or conditional expression, :meth:`trips`
+    of a loop. Comments of a replaced statement move to the next one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,11 +22,11 @@ class Branches(Quick):
 
     @abstractmethod
     def test(self, original: cst.If | cst.IfExp, updated: cst.If | cst.IfExp) -> bool | None:
-        """The value of its test, None where it is not known."""
+        """Value of a test; None if unknown."""
 
     @abstractmethod
     def trips(self, original: cst.For, updated: cst.For) -> range | None:
-        """The values of its target, None where they are not known."""
+        """Values of a loop's target; None if unknown."""
 
     def visit_If(self, node: cst.If) -> None:
         if isinstance(node.orelse, cst.If):
@@ -83,7 +83,7 @@ class Branches(Quick):
 
 
 class Renamed(Quick):
-    """Puts an expression where each of ``names`` is read."""
+    """Replaces reads of ``names`` with expressions."""
 
     def __init__(self, names: dict[str, cst.BaseExpression]) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class Renamed(Quick):
 
 
 def flattened(suite: cst.BaseSuite, before: Sequence[cst.EmptyLine]) -> Statements:
-    """The suite's statements in its parent's place, under the lines ``before``."""
+    """The suite's statements, to replace their parent; the first one gets the lines ``before``."""
     if isinstance(suite, cst.SimpleStatementSuite):
         body: list[cst.BaseStatement] = [cst.SimpleStatementLine(suite.body)]
     else:
@@ -119,7 +119,7 @@ def flattened(suite: cst.BaseSuite, before: Sequence[cst.EmptyLine]) -> Statemen
 
 
 def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
-    """``node`` in parentheses where it may need them."""
+    """``node``, in parentheses if it may need them."""
     plain = cst.Name | cst.Integer | cst.Float | cst.SimpleString | cst.Attribute | cst.Call | cst.Subscript | cst.Tuple
     if isinstance(node, plain | cst.List) or node.lpar:
         return node
@@ -131,7 +131,7 @@ def is_pass(statement: cst.CSTNode) -> bool:
 
 
 def _without_empty(node: cst.If) -> cst.If | cst.RemovalSentinel:
-    """Without an ``else`` that does nothing; nothing at all, where neither of its branches does anything any more."""
+    """``node`` without an ``else`` that does nothing; removed if both branches do nothing."""
     if isinstance(node.orelse, cst.Else) and _does_nothing(node.orelse.body):
         node = node.with_changes(orelse=None)
     return cst.RemoveFromParent() if _does_nothing(node.body) and node.orelse is None else node
@@ -142,7 +142,7 @@ def _does_nothing(suite: cst.BaseSuite) -> bool:
 
 
 def _comment(suite: cst.BaseSuite) -> list[cst.EmptyLine]:
-    """The comment behind the colon, as a line of its own."""
+    """The comment after the colon, as a line of its own."""
     header = suite.header if isinstance(suite, cst.IndentedBlock) else None
     return [cst.EmptyLine(comment=header.comment)] if header is not None and header.comment else []
 

@@ -1,9 +1,9 @@
-"""One module from generated text and a kernel file: what the text reaches of the file, each definition once.
+"""Builds a module from generated text and the definitions it reaches in a kernel file.
 
-A kernel file is a module of ``templates/kernels``: whole, valid CuTe source that is read and never imported. Part of it
-are the rules of its configs, in ``kernels/rules`` under the same name, and ``device/math.py``. What the generated text
-defines under a name of the file takes the place of the file's own, such as its ``epilogue``; what the file defines
-takes the place of what files that it borrows from have under the same name.
+A kernel file is a module of ``templates/kernels``: complete, valid CuTe source that is read and never imported. The
+rules of its configs (the file of the same name in ``kernels/rules``) and ``device/math.py`` belong to it. A definition
+in the generated text overrides one of the same name in the kernel file, such as ``epilogue``; a definition in the
+kernel file overrides those of the files that it imports from.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _EVERYWHERE = {
 
 
 def bundle(kernel: str, docstring: str, host: Sequence[str], generated: Sequence[str]) -> str:
-    """The module's text: ``docstring`` (lines of source, quotation marks included), imports, ``host`` (TUNABLE and the
-    functions that are called before anything is compiled), what both reach of kernel file ``kernel`` (its path below
-    ``templates/kernels``, with dots), ``generated``.
+    """Text of a module: ``docstring`` (source lines with quotes), imports, ``host`` (TUNABLE and functions called
+    before compilation), the definitions that they reach in kernel file ``kernel`` (dotted path below
+    ``templates/kernels``), ``generated``.
 
-    Raises KeyError where neither the file nor Python has a name that is used.
+    Raises KeyError if a name is used that neither the file nor Python defines.
     """
     own = [text for text in ("\n".join(host).strip("\n"), "\n".join(generated).strip("\n")) if text]
     texts = _reached(kernel, own)
@@ -42,7 +42,7 @@ def bundle(kernel: str, docstring: str, host: Sequence[str], generated: Sequence
 
 @dataclass(frozen=True)
 class KernelFile:
-    """``name`` is its path below ``templates/kernels``, with dots."""
+    """A kernel file. ``name``: its dotted path below ``templates/kernels``."""
 
     name: str
 
@@ -61,7 +61,7 @@ class KernelFile:
 
     @cached_property
     def borrowed(self) -> dict[str, KernelFile]:
-        """Names that come from other kernel files."""
+        """Names imported from other kernel files."""
         found = dict[str, KernelFile]()
         if (_FOLDER / "rules" / f"{self.name}.py").exists():
             rules = kernel_file(f"rules.{self.name}")
@@ -74,7 +74,7 @@ class KernelFile:
 
     @cached_property
     def imports(self) -> dict[str, str]:
-        """Lines that import from elsewhere, by the name that each binds."""
+        """Import lines from other packages, by the name that each binds."""
         found = dict[str, str]()
         for node in self._tree.body:
             if isinstance(node, ast.Import):
@@ -86,7 +86,7 @@ class KernelFile:
         return found
 
     def files(self) -> Iterator[KernelFile]:
-        """Those that it borrows from, before those that borrow from them, and itself last."""
+        """The kernel files it imports from, each after its own imports; itself last."""
         seen = dict[KernelFile, None]()
         for other in self.borrowed.values():
             seen |= dict.fromkeys(other.files())
@@ -99,12 +99,12 @@ def kernel_file(name: str) -> KernelFile:
 
 
 def _math() -> KernelFile:
-    """What every kernel file has, since expressions call it."""
+    """``device/math.py``, which belongs to every kernel file because expressions call it."""
     return kernel_file("device.math")
 
 
 def definitions(text: str) -> dict[str, str]:
-    """The text of each top-level function, class and constant, in order, with the comments above it."""
+    """Text of each top-level function, class and constant by name, in order, with the comments above it."""
     lines, found, end = text.splitlines(), dict[str, str](), 0
     for node in ast.parse(text).body:
         start, end = end, node.end_lineno or 0
@@ -115,7 +115,7 @@ def definitions(text: str) -> dict[str, str]:
 
 @lru_cache(maxsize=1024)
 def names_used(text: str) -> frozenset[str]:
-    """Global names that ``text`` reads, those that it defines itself included."""
+    """Global names that ``text`` reads, including those it defines."""
     found = set[str]()
 
     def look(table: symtable.SymbolTable, top: bool) -> None:
@@ -125,7 +125,7 @@ def names_used(text: str) -> frozenset[str]:
 
     try:
         look(symtable.symtable(text, "<module>", "exec"), True)
-    except SyntaxError:  # a tensor is called as another parameter is, and will get another name
+    except SyntaxError:  # a tensor has the name of another parameter, and will be renamed
         for node in ast.parse(text).body:
             names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
             bound = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
@@ -171,7 +171,7 @@ def _imported(file: KernelFile) -> dict[str, str]:
 
 
 def _imports(kernel: str, texts: Sequence[str]) -> list[str]:
-    """One block of import lines for the names that ``texts`` use."""
+    """Import lines for the names that ``texts`` use, as one block."""
     available = dict(_EVERYWHERE)
     for file in (_math(), *kernel_file(kernel).files()):
         available |= _imported(file)
@@ -183,7 +183,7 @@ def _imports(kernel: str, texts: Sequence[str]) -> list[str]:
 
 
 def _merged(lines: Sequence[str]) -> list[str]:
-    """``from m import a`` and ``from m import b`` as one line."""
+    """Merges ``from m import a`` and ``from m import b``."""
     found = dict[str, list[str]]()
     for line in lines:
         module, _, name = line.partition(" import ")

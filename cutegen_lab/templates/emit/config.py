@@ -1,4 +1,4 @@
-"""The parameters of ``launch`` become constants of the module, with the values of one config."""
+"""Replaces the parameters of ``launch`` with constants of the module, for one config."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENTRIES = ("constraints", "workspace")
 
 
 def settings(module: cst.Module, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every tunable parameter of ``launch`` and its value: its default under ``config``. Raises CannotSpecialise."""
+    """Value of every tunable parameter of ``launch``: from ``config``, else its default. Raises CannotSpecialise."""
     launch = functions(module).get("launch")
     if launch is None:
         raise CannotSpecialise("there is no function launch at the top of the module")
@@ -37,8 +37,8 @@ def settings(module: cst.Module, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_constants(module: cst.Module, values: Mapping[str, Any]) -> cst.Module:
-    """``launch`` without its tunable parameters. Numbers over 1 become constants in capitals, in the place of
-    ``TUNABLE``; other values stand where the parameter stood."""
+    """The module without tunable parameters of ``launch``. Numbers over 1 become constants in capitals in the place of
+    ``TUNABLE``; other values replace the parameter."""
     taken = set(bindings(module)) | set(loads(module))
     spelled = {name: _spelling(name, value, taken) for name, value in values.items()}
     constants = [
@@ -61,7 +61,7 @@ def with_constants(module: cst.Module, values: Mapping[str, Any]) -> cst.Module:
 
 
 def with_constants_first(module: cst.Module) -> cst.Module:
-    """Names that are assigned a literal stand behind the imports, where a reader looks for them."""
+    """Moves assignments of literals directly after the imports."""
     literals = [statement for statement in module.body if _is_literal(statement)]
     if not literals:
         return module
@@ -73,7 +73,7 @@ def with_constants_first(module: cst.Module) -> cst.Module:
 
 
 def _behind_imports(body: Sequence[Any]) -> int:
-    """The place behind the docstring and the imports."""
+    """Index after the docstring and the imports."""
     kinds = cst.Import | cst.ImportFrom | cst.Expr
     found = [at for at, s in enumerate(body) if isinstance(s, cst.SimpleStatementLine) and isinstance(s.body[0], kinds)]
     return found[-1] + 1 if found else 0
@@ -89,7 +89,7 @@ def _spelling(name: str, value: Any, taken: set[str]) -> cst.BaseExpression:
 
 
 def _assigned(statement: cst.CSTNode) -> str:
-    """The name that a top-level statement assigns."""
+    """Name that a top-level statement assigns."""
     if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Assign):
         return "".join(names_of(statement.body[0].targets[0].target))
     return ""
@@ -110,7 +110,7 @@ def _launch(function: cst.FunctionDef, spelled: Mapping[str, cst.BaseExpression]
 
 
 def _entry(function: cst.FunctionDef, spelled: Mapping[str, cst.BaseExpression]) -> cst.FunctionDef:
-    """``constraints`` or ``workspace``, whose ``config`` has nothing in it any more."""
+    """``constraints`` or ``workspace``, whose ``config`` is now empty."""
     names = [parameter.name.value for parameter in function.params.params]
     if "config" not in names or not isinstance(function.body, cst.IndentedBlock):
         return function
@@ -123,7 +123,7 @@ def _entry(function: cst.FunctionDef, spelled: Mapping[str, cst.BaseExpression])
 
 
 def with_statements(function: cst.FunctionDef, texts: Sequence[str]) -> cst.FunctionDef:
-    """``texts`` are its first statements, behind the docstring."""
+    """``function`` with the statements ``texts`` inserted after its docstring."""
     body = [*function.body.body]
     at = 1 if function.get_docstring() is not None else 0
     body[at:at] = [cst.parse_statement(text) for text in texts]
@@ -131,7 +131,7 @@ def with_statements(function: cst.FunctionDef, texts: Sequence[str]) -> cst.Func
 
 
 class _Lookups(Quick):
-    """``config["name"]``."""
+    """Replaces ``config["name"]``."""
 
     def __init__(self, spelled: Mapping[str, cst.BaseExpression]) -> None:
         super().__init__()

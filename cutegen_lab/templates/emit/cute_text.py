@@ -1,8 +1,8 @@
 """Writes graph expressions as CuTe DSL text.
 
-A value is a *vector* (``TensorSSA``: the elements a thread holds) or a *scalar* (``Float32``: one a row); the family
-says which. ``fast`` allows the hardware's approximations, right for 16-bit results; fp32 results take the accurate
-forms.
+A value is a *vector* (``TensorSSA``: the elements that a thread holds) or a *scalar* (``Float32``: one for each row),
+as the family decides. ``fast`` allows hardware approximations, which are accurate enough for 16-bit results; fp32
+results use the accurate functions.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from cutegen_lab.templates.frontend.expr import (
 _ATOM, _PRODUCT, _SUM, _COMPARE, _LOOSE = 4, 3, 2, 1, 0
 _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_FAST = frozenset({"exp", "exp2", "log", "log2", "rsqrt"})  # sin.approx loses small and large arguments
+_FAST = frozenset({"exp", "exp2", "log", "log2", "rsqrt"})  # sin.approx is inaccurate for small and large arguments
 _MATH = _FAST | {"sin", "cos", "log1p", "expm1", "sqrt", "tanh", "erf", "abs", "floor", "ceil", "trunc"}
 _INLINE_CHARS = 44
 
-Text = tuple[str, int]  # the expression and how tightly it binds
+Text = tuple[str, int]  # expression, precedence
 
 
 class Writer:
-    """Writes assignments for chosen nodes. ``is_vector`` tells the form of a node's value; ``extent`` is the text of
-    the reduced length, ``index`` of the positions along it."""
+    """Writes assignments for chosen nodes. ``is_vector``: whether the value of a node is a vector. ``extent``: text of
+    the reduced length. ``index``: text of the positions along it."""
 
     def __init__(
         self, graph: Graph, is_vector: Callable[[int], bool], *, fast: bool, coarse: bool, extent: str, index: str
@@ -47,7 +47,7 @@ class Writer:
         self.graph = graph
         self.is_vector = is_vector
         self.fast = fast
-        self.coarse = coarse  # bf16 results: 2**-11 of tanh.approx is enough
+        self.coarse = coarse  # bf16 results: the error 2**-11 of tanh.approx is small enough
         self.extent = extent
         self.index = index
         self.users = graph.users()
@@ -56,7 +56,7 @@ class Writer:
         self.known: dict[int, str] = {}
 
     def name(self, wish: str) -> str:
-        """A variable name not used before in this kernel."""
+        """A variable name not yet used in this kernel, derived from ``wish``."""
         name, count = wish, 2
         while name in self._taken:
             name, count = f"{wish}_{count}", count + 1
@@ -67,8 +67,8 @@ class Writer:
         self._taken.update(names)
 
     def assignments(self, roots: Sequence[int], env: dict[int, str], local: dict[int, str]) -> list[str]:
-        """Lines that make ``roots`` expressible from ``env``; new names go to ``env`` (names kept in ``local`` are used
-        again when the same node is written in another pass)."""
+        """Lines that compute the operands of ``roots`` from ``env``. New names are added to ``env``; names in ``local``
+        are used again if the same node is written in another pass."""
         lines = []
         for index in self.pending(roots, env):
             node = self.graph.nodes[index]
@@ -86,7 +86,7 @@ class Writer:
         return lines
 
     def pending(self, roots: Sequence[int], env: Mapping[int, str]) -> list[int]:
-        """Nodes to be written for ``roots``, operands first."""
+        """Nodes to write for ``roots``, operands first."""
         seen: set[int] = set()
         stack = list(roots)
         while stack:
@@ -150,7 +150,8 @@ class Writer:
         return f"cute.math.{function}({texts[0][0]}{', fastmath=True' if approximate else ''})", _ATOM
 
     def _added_to_a_number(self, node: Map) -> bool:
-        """Whether that is all that is done with it, as in GELU: its error relative to small results then vanishes."""
+        """Whether the value is only added to a number, as in GELU: its relative error for small results then does not
+        matter."""
         index = self.graph.nodes.index(node)
         sums = [n for n in self.graph.nodes if isinstance(n, Map) and n.op == "add" and index in n.args]
         numbers = (any(isinstance(self.graph.nodes[a], Const) for a in n.args) for n in sums)
@@ -170,7 +171,7 @@ class Writer:
         if not any(vectors):
             return f"cute.arch.f{node.op}({first}, {second}, nan=True)", _ATOM
         constant = next((i for i in (0, 1) if isinstance(self.graph.nodes[node.args[i]], Const)), None)
-        if constant is not None:  # a comparison is false for NaN, which so stays
+        if constant is not None:  # a comparison with NaN is false, so NaN is kept
             value, limit = texts[1 - constant], texts[constant]
             return f"cute.where({value} {'<' if node.op == 'max' else '>'} {limit}, {limit}, {value})", _ATOM
         if not vectors[0]:
@@ -198,7 +199,7 @@ _WISHES = {"exp": "e", "sub": "d", "mul": "p", "add": "a", "div": "q", "sigmoid"
 
 
 def number(value: float) -> str:
-    """A Python literal for an fp32 constant."""
+    """Python literal of an fp32 constant."""
     if math.isinf(value):
         return "Float32.inf" if value > 0 else "-Float32.inf"
     if math.isnan(value):
@@ -215,8 +216,8 @@ def _fit(text: Text, level: int) -> str:
 
 
 def divided_by_rows(graph: Graph, divisor: int | None = None) -> Graph:
-    """Vector ÷ row value becomes vector × reciprocal: one division a row for one an element (1 ulp more error). Only
-    where the row value is node ``divisor``, if that is given."""
+    """Replaces vector ÷ row value by vector × reciprocal: one division for each row instead of each element, with at
+    most 1 ulp more error. With ``divisor``, only for that row value."""
     from dataclasses import replace
 
     nodes: list[object] = []

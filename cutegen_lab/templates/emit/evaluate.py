@@ -1,4 +1,4 @@
-"""The value of an expression that needs no GPU and no shapes: literals, the module's constants and their arithmetic."""
+"""Evaluates expressions of literals, constants of the module and arithmetic. Needs no GPU and no shapes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Constants = Mapping[str, Any]
 
 
 def evaluate(node: cst.CSTNode, constants: Constants) -> Any:
-    """Its value, a number, a text, a truth value, None or a tuple of such; else :data:`UNKNOWN`."""
+    """Value of ``node``: a number, text, boolean, None or a tuple of these; :data:`UNKNOWN` otherwise."""
     try:
         found = _evaluate(node, constants)
     except (TypeError, ValueError, ZeroDivisionError, IndexError):
@@ -75,7 +75,7 @@ def _evaluate(node: cst.CSTNode, constants: Constants) -> Any:
 
 
 def _boolean(node: cst.BooleanOperation, constants: Constants) -> Any:
-    """Also where only one side decides it, whatever the other is."""
+    """A boolean operation; known also if one side alone decides it."""
     left, right = (_evaluate(side, constants) for side in (node.left, node.right))
     deciding = isinstance(node.operator, cst.Or)
     if left is not UNKNOWN:
@@ -89,5 +89,5 @@ def _applied(function: Callable[..., Any] | None, nodes: list[cst.BaseExpression
 
 
 def literal(value: Any) -> cst.BaseExpression:
-    """The expression that writes ``value``."""
+    """Expression for ``value``."""
     return cst.parse_expression(repr(value))

@@ -1,4 +1,4 @@
-"""The parts every generated module shares: docstring, limits, views of the tensors over the iteration space."""
+"""Parts common to all generated modules: docstring, constraints, views of tensors over the iteration space."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ CUTE_TYPE = {
 
 @dataclass(frozen=True)
 class Space:
-    """Text for the sizes of the iteration space: ``x.shape[0]`` for each dimension. ``tensors`` are the kernel's."""
+    """Texts of the sizes of the iteration space: ``x.shape[0]`` for each dimension. ``tensors``: those of the
+    kernel."""
 
     graph: Graph
     tensors: tuple[str, ...]
@@ -35,7 +36,7 @@ class Space:
         return " * ".join(f"({size})" if " " in size and len(sizes) > 1 else size for size in sizes) or "1"
 
     def outer_mode(self, view: View, outer: Sequence[int], count: str) -> tuple[str, str]:
-        """(shape, stride) text of a layout mode that takes one number for all ``outer`` dimensions.
+        """(shape, stride) text of a layout mode that indexes all ``outer`` dimensions with one number.
 
         CuTe counts a hierarchical mode with its leftmost dimension fastest, so the innermost comes first.
         """
@@ -48,7 +49,7 @@ class Space:
         return f"({sizes})", f"({strides})"
 
     def stride(self, view: View, dim: int) -> str:
-        """Text of the distance between neighbours along a dimension of the space."""
+        """Text of the distance between neighbours along a dimension of the space, in elements."""
         axis = view.dims[dim]
         if axis is None:
             return "0"
@@ -57,7 +58,7 @@ class Space:
 
 
 def docstring(problem: Problem, graph: Graph, family: str, sentences: str) -> str:
-    """A module's, as source: what it computes and how."""
+    """Docstring of a module as source lines: what it computes, and how."""
     names = [t.name for t in problem.workload.inputs]
     lines = [
         f"out{'' if len(graph.outputs) == 1 else i} = {formula(graph, o.node, names)}"
@@ -69,8 +70,8 @@ def docstring(problem: Problem, graph: Graph, family: str, sentences: str) -> st
 
 
 def constraints(arguments: str, *before: str, rule: str = "why_not") -> list[str]:
-    """The contract's ``constraints``: what ``rule`` of the kernel's rules says of a config and ``arguments``, which
-    lines ``before`` work out."""
+    """The contract's function ``constraints``: it calls ``rule`` of the kernel's rules with the config and
+    ``arguments``, which the lines ``before`` compute."""
     given = f"config, {arguments}" if arguments else "config"
     lines = [*before, f"return not {rule}({given})"]
     return ["def constraints(config, workload, device):", *(f"    {line}" for line in lines)]
@@ -86,7 +87,7 @@ def constexprs(config: Config) -> list[str]:
 
 
 def signature(name: str, parameters: Sequence[str]) -> list[str]:
-    """A ``def`` line, or several with one parameter each where it would be long."""
+    """A ``def`` line, with one parameter on each line if it is too long."""
     line = f"def {name}({', '.join(parameters)}):"
     if len(line) <= 110:
         return [line]
@@ -94,7 +95,7 @@ def signature(name: str, parameters: Sequence[str]) -> list[str]:
 
 
 def call(function: str, arguments: Sequence[str], indent: int) -> list[str]:
-    """A call as a statement, ``indent`` spaces in; arguments in several lines where it would be long."""
+    """A call statement indented by ``indent`` spaces, with arguments on several lines if it is too long."""
     line = " " * indent + f"{function}({', '.join(arguments)})"
     if len(line) <= 116:
         return [line]
@@ -106,20 +107,20 @@ def call(function: str, arguments: Sequence[str], indent: int) -> list[str]:
 
 
 def text_of_tuple(parts: Iterable[str]) -> str:
-    """``(a, b)``, ``(a,)``, ``()``."""
+    """``(a, b)``, ``(a,)`` or ``()``."""
     found = list(parts)
     return f"({', '.join(found)}{',' * (len(found) == 1)})"
 
 
 def approximate(workload: Workload) -> tuple[bool, bool]:
-    """(fast, coarse): 16-bit results allow the hardware's approximations; bf16 results even tanh.approx. Integers that
-    are rounded to would show them."""
+    """(fast, coarse): 16-bit results allow hardware approximations; bf16 results also tanh.approx. Neither if results
+    are rounded to integers, which would show the error."""
     kinds = {t.dtype for t in workload.outputs}
     return not kinds & {DType.F32, DType.I8, DType.U8, DType.I16, DType.I32}, kinds <= {DType.BF16}
 
 
 def clean(lines: Sequence[str]) -> str:
-    """One text, at most two blank lines in a row."""
+    """Lines as one text with at most two consecutive blank lines."""
     out: list[str] = []
     for line in "\n".join(lines).splitlines():
         if line.strip() or (out[-2:] != ["", ""]):

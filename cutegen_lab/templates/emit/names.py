@@ -1,4 +1,4 @@
-"""Small questions about a module's tree: what is called, read and assigned where."""
+"""Queries on a module's syntax tree: names called, read and assigned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RANGES = ("cutlass.range", "cutlass.range_constexpr", "range")
 
 
 def dotted(node: cst.CSTNode) -> str:
-    """``a.b.c`` of names and attributes; empty for anything else."""
+    """``a.b.c`` for names and attributes; empty for other nodes."""
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute) and (owner := dotted(node.value)):
@@ -33,12 +33,12 @@ def dotted(node: cst.CSTNode) -> str:
 
 @cache
 def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    """Where a node of this kind may have children other than white space and punctuation."""
+    """Fields of a node type whose children are code, not white space or punctuation."""
     return tuple(f.name for f in fields(kind) if not f.name.startswith("whitespace") and f.name not in _PUNCTUATION)
 
 
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
-    """What it consists of, without white space, comments and punctuation."""
+    """Child nodes without white space, comments and punctuation."""
     found: list[cst.CSTNode] = []
     for name in _fields(type(node)):
         value = getattr(node, name)
@@ -50,7 +50,7 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def within(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """``node`` and all below it that is code."""
+    """``node`` and all code below it."""
     stack = [node]
     while stack:
         current = stack.pop()
@@ -59,7 +59,7 @@ def within(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 class Quick(cst.CSTTransformer):
-    """A transformer that leaves white space and punctuation alone."""
+    """A transformer that skips white space and punctuation, for speed."""
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         return super().on_visit(node) if type(node) not in _SPACES else False
@@ -72,34 +72,34 @@ class Quick(cst.CSTTransformer):
 
 
 def functions(module: cst.Module) -> dict[str, cst.FunctionDef]:
-    """The top-level functions by name."""
+    """Top-level functions by name."""
     return {node.name.value: node for node in module.body if isinstance(node, cst.FunctionDef)}
 
 
 def parameters(function: cst.FunctionDef) -> list[str]:
-    """The names of its plain parameters."""
+    """Names of plain parameters."""
     return [parameter.name.value for parameter in function.params.params]
 
 
 def called(node: cst.CSTNode) -> set[str]:
-    """Dotted names of what is called within ``node``; "" stands for anything that has none."""
+    """Dotted names of the functions called within ``node``; "" for a callee that is not a name."""
     return {dotted(each.func) for each in within(node) if isinstance(each, cst.Call)}
 
 
 def const_expr_argument(node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """``x`` of ``cutlass.const_expr(x)``; None for anything else."""
+    """``x`` of ``cutlass.const_expr(x)``; None for other nodes."""
     if isinstance(node, cst.Call) and dotted(node.func) in ("cutlass.const_expr", "const_expr") and len(node.args) == 1:
         return node.args[0].value
     return None
 
 
 def is_range(node: cst.BaseExpression) -> bool:
-    """Is it a call of ``range`` or one of the DSL's?"""
+    """Whether it is a call of ``range`` or of one of the DSL's ranges."""
     return isinstance(node, cst.Call) and dotted(node.func) in RANGES
 
 
 def names_of(target: cst.CSTNode) -> list[str]:
-    """The names of a target that is a name or a tuple of names; none for anything else."""
+    """Names in a target that is a name or a tuple of names; () otherwise."""
     if isinstance(target, cst.Name):
         return [target.value]
     if isinstance(target, cst.Tuple | cst.List):
@@ -109,13 +109,13 @@ def names_of(target: cst.CSTNode) -> list[str]:
 
 
 def target_names(node: cst.Assign) -> list[str]:
-    """The names that an assignment with one target binds; none where it stores into something."""
+    """Names bound by an assignment with one target; () if it stores into an object."""
     return names_of(node.targets[0].target) if len(node.targets) == 1 else []
 
 
 @lru_cache(maxsize=4096)
 def loads(node: cst.CSTNode) -> Counter[str]:
-    """How often each name is read within ``node``: not attributes, keywords, targets or parameters."""
+    """Number of reads of each name within ``node``, without attributes, keywords, targets and parameters."""
     counts: Counter[str] = Counter()
     stack = [node]
     while stack:
@@ -128,7 +128,7 @@ def loads(node: cst.CSTNode) -> Counter[str]:
 
 
 def _read(node: cst.CSTNode) -> list[cst.CSTNode]:
-    """Its children without those that name something instead of reading it."""
+    """Child nodes that may read a name, without those that bind one."""
     named: cst.CSTNode | None = None
     if isinstance(node, cst.Attribute):
         named = node.attr
@@ -143,7 +143,7 @@ def _read(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 @lru_cache(maxsize=4096)
 def bindings(node: cst.CSTNode) -> Counter[str]:
-    """How often each name is bound within ``node``: assigned, walked by a loop, a parameter, or defined."""
+    """Number of bindings of each name within ``node``: assignments, loop targets, parameters, definitions."""
     counts: Counter[str] = Counter()
     for each in within(node):
         if isinstance(each, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.CompFor | cst.NamedExpr):
@@ -156,13 +156,13 @@ def bindings(node: cst.CSTNode) -> Counter[str]:
 
 
 def top_assignments(function: cst.FunctionDef) -> list[cst.Assign]:
-    """A function's assignments with one target, outside of branches and loops."""
+    """Assignments of a function with one target, outside of branches and loops."""
     lines = [s for s in function.body.body if isinstance(s, cst.SimpleStatementLine)]
     return [s for line in lines for s in line.body if isinstance(s, cst.Assign) and len(s.targets) == 1]
 
 
 def pairs(assign: cst.Assign) -> list[tuple[str, cst.BaseExpression]]:
-    """(name, its value) of ``a = x`` and ``a, b = x, y``."""
+    """(name, value) pairs of ``a = x`` and ``a, b = x, y``."""
     target, value = assign.targets[0].target, assign.value
     if isinstance(target, cst.Name):
         return [(target.value, value)]

@@ -1,9 +1,9 @@
-"""Which branches a module takes: the module with probes in it, and what their report says.
+"""Finds out which branches a module takes, with probes in its text.
 
 A *site* is a test of an ``if`` or a conditional expression, an argument of a loop's range, a parameter of a top-level
-function, or the value of an assignment that calls one. The DSL evaluates all of them in Python while it traces
-``launch``, if they do not depend on the GPU. The probed module notes their values and, once ``launch`` is traced, ends
-the compilation with an exception whose message holds them. Nothing is run outside the compile cage.
+function, or the value of an assignment that calls one. The DSL evaluates those that do not depend on the GPU in Python
+while it traces ``launch``. The probed module records their values; once ``launch`` is traced, it raises an exception
+whose message holds them. Nothing runs outside the compile cage.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cutegen_lab.templates.emit.refusal import CannotSpecialise
 
 REPORT = "CutegenReport"
 Value = bool | int | str | tuple["Value", ...] | None
-"""What a site may be known to be. Anything else, and what depends on the GPU, is not known."""
+"""Values that a site may have. Others, and values that depend on the GPU, are unknown."""
 _UNKNOWN, _UNSEEN = "?", "-"
 _TOKEN = re.compile(r"\{[^\n]*?\};|[TFN?\-0-9]")
 _NO_CALLS = {"min", "max", "len", "sum", "any", "all", "tuple", "range", "int", "bool"}
@@ -77,8 +77,8 @@ def cutegen_report():
 
 @dataclass(frozen=True)
 class Facts:
-    """What held in every workload. ``tests`` and ``values`` are by the node of the probed tree, ``ranges`` by the loop,
-    ``arguments`` by a function's and its parameter's name; ``unseen`` are nodes that no workload comes to."""
+    """Facts that hold in every workload. ``tests`` and ``values`` are keyed by the node of the probed tree, ``ranges``
+    by the loop, ``arguments`` by function and parameter name. ``unseen``: nodes that no workload executes."""
 
     tests: Mapping[cst.CSTNode, bool]
     ranges: Mapping[cst.CSTNode, tuple[int, ...]]
@@ -89,7 +89,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class _Site:
-    """``node`` is what the fact is about, ``expression`` what is probed (None: the parameter ``name``)."""
+    """``node``: the node of the fact. ``expression``: the probed expression (None: the parameter ``name``)."""
 
     kind: str  # "test", "range", "value", "argument"
     node: cst.CSTNode
@@ -98,7 +98,7 @@ class _Site:
 
 
 class Probe:
-    """The probes of a module's text. Raises CannotSpecialise where ``source`` is not Python."""
+    """Probes for the text of a module. Raises CannotSpecialise if ``source`` is not Python."""
 
     def __init__(self, source: str) -> None:
         try:
@@ -117,7 +117,7 @@ class Probe:
         return len(self._sites)
 
     def text(self, first: int = 0) -> str:
-        """The module with probes, which reports its sites from number ``first`` on, as many as fit."""
+        """The module with probes that report as many sites as fit, from number ``first`` on."""
         numbers = {id(s.expression): (n, s.kind) for n, s in enumerate(self._sites) if s.expression is not None}
         entries: dict[str, list[int]] = {}
         for number, site in enumerate(self._sites):
@@ -130,8 +130,8 @@ class Probe:
         return changed.code.rstrip("\n") + "\n" + report
 
     def read(self, reports: Sequence[str], first: int = 0) -> int:
-        """Takes in what every workload reported of the sites from ``first`` on; the number of the next site that is
-        still to be reported by one of them."""
+        """Adds the reports of all workloads on the sites from ``first`` on. Returns the number of the next site to
+        report."""
         tokens = [_TOKEN.findall(report)[: len(self) - first] for report in reports]
         count = min((len(each) for each in tokens), default=0)
         for at in range(count):
@@ -140,7 +140,7 @@ class Probe:
         return first + count
 
     def facts(self) -> Facts:
-        """What all workloads that were read agree on."""
+        """Facts on which all workloads agree."""
         known = [(site, _value(self._seen[n])) for n, site in enumerate(self._sites) if _is_known(self._seen.get(n))]
         ranges: dict[cst.CSTNode, list[int]] = {}
         for site, value in known:
@@ -156,7 +156,7 @@ class Probe:
 
 
 class _Sites(cst.CSTVisitor):
-    """Collects the sites inside functions, in the order of the text."""
+    """Collects the sites inside functions, in text order."""
 
     def __init__(self, module_functions: Iterable[str]) -> None:
         self.sites: list[_Site] = []
@@ -200,7 +200,7 @@ class _Sites(cst.CSTVisitor):
 
 
 class _Instrument(Quick):
-    """Puts the probes in. ``numbers``: of an expression, its site and kind; ``entries``: of a function, its sites."""
+    """Inserts probes. ``numbers``: site and kind by expression. ``entries``: sites by function."""
 
     def __init__(
         self, numbers: Mapping[int, tuple[int, str]], entries: Mapping[str, list[int]], names: Mapping[int, str]
@@ -246,7 +246,7 @@ def _is_known(token: str | None) -> bool:
 
 
 def _checked(token: str) -> str:
-    """The candidate's text wrote it: what is no plain value is not known."""
+    """A value of a report, which is untrusted: anything but a plain value is unknown."""
     try:
         if _is_known(token):
             _value(token)

@@ -1,4 +1,4 @@
-"""Parameters that have one value at every call, or that nobody reads, leave a function and its calls."""
+"""Removes parameters that are unused or have the same value at every call."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _CODE = cst.Module([])
 
 @dataclass(frozen=True)
 class _Dropped:
-    """A parameter that leaves. ``text`` is its value everywhere; None where nobody reads it. ``bound``: the value is
-    assigned at the top of the function, since it is long or assigned again. ``observed``: no caller writes it."""
+    """A parameter to remove. ``text``: its value at every call; None if it is unused. ``bound``: the value is assigned
+    at the top of the function, because it is long or reassigned. ``observed``: the value was observed and is not in any
+    caller's text."""
 
     text: str | None
     bound: bool = False
@@ -41,9 +42,9 @@ class _Dropped:
 def without_constant_parameters(
     module: cst.Module, constants: Constants, arguments: Mapping[tuple[str, str], Any], numbers: bool = True
 ) -> cst.Module:
-    """``constants`` are the module's own; ``arguments`` the values that parameters had at every call of every
-    workload, by function and name: without ``numbers``, only those are used that need no name. Functions that are
-    handed around keep theirs."""
+    """The module without such parameters. ``constants``: those of the module. ``arguments``: observed values by
+    (function, parameter). Without ``numbers``, only values that need no name are used. Functions that are used as
+    values keep all parameters."""
     uses = _Uses(module, constants)
     dropped = {
         name: found
@@ -62,14 +63,14 @@ def without_constant_parameters(
 
 
 class _Uses:
-    """How a module calls its functions. ``constants`` are its own names with their values."""
+    """Calls of functions in a module. ``constants``: names of the module with their values."""
 
     def __init__(self, module: cst.Module, constants: Constants) -> None:
         self.constants = constants
         self._calls, self._aliases = _calls(module), _aliases(module, constants)
 
     def arguments(self, function: cst.FunctionDef) -> list[dict[str, cst.BaseExpression]]:
-        """What its parameters get, a call each; none where one of the calls does not show it."""
+        """Arguments of each call by parameter; empty if a call does not show them."""
         calls = self._calls.get(function.name.value, [])
         found = [_arguments(function, call, self._aliases.get(id(call), {})) for call in calls]
         known = [each for each in found if each is not None]
@@ -79,7 +80,7 @@ class _Uses:
 def _all_dropped(
     name: str, function: cst.FunctionDef, uses: _Uses, arguments: Mapping[tuple[str, str], Any], numbers: bool
 ) -> dict[str, _Dropped]:
-    """The parameters that leave ``function``."""
+    """Parameters of ``function`` to remove."""
     given = uses.arguments(function)
     if name in ENTRIES or not _is_plain(function) or not given:
         return {}
@@ -94,7 +95,7 @@ def _all_dropped(
 
 
 def _calls(module: cst.Module) -> dict[str, list[cst.Call]]:
-    """The calls of each top-level function; none of one that is also handed around."""
+    """Calls of each top-level function; none for a function that is also used as a value."""
     found: dict[str, list[cst.Call]] = {}
     for node in within(module):
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
@@ -110,7 +111,7 @@ def _is_plain(function: cst.FunctionDef) -> bool:
 
 
 def _aliases(module: cst.Module, constants: Constants) -> dict[int, dict[str, cst.BaseExpression]]:
-    """Of each call in a function, the local names that only ever stand for a constant of the module."""
+    """For each call in a function, the local names that always equal a constant of the module."""
     found: dict[int, dict[str, cst.BaseExpression]] = {}
     for function in functions(module).values():
         bound = bindings(function)
@@ -128,7 +129,7 @@ def _aliases(module: cst.Module, constants: Constants) -> dict[int, dict[str, cs
 def _arguments(
     function: cst.FunctionDef, call: cst.Call, aliases: Mapping[str, cst.BaseExpression]
 ) -> dict[str, cst.BaseExpression] | None:
-    """What each parameter gets; None where the call does not show it."""
+    """Argument of each parameter; None if the call does not show it."""
     names = _parameter_names(parameters(function), call)
     if names is None:
         return None
@@ -142,8 +143,8 @@ def _arguments(
 
 
 def _parameter_names(names: Sequence[str], call: cst.Call) -> list[str] | None:
-    """The parameter that each argument fills; "" for ``*these``, which fill some that none of the others does. None
-    where the call does not show it."""
+    """Parameter of each argument; "" for ``*args``, which fill the remaining ones. None if the call does not show
+    it."""
     stars = [at for at, argument in enumerate(call.args) if argument.star]
     keywords = [argument.keyword for argument in call.args if argument.keyword is not None]
     if len(stars) > 1 or (stars and (keywords or call.args[stars[0]].star != "*")):
@@ -159,10 +160,10 @@ def _parameter_names(names: Sequence[str], call: cst.Call) -> list[str] | None:
 def _dropped(
     function: cst.FunctionDef, parameter: str, given: Sequence[cst.BaseExpression], constants: Constants, seen: Any
 ) -> _Dropped | None:
-    """How the parameter leaves, with its argument at every call ``given``; None where it stays."""
+    """How to remove the parameter, whose arguments at all calls are ``given``; None if it must stay."""
     empty = all(isinstance(each, cst.Tuple) and not each.elements for each in given)
     if _is_kernel(function) and not _is_constexpr(function, parameter) and not empty:
-        return None  # it is a parameter of the machine code too
+        return None  # a parameter of the machine code
     read, assigned = loads(function.body)[parameter], bindings(function.body)[parameter] > 0
     if not read and not assigned:
         return _Dropped(None)
@@ -187,7 +188,7 @@ def _is_constexpr(function: cst.FunctionDef, name: str) -> bool:
 
 
 def _is_static(node: cst.BaseExpression, constants: Constants) -> bool:
-    """Does it name nothing but constants?"""
+    """Whether it only refers to constants."""
     names = {each.value for each in within(node) if isinstance(each, cst.Name)}
     return names <= {*constants, "True", "False", "None"}
 
@@ -211,7 +212,7 @@ def _without(function: cst.FunctionDef, dropped: Mapping[str, _Dropped]) -> cst.
 
 
 class _Calls(Quick):
-    """Drops the arguments of parameters that are dropped."""
+    """Removes the arguments of removed parameters."""
 
     def __init__(self, known: Mapping[str, cst.FunctionDef], dropped: Mapping[str, Mapping[str, _Dropped]]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Keeps what ``launch`` and the other entries of a module need."""
+"""Removes definitions that ``launch`` and the other entries do not need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cutegen_lab.templates.emit.names import loads, names_of
 
 
 def reachable(module: cst.Module, entries: Collection[str]) -> cst.Module:
-    """The module without the functions, classes, constants and imports that ``entries`` do not lead to."""
+    """The module without functions, classes, constants and imports that ``entries`` do not reach."""
     needed = _needed(module, entries)
     body = []
     for statement in module.body:
@@ -55,7 +55,7 @@ def _needed(module: cst.Module, entries: Collection[str]) -> set[str]:
 def _imports(
     line: cst.SimpleStatementLine, node: cst.Import | cst.ImportFrom, needed: set[str]
 ) -> cst.SimpleStatementLine | None:
-    """Those of its names that are needed; None where none is."""
+    """The import with only its needed names; None if there are none."""
     if isinstance(node.names, cst.ImportStar):
         return line
     if isinstance(node, cst.ImportFrom) and isinstance(node.module, cst.Name) and node.module.value == "__future__":
@@ -68,7 +68,7 @@ def _imports(
 
 
 def _bound(alias: cst.ImportAlias) -> str:
-    """The name that an import binds: of ``import a.b`` that is ``a``."""
+    """Name that an import binds: ``a`` for ``import a.b``."""
     if alias.asname is not None:
         return "".join(names_of(alias.asname.name))
     return alias.evaluated_name.partition(".")[0]

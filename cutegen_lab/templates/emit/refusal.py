@@ -1,7 +1,7 @@
-"""Why a module has no text for one config."""
+"""Why a module cannot be specialised for a config."""
 
 from __future__ import annotations
 
 
 class CannotSpecialise(Exception):
-    """The module is not one that a config can be folded into; the message says why."""
+    """The module cannot be specialised for a config; the message says why."""

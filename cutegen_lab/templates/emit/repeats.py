@@ -1,4 +1,5 @@
-"""Statements that loops of one trip left behind: values computed again, names for what is returned at once."""
+"""Removes statements that single-iteration loops leave behind: repeated computations, and names for values that are
+returned at once."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ import libcst as cst
 
 from cutegen_lab.templates.emit.names import Quick, bindings, dotted, loads, names_of, pairs, within
 
-_METHODS = {"load", "to"}  # of a tensor or a vector: reads, and a new value
+_METHODS = {"load", "to"}  # methods of a tensor or vector without side effects
 _FUNCTIONS = ("cute.math.", "Float32")
 
 
 class Repeats(Quick):
-    """Drops ``x = …`` where ``x`` is that already, and writes ``return …`` for ``x = …`` and ``return x``."""
+    """Removes ``x = …`` if ``x`` already has that value, and turns ``x = …; return x`` into ``return …``."""
 
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
@@ -33,7 +34,7 @@ def _without_repeats(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
 
 
 def _without_overwritten(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Without ``x = 0`` where the next statement is another ``x = …``, which gets its comment."""
+    """Removes ``x = 0`` if the next statement assigns ``x`` again, which gets its comment."""
     kept = list[cst.BaseStatement]()
     for statement in body:
         before, now = (_only_assign(kept[-1]) if kept else None), _only_assign(statement)
@@ -54,7 +55,7 @@ def _overwrites(before: cst.Assign, now: cst.Assign) -> bool:
 
 
 def _is_known(assign: cst.Assign, before: Sequence[cst.BaseStatement]) -> bool:
-    """Did a statement before say the same, and nothing since change what it says?"""
+    """Whether an earlier statement makes the same assignment and nothing has changed its value since."""
     found = pairs(assign)
     if len(found) != 1 or not isinstance(assign.targets[0].target, cst.Name):
         return False
@@ -73,7 +74,7 @@ def _is_known(assign: cst.Assign, before: Sequence[cst.BaseStatement]) -> bool:
 
 
 def _loaded(value: cst.BaseExpression) -> set[str] | None:
-    """The tensors that it loads; None where it does more than load and compute."""
+    """Tensors that the expression loads; None if it does more than load and compute."""
     found = set[str]()
     calls = [each for each in within(value) if isinstance(each, cst.Call)]
     subscripts = any(isinstance(each, cst.Subscript) for each in within(value))  # may load
@@ -91,7 +92,7 @@ def _loaded(value: cst.BaseExpression) -> set[str] | None:
 
 
 def _may_write(statement: cst.CSTNode, tensor: str) -> bool:
-    """Is it named anywhere but as ``tensor.load`` or ``tensor.element_type``?"""
+    """Whether the tensor occurs other than in ``tensor.load`` or ``tensor.element_type``."""
     reads = sum(
         isinstance(each, cst.Attribute)
         and dotted(each.value) == tensor
@@ -102,7 +103,7 @@ def _may_write(statement: cst.CSTNode, tensor: str) -> bool:
 
 
 def _returned(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """``return x`` of what the statement before assigns."""
+    """``return x`` merged with the assignment of ``x`` before it."""
     if len(body) < 2:
         return body
     assign, last = _only_assign(body[-2]), body[-1]

@@ -1,4 +1,4 @@
-"""A function's parameters, laid out anew."""
+"""Lays out a function's parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _WIDE = 120
 
 
 def with_parameters(function: cst.FunctionDef, kept: Sequence[cst.Param]) -> cst.FunctionDef:
-    """``function`` with only the parameters ``kept``, in one line where they fit, else in as few below as it takes."""
+    """``function`` with only the parameters ``kept``: on the ``def`` line if they fit, else on the fewest lines below
+    it."""
     plain = [parameter.with_changes(comma=cst.MaybeSentinel.DEFAULT) for parameter in kept]
     empty = cst.Module([])
     texts = [" ".join(empty.code_for_node(parameter).split()) for parameter in plain]

@@ -1,4 +1,4 @@
-"""Arithmetic that does nothing, tests that are decided, names that stand for a literal or that nobody reads."""
+"""Removes arithmetic without effect, decided tests, names of literals and unused names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cutegen_lab.templates.emit.names import (
     within,
 )
 
-# What may be dropped where nobody reads its result: it emits no instruction that does anything.
+# Calls that may be removed if their result is unused: they have no side effects.
 _PURE = {
     "min", "max", "len", "sum", "any", "all", "tuple", "math.gcd", "math.prod", "cute.ceil_div", "cute.size",
     "cute.make_layout", "cute.make_identity_tensor", "cute.arch.thread_idx", "cute.arch.block_idx",
@@ -32,7 +32,7 @@ _MOST_ROUNDS = 8
 
 
 class Simplify(Branches):
-    """One pass over a module. ``constants`` are its own; ``pure`` the names of functions that change nothing."""
+    """One pass over a module. ``constants``: those of the module. ``pure``: functions without side effects."""
 
     def __init__(self, constants: Constants, pure: set[str]) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Simplify(Branches):
     def leave_BooleanOperation(
         self, original_node: cst.BooleanOperation, updated_node: cst.BooleanOperation
     ) -> cst.BaseExpression:
-        """``True and x`` is ``x``, as a test."""
+        """``True and x`` becomes ``x`` in a test."""
         decided = self._decided(updated_node)
         if decided is not updated_node:
             return decided
@@ -84,7 +84,7 @@ class Simplify(Branches):
     def leave_BinaryOperation(
         self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
     ) -> cst.BaseExpression:
-        """x * 1, x // 1, x + 0, x - 0, 0 * x, x % 1, x + 1 - 1, and what is computed of literals."""
+        """Simplifies x * 1, x // 1, x + 0, x - 0, 0 * x, x % 1, x + 1 - 1, and arithmetic of literals."""
         value = evaluate(updated_node, {})
         if value is not UNKNOWN:
             return literal(value)
@@ -139,15 +139,14 @@ def _attribute(call: cst.Call) -> bool:
 
 
 def _is_no_cluster(argument: cst.Arg) -> bool:
-    """``cluster=None``, which is what a launch has without it."""
+    """``cluster=None``, the default of a launch."""
     named = argument.keyword is not None and argument.keyword.value == "cluster"
     return named and isinstance(argument.value, cst.Name) and argument.value.value == "None"
 
 
 def _with_literals_in_place(function: cst.FunctionDef, constants: Constants) -> cst.FunctionDef:
-    """Names that the function binds once, outside of branches and loops, to 0, 1, a truth value, None, a constant of
-    the module, or a number that is read twice at most; and those that are never anything but another name, which is
-    bound once."""
+    """Inlines names that the function binds once, outside of branches and loops, to 0, 1, a boolean, None, a constant
+    of the module, or a number that is read at most twice; and names that always equal another name."""
     bound, read = bindings(function), loads(function)
     found: dict[str, cst.BaseExpression] = {}
     for assign in top_assignments(function):
@@ -168,7 +167,7 @@ def _is_number(value: cst.BaseExpression) -> bool:
 
 
 def _copies(function: cst.FunctionDef, bound: Mapping[str, int]) -> dict[str, cst.BaseExpression]:
-    """Names that are only ever assigned one other name, which is bound once, as a parameter or outside of branches."""
+    """Names that are only assigned one other name, which is bound once, as a parameter or outside of branches."""
     steady = {name for assign in top_assignments(function) for name in target_names(assign)} | {*parameters(function)}
     assigned: dict[str, list[cst.BaseExpression]] = {}
     for node in within(function.body):
@@ -190,7 +189,7 @@ def _is_short(value: cst.BaseExpression) -> bool:
 
 
 class _Replaced(Renamed):
-    """Reads only: the assignment itself stays, and goes as one that nobody reads."""
+    """Replaces reads only. The assignment stays, and is removed later as unused."""
 
     def leave_AssignTarget(self, original_node: cst.AssignTarget, updated_node: cst.AssignTarget) -> cst.AssignTarget:
         return original_node if names_of(original_node.target) else updated_node
@@ -210,7 +209,7 @@ def _with_read_names_only(function: cst.FunctionDef, pure: set[str]) -> cst.Func
 
 
 class _Unread(Branches):
-    """Drops assignments to names that are never read, where computing the value changes nothing."""
+    """Removes assignments to unused names if the value has no side effects."""
 
     def __init__(self, read: Mapping[str, int], pure: set[str]) -> None:
         super().__init__()
@@ -247,7 +246,7 @@ class _Unread(Branches):
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
-        """The blank line above what is dropped moves to what follows."""
+        """Moves the blank line above a removed statement to the next one."""
         body, blank = list[cst.BaseStatement](), False
         for statement in updated_node.body:
             above = getattr(statement, "leading_lines", ())

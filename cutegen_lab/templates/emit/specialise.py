@@ -1,9 +1,9 @@
-"""A module's text for one config.
+"""Text of a module for one config.
 
-What is folded follows from the config, and from what the module's own tests, loops and parameters were at every call in
-every workload that was observed (:mod:`~cutegen_lab.templates.emit.observe`). With several workloads only what they
-agree on is folded, so the result serves all of them; of a shape that none of them has nothing is promised. Whether the
-result compiles to the same PTX is for the caller to find out (``session/specialised.py``): nothing here is a proof.
+Folding uses the config, and the values of the module's tests, loops and parameters in all observed workloads
+(:mod:`~cutegen_lab.templates.emit.observe`). Only values on which all of them agree are folded, so the result serves
+them all; nothing is promised for other shapes. The caller must compile the result and compare its PTX
+(``session/specialised.py``).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _COMPUTES = {"min", "max", "len", "math.gcd", "math.prod", "cute.ceil_div"}
 
 
 def specialise(probe: Probe, config: Mapping[str, Any], *, rules: bool = False) -> str:
-    """The text of ``probe``'s module for ``config`` (names that it lacks have ``launch``'s defaults).
+    """Text of the module of ``probe`` for ``config`` (missing names have the defaults of ``launch``).
 
-    ``rules``: keep ``constraints``, for they rule out a workload. Raises CannotSpecialise.
+    ``rules``: keep ``constraints``, because they rule out a workload. Raises CannotSpecialise.
     """
     values = settings(probe.module, config)
     facts = probe.facts()
@@ -42,18 +42,18 @@ def specialise(probe: Probe, config: Mapping[str, Any], *, rules: bool = False) 
     assert isinstance(module, cst.Module)
     module = with_constants(module, values)
     entries = {"launch", "workspace", *(("constraints",) if rules else ())}
-    module = _folded(module, facts, entries, numbers=False)  # what a caller has a name for keeps it
+    module = _folded(module, facts, entries, numbers=False)  # values for which a caller has a name keep it
     module = inlined(module, probe.module)
     module = _folded(module, facts, entries, numbers=True)
     short = with_constants_first(module).visit(Repeats())
-    for counted in (loads, bindings):  # of trees that nobody needs any more
+    for counted in (loads, bindings):  # metadata of trees that are no longer needed
         counted.cache_clear()
     assert isinstance(short, cst.Module)
     return tidy(short).code
 
 
 def _folded(module: cst.Module, facts: Facts, entries: Collection[str], numbers: bool) -> cst.Module:
-    """Until nothing changes any more."""
+    """Applies all passes until nothing changes."""
     for _ in range(_MOST_ROUNDS):
         before = module
         module = reachable(module, entries)
@@ -67,7 +67,7 @@ def _folded(module: cst.Module, facts: Facts, entries: Collection[str], numbers:
 
 
 class _Observed(Branches):
-    """Folds what was observed."""
+    """Folds observed values."""
 
     def __init__(self, facts: Facts, module_functions: set[str], constants: set[str]) -> None:
         super().__init__()
@@ -76,8 +76,8 @@ class _Observed(Branches):
         self._known = set[str]()
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        """What its loops on the GPU bind (the DSL takes a name for carried if it is bound before the loop too), and
-        which of its parameters had one value."""
+        """Collects names that GPU loops bind (the DSL treats a name as loop-carried if it is bound before the loop
+        too), and parameters with a single value."""
         self._known = {name for function, name in self._facts.arguments if function == node.name.value}
         self._known |= self._constants
         loops = [each for each in within(node) if isinstance(each, cst.For) and self._stays(each)]
@@ -92,7 +92,7 @@ class _Observed(Branches):
         return self._facts.tests.get(original)
 
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
-        """The value of what only depends on the config."""
+        """Replaces a value that depends on the config only."""
         names = {name for name in loads(original_node.value) if name not in _MODULES} - self._functions
         if names <= self._known and called(original_node.value) <= _COMPUTES | self._functions:
             self._known.update(target_names(original_node))
@@ -110,7 +110,7 @@ class _Observed(Branches):
 
 
 def _constants(module: cst.Module) -> dict[str, Any]:
-    """The module's names that are assigned a literal."""
+    """Names of the module that are assigned a literal."""
     found: dict[str, Any] = {}
     for statement in module.body:
         if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Assign):
@@ -122,7 +122,7 @@ def _constants(module: cst.Module) -> dict[str, Any]:
 
 
 def _pure(module: cst.Module) -> set[str]:
-    """Functions that only compute with shapes: not compiled ones, and they call no method."""
+    """Functions that only compute with shapes: not compiled, and without method calls."""
     found = set[str]()
     for name, function in functions(module).items():
         calls = called(function)

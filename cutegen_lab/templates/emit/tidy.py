@@ -1,4 +1,4 @@
-"""Blank lines and line breaks of a module from which much has gone."""
+"""Restores blank lines and line breaks after folding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _Lines = Sequence[cst.EmptyLine]
 
 
 def tidy(module: cst.Module) -> cst.Module:
-    """Two blank lines around functions, one at most inside them, and statements in one line where they fit."""
+    """The module with two blank lines around functions, at most one inside them, and statements on one line if they
+    fit."""
     joined = module.visit(_Joined())
     assert isinstance(joined, cst.Module)
     body: list[cst.CSTNode] = []
@@ -89,7 +90,7 @@ def _fits(text: str, width: int) -> bool:
 
 
 def joined(text: str) -> str:
-    """A statement's lines as one."""
+    """Lines of a statement as one line."""
     line = re.sub(r"\s*\n\s*", " ", text.strip())
     line = re.sub(r"([(\[{]) ", r"\1", line)
     line = re.sub(r"(?<!,),? ([)\]}])", r"\1", line)
@@ -97,7 +98,8 @@ def joined(text: str) -> str:
 
 
 def wrapped(line: str, width: int) -> str:
-    """A long statement, with what stands in its last brackets on lines of their own; as it is where it ends in none."""
+    """A long statement with the contents of its last brackets on separate lines; unchanged if it does not end in
+    brackets."""
     open_at = list[int]()
     start = -1
     for at, character in enumerate(line):
@@ -115,7 +117,7 @@ def wrapped(line: str, width: int) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """``text`` cut behind the commas that stand in no brackets."""
+    """``text`` split after commas outside of brackets."""
     found, depth = [""], 0
     for character in text:
         depth += (character in "([{") - (character in ")]}")
@@ -133,7 +135,7 @@ def _same(text: str, line: str) -> bool:
 
 
 def _without_doubled(lines: _Lines, first: bool) -> list[cst.EmptyLine]:
-    """One blank line at most, and none at the top of a block."""
+    """At most one blank line in a row, and none at the top of a block."""
     kept = list[cst.EmptyLine]()
     for line in lines:
         doubled = not kept[-1].comment if kept else first

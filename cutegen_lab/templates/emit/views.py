@@ -1,4 +1,4 @@
-"""How a kernel sees tensors, or parts of them, over the iteration space: text of pointers and layout modes."""
+"""Text of pointers and layout modes through which a kernel sees tensors, or parts of them, over the iteration space."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from cutegen_lab.templates.frontend.expr import Dims, Graph
 
 @dataclass(frozen=True)
 class View:
-    """Tensor ``tensor``, or a part of it, as ``name``. ``starts`` has for each dimension of the tensor where the part
-    begins (None: all of it is seen); empty for a whole tensor. ``picked`` is the dimension that a value indexes.
-    ``padding`` zeros are seen before it along the reduced dimension, which ``padded`` are of the tensor's. ``beyond``
-    are the space's dimensions along which some of the part lies outside of the tensor."""
+    """Tensor ``tensor``, or a part of it, as ``name``.
+
+    ``starts``: for each dimension of the tensor the start of the part (None: the whole dimension); empty for a whole
+    tensor. ``picked``: the dimension that a value indexes. ``padding``: number of zeros before the tensor along the
+    reduced dimension. ``padded``: the dimension of the tensor to which that applies. ``beyond``: dimensions of the
+    space along which part of the view is outside of the tensor.
+    """
 
     name: str
     tensor: str
@@ -26,7 +29,7 @@ class View:
 
     @property
     def offset(self) -> str:
-        """Text of the distance from the tensor's first element to the part's, empty for none."""
+        """Text of the distance from the tensor's first element to the part's; empty for none."""
         terms = []
         for axis, start in enumerate(self.starts):
             if not self.padding and axis in (self.dims[d] for d in self.beyond):
@@ -41,7 +44,7 @@ class View:
         return f"{self.tensor}.iterator" + (f" + {self.offset}" if self.offset else "")
 
     def tensor_lines(self, layout: str) -> list[str]:
-        """``gX = cute.make_tensor(…)`` over the layout, in a launcher."""
+        """``gX = cute.make_tensor(…)`` with the layout, for the launcher."""
         name = f"g{self.name[:1].upper()}{self.name[1:]}"
         line = f"    {name} = cute.make_tensor({self.pointer}, {layout})"
         if len(line) <= 116:
@@ -53,12 +56,12 @@ class View:
 
     @property
     def memory(self) -> list[int]:
-        """The space's dimensions that it walks, as its own order has them."""
+        """Dimensions of the space that the tensor has, in its memory order."""
         walked = [(axis, d) for d, axis in enumerate(self.dims) if axis is not None]
         return [d for _, d in sorted(walked)]
 
     def contiguous(self, over: Sequence[int]) -> bool:
-        """Does it walk all of ``over``, in order, without gaps?"""
+        """Whether it has all of ``over``, in order and without gaps."""
         walked = [w for w in (self.dims[d] for d in over) if w is not None]
         if len(walked) < len(over):
             return False
@@ -67,7 +70,7 @@ class View:
         return self.memory[at : at + len(over)] == list(over) and not self._cut(between)
 
     def dense(self, over: Sequence[int]) -> bool:
-        """... and neighbours in the last of them are neighbours in memory?"""
+        """Whether it is contiguous over ``over`` with a stride of 1 in the last dimension."""
         last = self.dims[over[-1]] if over else None
         end = max(len(self.starts), (self.picked or 0) + 1)
         if last is None:
@@ -75,11 +78,12 @@ class View:
         return self.contiguous(over) and over[-1] == self.memory[-1] and not self._cut(range(last + 1, end))
 
     def step(self, over: Sequence[int]) -> str:
-        """Text of the distance between neighbours in the last dimension of ``over``."""
+        """Text of the stride in the last dimension of ``over``, in elements."""
         return "1" if self.dense(over) else f"{self.tensor}.stride[{self.dims[over[-1]]}]"
 
     def quanta(self, over: Sequence[int]) -> list[str]:
-        """Texts of what a vector's width must divide beside the length of ``over``, for accesses to be aligned."""
+        """Texts of expressions that the vector width must divide for aligned accesses, besides the length of
+        ``over``."""
         axis = self.dims[over[0]] if over else None
         if axis is None:
             return []
@@ -91,7 +95,7 @@ class View:
 
 
 class Views:
-    """Every view a kernel's loads and stores need, by name, and the sizes of the space they lie over."""
+    """All views for the loads and stores of a kernel, by name, and the sizes of their space."""
 
     def __init__(self, graph: Graph, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
         self.graph, self.inputs, self.outputs = graph, inputs, outputs
@@ -131,7 +135,7 @@ class Views:
 
     @classmethod
     def nameless(cls, graph: Graph) -> Views:
-        """For asking what fits where, before there are names."""
+        """Views without names, for questions about layouts."""
         read = [load.tensor for _, load in graph.loads()] + [pick.tensor for _, pick in graph.picks()]
         inputs = 1 + max(read, default=-1)
         return cls(graph, tuple(f"x{i}" for i in range(inputs)), tuple(f"y{i}" for i in range(len(graph.outputs))))
@@ -140,7 +144,7 @@ class Views:
         return iter(self.by_name.values())
 
     def run(self, over: Sequence[int]) -> tuple[int, ...]:
-        """The last of ``over`` through which each view has a single stride, or is the same everywhere."""
+        """The longest end of ``over`` through which each view has a single stride or is broadcast."""
 
         def even(view: View, dims: Sequence[int]) -> bool:
             return view.contiguous(dims) or all(view.dims[d] is None for d in dims)
@@ -148,6 +152,6 @@ class Views:
         return next(tuple(over[at:]) for at in range(len(over)) if all(even(view, over[at:]) for view in self))
 
     def width(self, length: str, over: Sequence[int]) -> str:
-        """Text of the widest vector up to ``vec`` that divides ``length``, and what keeps accesses aligned."""
+        """Text of the widest vector width up to ``vec`` that divides ``length`` and keeps accesses aligned."""
         quanta = dict.fromkeys(q for view in self for q in view.quanta(over))
         return f"math.gcd({', '.join([length, 'vec', *quanta])})"

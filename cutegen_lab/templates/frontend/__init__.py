@@ -1,1 +1,1 @@
-"""From PyTorch to an expression graph: what a reference computes, without a GPU in mind."""
+"""From PyTorch to an expression graph of what a reference computes. Knows nothing of GPUs."""

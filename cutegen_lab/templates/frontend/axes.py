@@ -1,11 +1,11 @@
-"""Which dimensions of different tensors are one and the same: broadcasting as unification.
+"""Identifies dimensions of different tensors with each other: broadcasting as unification.
 
-Every dimension of every input gets a symbol. Combining two values unifies the symbols of dimensions that walk together
-(aligned from the right, as PyTorch broadcasts) and leaves a dimension of size 1 apart from a larger one. What remains
-are the dimensions of the iteration space, whatever the tensors' ranks and however the reference unsqueezed them.
+Every dimension of every input gets a symbol. Combining two values unifies the symbols of aligned dimensions (from the
+right, as PyTorch broadcasts), except a dimension of size 1 with a larger one. The remaining symbols are the dimensions
+of the iteration space, whatever the ranks of the tensors and however the reference unsqueezed them.
 
-A view that regroups dimensions splits symbols into parts and makes symbols of several: each stands for its parts, the
-outermost first, and dimensions that walk together are split alike.
+A view that regroups dimensions splits symbols into parts and joins symbols. A joined symbol stands for its parts,
+outermost first; unified dimensions are split in the same way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Sequence
 
 
 class Misfit(Exception):
-    """A view's dimensions are no whole parts, or products of parts, of those that they walk with."""
+    """A view's dimensions cannot be expressed as parts, or products of parts, of the dimensions they are unified
+    with."""
 
 
 class Axes:
@@ -26,7 +27,7 @@ class Axes:
         self._parts: dict[int, tuple[int, ...]] = {}
 
     def fresh(self, size: int, *, made: bool = False) -> int:
-        """A new symbol. ``made``: the reference inserted this size-1 dimension (unsqueeze, keepdim)."""
+        """A new symbol of ``size``. ``made``: the reference inserted this size-1 dimension (unsqueeze, keepdim)."""
         self._parent.append(len(self._parent))
         self._size.append(size)
         if made:
@@ -39,7 +40,7 @@ class Axes:
         return symbol
 
     def resolve(self, symbols: Sequence[int]) -> tuple[int, ...]:
-        """Those that ``symbols`` stand for, their parts where they have some."""
+        """``symbols`` with each split symbol replaced by its parts."""
         return tuple(part for s in symbols for part in self.parts(s))
 
     def parts(self, symbol: int) -> tuple[int, ...]:
@@ -50,14 +51,14 @@ class Axes:
         return self.find(symbol) not in self._parts
 
     def split(self, symbol: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Symbols of ``sizes`` that ``symbol``, their product long, stands for from now on. Raises Misfit where it has
-        parts that do not fit into those."""
+        """Splits ``symbol`` into symbols of ``sizes``, whose product is its size, and returns these. Raises Misfit if
+        it already has incompatible parts."""
         made = self.join([self.fresh(size) for size in sizes])
         self.unify(symbol, made)
         return self._parts[made]
 
     def join(self, symbols: Sequence[int]) -> int:
-        """A symbol for a dimension that walks along all of ``symbols``: the same one at every call."""
+        """The symbol of a dimension that is the product of ``symbols``: the same one at every call."""
         wanted = self.resolve(symbols)
         if len(wanted) == 1:
             return wanted[0]
@@ -69,7 +70,7 @@ class Axes:
         return joined
 
     def regrouped(self, symbols: Sequence[int], sizes: Sequence[int]) -> list[int]:
-        """The dimensions of a view of ``symbols`` with ``sizes``, none of which is 1. Raises Misfit."""
+        """Symbols of the dimensions of a view of ``symbols`` with ``sizes``, none of which is 1. Raises Misfit."""
         shape = [self.size(s) for s in symbols]
         left = [s for s in self.resolve(symbols) if self.size(s) > 1]
         result = []
@@ -91,11 +92,11 @@ class Axes:
         return self._size[self.find(symbol)]
 
     def is_made(self, symbol: int) -> bool:
-        """Only ever a size-1 dimension that the reference itself inserted."""
+        """Whether it is a size-1 dimension that the reference inserted."""
         return self.find(symbol) in self._made
 
     def unify(self, first: int, second: int) -> int:
-        """Both walk together from now on. Raises Misfit where one's parts do not fit into the other's."""
+        """Makes both symbols the same dimension. Raises Misfit if their parts are incompatible."""
         first, second = self.find(first), self.find(second)
         if first != second and not (self.whole(first) and self.whole(second)):
             self._align(first, second)
@@ -106,7 +107,7 @@ class Axes:
         return first
 
     def _align(self, first: int, second: int) -> None:
-        """Splits parts of both until they are alike."""
+        """Splits parts of both until they have equal sizes."""
         for one, other in ((first, second), (second, first)):
             if self.whole(one):
                 self._parts[one] = self._parts[other]
@@ -119,13 +120,13 @@ class Axes:
             if self.size(small) < self.size(large):
                 count, uneven = divmod(self.size(large), self.size(small))
                 if uneven:
-                    raise Misfit("views whose dimensions do not fit into each other")
+                    raise Misfit("views with incompatible dimensions")
                 large, left = self.split(large, (self.size(small), count))
                 rest.insert(0, left)
             self.unify(small, large)
 
     def broadcast(self, values: Sequence[Sequence[int]]) -> tuple[int, ...]:
-        """The axes of an elementwise result of values with these axes."""
+        """Axes of an elementwise result of values with these axes."""
         rank = max((len(v) for v in values), default=0)
         result = []
         for position in range(-rank, 0):

@@ -1,4 +1,5 @@
-"""Reductions of everything, in two: along the last dimension, and then over rows. For inputs that rows share."""
+"""Splits full reductions into two steps: over the last dimension, then over rows. For inputs that are broadcast along
+rows."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from cutegen_lab.templates.frontend.expr import (
 
 
 def by_rows(graph: Graph) -> Graph:
-    """``graph``, or an equal one whose rows are reduced first, where it folds all dimensions in one pass and an input
-    walks along some of them only: no single stride leads through that."""
+    """An equal graph that reduces rows first, if ``graph`` folds all dimensions in one pass and an input is broadcast
+    along some of them, so that no single stride reaches its elements; otherwise ``graph``."""
     everything = tuple(range(len(graph.space)))
     plain = not any(isinstance(node, Dot | Index | Pick | Place | Pool | Scan | Total) for node in graph.nodes)
     if graph.reduced != everything or len(everything) < 2 or max(graph.depths()) != 1 or not plain:

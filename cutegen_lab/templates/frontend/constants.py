@@ -1,4 +1,5 @@
-"""Constants that a reference makes with ``torch.tensor``, as numbers in its program: tensors there have no memory."""
+"""Replaces ``torch.tensor`` constants of a reference with ``torch.full``, since tensors have no memory while it is
+traced."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ _MAKES = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
 
 
 class Constants(TorchFunctionMode):
-    """While a reference is traced on ``meta``, makes each one-element tensor by ``torch.full``, which keeps its value
-    (rounded to its dtype)."""
+    """While active, one-element tensors are made by ``torch.full``, which keeps the value (rounded to its dtype) in the
+    program."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

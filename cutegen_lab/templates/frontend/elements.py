@@ -1,5 +1,5 @@
-"""Values computed from other elements of their inputs: of a part of a dimension, from its end on, of one that an index
-names. What is rewritten are the loads; all between them and the value stays as it is."""
+"""Values at other elements of their inputs: a part of a dimension, a flipped dimension, or the element that an index
+selects. Only the loads are rewritten; the nodes between them and the value stay as they are."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cutegen_lab.templates.frontend.spans import fixed
 
 
 def part(g: Lowering, value: Value, dim: int, start: int, length: int, beyond: bool = False) -> Value:
-    """``length`` elements from ``start`` on along ``dim``: of every input that the value is computed from.
-    ``beyond``: what lies outside of an input is read as 0."""
+    """``value`` restricted to ``length`` elements from ``start`` along ``dim``. ``beyond``: elements outside of an
+    input are read as 0."""
     symbol = g.whole(value.axes[dim])
     new = g.axes.fresh(length, made=length == 1)
     node = _part(g, value.node, symbol, new, start, beyond)
@@ -42,7 +42,7 @@ def _part(g: Lowering, index: int, symbol: int, new: int, start: int, beyond: bo
 
 
 def picked(g: Lowering, value: Value, dim: int, at: Value) -> int:
-    """The node of what ``value`` has at ``at`` along ``dim``: every input it is computed from is indexed."""
+    """Node of the element of ``value`` at position ``at`` along ``dim``: its inputs are indexed."""
     return _picked(g, value.node, g.counted(g.whole(value.axes[dim])), at.node)
 
 
@@ -55,14 +55,14 @@ def _picked(g: Lowering, index: int, symbol: int, at: int) -> int:
     if isinstance(node, Index | Place):
         return at
     if not isinstance(node, Load) or node.spans:
-        raise Unsupported("an element, by its index, of anything but a whole input or a row of it")
+        raise Unsupported("an indexed element of a value other than a whole input or one row of it")
     axis = _walks(g, node, symbol)[0]
     dims = tuple(None if s is None or g.axes.find(s) == symbol else s for s in node.dims)
     return g.build.add(Pick(node.tensor, axis, dims, (at,)))
 
 
 def flipped(g: Lowering, value: Value, dim: int) -> Value:
-    """From the end on: every input it is computed from, and what was scanned."""
+    """``value`` reversed along a dimension: its inputs are read from the end, and scans run in reverse."""
     return Value(_flipped(g, value.node, g.whole(value.axes[dim])), value.axes)
 
 
@@ -76,13 +76,13 @@ def _flipped(g: Lowering, index: int, symbol: int) -> int:
         again = symbol in g.axes.resolve(g.reduced or ())
         return g.build.add(Scan(node.op, (_flipped(g, node.args[0], symbol),), node.reverse != again))
     if not isinstance(node, Load) or node.spans:
-        raise Unsupported("a flip of anything but whole inputs")
+        raise Unsupported("a flip of a value other than a whole input")
     axis = _walks(g, node, symbol)[0]
     return g.build.add(replace(node, flipped=tuple(sorted({axis} ^ set(node.flipped)))))
 
 
 def _walks(g: Lowering, load: Load, symbol: int) -> list[int]:
-    """The input's dimensions that walk along ``symbol``, on which it depends."""
+    """Dimensions of the load's tensor that correspond to ``symbol``."""
     found = [axis for axis, s in enumerate(load.dims) if s is not None and g.axes.find(s) == symbol]
     if not found:
         raise Unsupported(REGROUPED)

@@ -1,10 +1,10 @@
-"""What a reference computes, as a small typed graph: the form every template family starts from.
+"""What a reference computes, as a small typed graph: the input of every template family.
 
-A :class:`Graph` is a flat list of nodes in topological order, each naming its operands by index, so sharing is explicit
-and equal subexpressions are one node. Every value lives on one *iteration space* (the dimensions everything is
-broadcast to); a :class:`Reduce` folds the space's reduced dimensions away, a :class:`Total` what is then left. Values
-are fp32 or truth values: families convert at loads and stores. Integers are read to be compared and to index only,
-which fp32 does exactly up to 2**24.
+A :class:`Graph` is a list of nodes in topological order. Nodes name their operands by index, so sharing is explicit,
+and equal subexpressions are one node. All values live on one *iteration space*: the dimensions to which everything is
+broadcast. A :class:`Reduce` folds the reduced dimensions of the space, a :class:`Total` the remaining ones. Values are
+fp32 or booleans; families convert at loads and stores. Integers may only be compared or used as an index, which is
+exact in fp32 up to 2**24.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ Dims = tuple[int | None, ...]
 parts of one tensor dimension, the outermost first."""
 
 TRUTH_OPS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "isnan"})
-NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}  # every reduction, and what changes nothing in it
+NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}  # every reduction, and its neutral element
 
 
 @dataclass(frozen=True)
 class Load:
-    """One element of input ``tensor`` (an index into the problem's inputs). Where a part of it is read, ``spans`` has
-    for each of its dimensions the number of a span of the graph's, or None. ``flipped`` are dimensions walked from
-    their end."""
+    """One element of input ``tensor`` (a position in the inputs of the problem). ``spans``: for each dimension the
+    index of a span in the graph if only a part is read, else None. ``flipped``: dimensions that are read in reverse."""
 
     tensor: int
     dims: Dims
@@ -39,8 +38,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Pick:
-    """One element of input ``tensor``: along its dimension ``axis`` the one that ``args[0]`` names (the nearest, where
-    that lies beyond an end), along the others as ``dims`` say."""
+    """A gather: one element of input ``tensor``. Along dimension ``axis`` its position is ``args[0]``, clamped to the
+    tensor; along the others as ``dims`` say."""
 
     tensor: int
     axis: int
@@ -50,7 +49,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Const:
-    """``source``: where the program has it, of one that is another number in another workload."""
+    """A number. ``source``: its position in the program, if it differs between workloads."""
 
     value: float
     source: str = ""
@@ -60,7 +59,7 @@ class Const:
 
 @dataclass(frozen=True)
 class Extent:
-    """How many elements a reduction (or ``rows``: a total) folds, as a number (it differs between workloads)."""
+    """Number of elements that a reduction (``rows``: a full reduction) folds; it differs between workloads."""
 
     rows: bool = False
 
@@ -69,8 +68,8 @@ class Extent:
 
 @dataclass(frozen=True)
 class Size:
-    """A constant of the reference that follows from an input's shape, ``length`` to the ``power``. ``name`` is a
-    parameter of the kernel."""
+    """A constant that follows from the shape of an input: ``length`` to the power ``power``. ``name``: the kernel
+    parameter that holds it."""
 
     name: str
     length: Length
@@ -85,14 +84,14 @@ class Size:
 
 @dataclass(frozen=True)
 class Index:
-    """Position along the reduced dimensions, as a number: exact in fp32 up to 2**24."""
+    """Position along the reduced dimensions (an iota): exact in fp32 up to 2**24."""
 
     args: tuple[int, ...] = field(default=(), init=False)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Position along one dimension of the space, as a number: exact in fp32 up to 2**24."""
+    """Position along one dimension of the space (an iota): exact in fp32 up to 2**24."""
 
     dim: int
 
@@ -101,8 +100,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Map:
-    """An elementwise operation; ``op`` is one of the names that ``emit/cute_text.py`` can write. ``number`` is an
-    integer as PyTorch makes a float of it, rounded where it is long."""
+    """An elementwise operation. ``op``: a name that ``emit/cute_text.py`` can write. ``number``: a large integer,
+    rounded to float as PyTorch does."""
 
     op: str
     args: tuple[int, ...]
@@ -110,7 +109,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Reduce:
-    """``op`` (one of :data:`NEUTRAL`) folded over the reduced dimensions. max and min let NaN through."""
+    """``op`` (one of :data:`NEUTRAL`) folded over the reduced dimensions. max and min propagate NaN."""
 
     op: str
     args: tuple[int, ...]
@@ -118,7 +117,7 @@ class Reduce:
 
 @dataclass(frozen=True)
 class Scan:
-    """``op`` (add or mul) folded over the reduced dimension up to and with each position; ``reverse``: from it on."""
+    """Inclusive scan with ``op`` (add or mul) along the reduced dimension; ``reverse``: from its end."""
 
     op: str
     args: tuple[int, ...]
@@ -127,7 +126,8 @@ class Scan:
 
 @dataclass(frozen=True)
 class Total:
-    """``op`` folded over every dimension that is not reduced, of a value with one element for each of them."""
+    """A full reduction: ``op`` folded over all dimensions that are not reduced. The value has one element for each
+    position of these."""
 
     op: str
     args: tuple[int, ...]
@@ -135,11 +135,13 @@ class Total:
 
 @dataclass(frozen=True)
 class Dot:
-    """One element of a matrix product: input ``first`` times input ``second``, summed over k. From there on it is a
-    value like any other. ``first_dims`` and ``second_dims`` say, for each dimension of the iteration space and then for
-    k, which of the tensor's dimensions walks along it. ``f32``: its inputs are fp32; ``tf32``: and may be
-    rounded to TF32; ``f8``: of 8 bits, and its results of bf16's precision; ``as_f16``: of 8 bits, and its results
-    finer than tensor cores make of them."""
+    """One element of a matrix product: input ``first`` times input ``second``, summed over k; a value like any other.
+
+    ``first_dims``, ``second_dims``: for each dimension of the iteration space, then for k, the corresponding dimension
+    of the tensor. ``f32``: inputs are fp32; ``tf32``: they may be rounded to TF32. ``f8``: inputs have 8 bits and bf16
+    precision is enough for the result; ``as_f16``: inputs have 8 bits and the result must be more precise than the
+    tensor cores' own 8-bit sums.
+    """
 
     first: int
     second: int
@@ -153,15 +155,15 @@ class Dot:
     args: tuple[int, ...] = field(default=(), init=False)
 
     def along(self, dim: int) -> bool:
-        """Does the product differ along a dimension of the space?"""
+        """Whether the product differs along a dimension of the space."""
         return self.first_dims[dim] is not None or self.second_dims[dim] is not None
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The mean of a window of input ``tensor``, (…, height, width). ``dims`` say, for each dimension of the iteration
-    space, which of the result's walks along it. ``window``, ``stride`` and ``padding`` are (rows, columns); padding
-    is zeros, which count where ``count_padding`` holds, or ``divisor`` elements do whatever is there."""
+    """The mean of a window of input ``tensor``, (…, height, width). ``dims``: for each dimension of the iteration
+    space, the corresponding dimension of the result. ``window``, ``stride``, ``padding``: (rows, columns). Padding is
+    zeros, which are counted if ``count_padding`` is set; ``divisor`` overrides the count."""
 
     tensor: int
     dims: Dims
@@ -179,7 +181,7 @@ Node = Load | Pick | Dot | Pool | Const | Size | Extent | Index | Place | Map | 
 
 @dataclass(frozen=True)
 class Output:
-    """Output number ``position`` of the problem is node ``node``, laid out as ``dims`` say."""
+    """Output number ``position`` of the problem is node ``node``; ``dims`` is its layout."""
 
     node: int
     dims: Dims
@@ -187,9 +189,9 @@ class Output:
 
 @dataclass(frozen=True)
 class Graph:
-    """``extent_from[d]`` is how the size of space dimension ``d`` follows from the inputs' shapes in every workload.
-    ``reduced`` lists adjacent space dimensions, outermost first; empty: purely elementwise. ``names`` suggests a
-    variable name for a node; ``spans`` are the parts of inputs that loads read."""
+    """``extent_from[d]``: how the size of dimension ``d`` of the space follows from input shapes in every workload.
+    ``reduced``: adjacent dimensions of the space, outermost first; empty if the graph is elementwise. ``names``:
+    suggested variable names of nodes. ``spans``: the parts of inputs that loads read."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
@@ -200,7 +202,7 @@ class Graph:
     spans: tuple[Span, ...] = ()
 
     def padding(self, load: Load) -> int:
-        """How many zeros stand before what ``load`` reads, along the reduced dimension."""
+        """Number of zeros before the elements that ``load`` reads, along the reduced dimension."""
         axes = [axis for d in self.reduced if (axis := load.dims[d]) is not None]
         numbers = [load.spans[axis] for axis in axes] if load.spans else []
         starts = [self.spans[number].start for number in numbers if number is not None]
@@ -245,7 +247,7 @@ class Graph:
         return [node for node in self.nodes if isinstance(node, Size)]
 
     def varies(self, index: int) -> bool:
-        """Does the value differ along the reduced dimensions (for elementwise graphs: anywhere)?"""
+        """Whether the value differs along the reduced dimensions (elementwise graphs: along any dimension)."""
         return self._varying()[index]
 
     def _varying(self) -> list[bool]:
@@ -269,7 +271,8 @@ class Graph:
         return result
 
     def fixed(self, dim: int) -> list[bool]:
-        """For each node: is its value the same all along dimension ``dim`` of the space (no reductions in it)?"""
+        """For each node, whether its value is constant along dimension ``dim`` of the space (it contains no
+        reduction)."""
         result: list[bool] = []
         for node in self.nodes:
             own = not isinstance(node, Dot | Index | Pool | Scan)
@@ -279,7 +282,8 @@ class Graph:
         return result
 
     def depths(self) -> list[int]:
-        """How many reductions, one after another, each value waits for. A :class:`Reduce` of depth k ends pass k."""
+        """For each node, the number of consecutive reductions it depends on. A :class:`Reduce` of depth k ends pass
+        k."""
         result: list[int] = []
         for node in self.nodes:
             below = max((result[a] for a in node.args), default=0)
@@ -287,14 +291,15 @@ class Graph:
         return result
 
     def late(self) -> list[bool]:
-        """Which values wait for a total."""
+        """For each node, whether it depends on a full reduction."""
         result: list[bool] = []
         for node in self.nodes:
             result.append(isinstance(node, Total) or any(result[a] for a in node.args))
         return result
 
     def single(self) -> list[bool]:
-        """Which values are one number, the same in the whole space, and not reduced from it but by totals."""
+        """For each node, whether it is a single number for the whole space, computed from constants and full reductions
+        only."""
         result: list[bool] = []
         for node in self.nodes:
             if isinstance(node, Load):
@@ -310,7 +315,7 @@ class Graph:
         return isinstance(node, Map) and node.op in TRUTH_OPS
 
     def users(self) -> list[int]:
-        """How often each node is used, by nodes and outputs."""
+        """Number of uses of each node, by nodes and outputs."""
         count = [0] * len(self.nodes)
         for node in self.nodes:
             for arg in node.args:
@@ -342,7 +347,7 @@ def _renumbered(node: Node, new_index: dict[int, int]) -> Node:
 
 
 class Builder:
-    """Grows a node list, giving equal expressions one index and simplifying what is trivially simpler."""
+    """Builds a node list; equal expressions share one node, and trivial expressions are simplified."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -362,7 +367,7 @@ class Builder:
         return self.add(Const(float(value)))
 
     def value(self, index: int) -> float | None:
-        """The constant a node is in every workload, or None."""
+        """The constant value of a node in every workload, or None."""
         node = self.nodes[index]
         return node.value if isinstance(node, Const) and not node.source else None
 

@@ -1,4 +1,4 @@
-"""Graphs as one-line formulas for people: what a generated kernel's docstring says it computes."""
+"""Graphs as one-line formulas, for the docstrings of generated kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LIMIT = 200
 
 
 def formula(graph: Graph, node: int, names: list[str]) -> str:
-    """``(x - mean(x)) · rsqrt(…)``; over 200 characters it is cut."""
+    """A formula such as ``(x - mean(x)) · rsqrt(…)``, at most 200 characters long."""
     text = _text(graph, node, names, 0)
     return text if len(text) <= _LIMIT else text[: _LIMIT - 1] + "…"
 
@@ -71,7 +71,7 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
 
 
 def _part(graph: Graph, load: Load, names: list[str]) -> str:
-    """``[:, x.shape[1] // 2 :]``; where a part ends is said only of those that begin at 0."""
+    """Suffix such as ``[:, x.shape[1] // 2 :]``; the end is given only for parts that start at 0."""
     entries = []
     for number in load.spans:
         if number is None:
@@ -83,6 +83,6 @@ def _part(graph: Graph, load: Load, names: list[str]) -> str:
 
 
 def _operand(name: str, dims: Dims, k_at: int) -> str:
-    """``x``, or ``x.mT`` where k is not the dimension that a product as written takes it from."""
+    """``x``, or ``x.mT`` if k is another dimension than the operator's formula takes."""
     rank = sum(dim is not None for dim in dims)
     return f"{name}.mT" if rank > 1 and dims[-1] != rank + k_at else name

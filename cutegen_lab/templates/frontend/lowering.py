@@ -1,4 +1,4 @@
-"""From a reference's operations to the expression graph: the graph in the making, which operators' rules add to."""
+"""The graph under construction, to which rules of operators add nodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from cutegen_lab.templates.frontend.spans import Span
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of the reference: a node of the graph and a symbol for each of its dimensions."""
+    """A tensor of the reference: a node of the graph, and a symbol for each dimension."""
 
     node: int
     axes: tuple[int, ...]
@@ -42,26 +42,26 @@ Operand = Value | Scalar
 
 
 class Unsupported(Exception):
-    """The templates cannot express this; the text says what, in the reference's terms."""
+    """The templates cannot express this; the message names it in terms of the reference."""
 
 
 REGROUPED = "a part, an index or a matrix product along a dimension that a view has regrouped"
 
 
 class Lowering:
-    """Grows one graph. ``reduced`` holds the symbols of the dimensions that reductions fold (one set a graph), and
-    ``totalled`` of those that totals fold afterwards."""
+    """Builds one graph. ``reduced``: symbols of the dimensions that reductions fold (one set in a graph). ``totalled``:
+    symbols that full reductions fold afterwards."""
 
     def __init__(self) -> None:
         self.build = Builder()
         self.axes = Axes()
         self.reduced: tuple[int, ...] | None = None
         self.totalled: tuple[int, ...] | None = None
-        self.spaces: list[tuple[int, ...]] = []  # axes of whatever was reduced, for choosing the iteration space
-        self.products: dict[int, tuple[int, ...]] = {}  # the axes of each matrix product, and of what is pooled
+        self.spaces: list[tuple[int, ...]] = []  # axes of reduced values, from which the iteration space is chosen
+        self.products: dict[int, tuple[int, ...]] = {}  # axes of each matrix product and each pooling
         self.spans: list[Span] = []  # parts of inputs
-        self.largest = math.inf  # number that PyTorch's result of the present operation can be
-        self.tested: set[int] = set()  # values that an operation on truth values takes for true where they are not 0
+        self.largest = math.inf  # largest number that PyTorch's result of the current operation can hold
+        self.tested: set[int] = set()  # numbers that are used as booleans: true if not 0
         self._depends: dict[int, frozenset[int]] = {}
 
     # --- values ---
@@ -82,7 +82,7 @@ class Lowering:
         return Value(self.build.map(op, *(v.node for v in values), name=name), axes)
 
     def _suited(self, op: str, at: int, value: Value) -> Value:
-        """A truth value where one is wanted, a number where not."""
+        """Converts ``value`` to a boolean or a number, as the operation needs."""
         node = self.build.nodes[value.node]
         truth = isinstance(node, Map) and node.op in TRUTH_OPS
         if op in ("and", "or", "not") or (op == "where" and at == 0):
@@ -109,19 +109,19 @@ class Lowering:
     # --- views ---
 
     def split(self, value: Value, dim: int, count: int) -> Value:
-        """``dim`` as ``count`` times as many as there are then."""
+        """Splits ``dim`` into (``count``, rest)."""
         at = dim % len(value.axes)
         parts = self.axes.split(value.axes[at], (count, self.axes.size(value.axes[at]) // count))
         return Value(value.node, (*value.axes[:at], *parts, *value.axes[at + 1 :]))
 
     def whole(self, symbol: int) -> int:
-        """``symbol``, of a dimension that no view has regrouped. Raises Unsupported."""
+        """``symbol``, if no view has regrouped its dimension. Raises Unsupported."""
         if not self.axes.whole(symbol):
             raise Unsupported(REGROUPED)
         return self.axes.find(symbol)
 
     def counted(self, symbol: int) -> int:
-        """``symbol``, whose positions fp32 holds. Raises Unsupported."""
+        """``symbol``, if fp32 can hold its positions. Raises Unsupported."""
         if self.axes.size(symbol) > 1 << 24:
             raise Unsupported(f"an index over {self.axes.size(symbol)} elements (exact only up to 2**24)")
         return symbol
@@ -129,7 +129,7 @@ class Lowering:
     # --- matrix products ---
 
     def dot(self, a: Value, b: Value) -> Value:
-        """(…, m, k) times (…, k, n), the leading dimensions broadcast: (…, m, n), on axes of its own."""
+        """Matrix product (…, m, k) @ (…, k, n) with broadcast leading dimensions: (…, m, n), on new axes."""
         first, second = self._operand(a), self._operand(b)
         rank = max(len(a.axes), len(b.axes)) - 2
         pairs = [(self._from_right(a, d - rank - 2), self._from_right(b, d - rank - 2)) for d in range(rank)]
@@ -149,7 +149,7 @@ class Lowering:
     def _operand(self, value: Value) -> Load:
         node = self.build.nodes[value.node]
         if not isinstance(node, Load):
-            raise Unsupported("a matrix product of something computed before it")
+            raise Unsupported("a matrix product of a computed value")
         if node.spans:
             raise Unsupported("a matrix product of a part of an input")
         return node
@@ -158,7 +158,7 @@ class Lowering:
         return value.axes[at] if len(value.axes) >= -at else None
 
     def _walking(self, load: Load, symbol: int | None, size: int) -> int | None:
-        """The tensor's dimension that walks along an axis of ``size``; None where the tensor is broadcast along it."""
+        """The tensor's dimension for an axis of ``size``; None if the tensor is broadcast along it."""
         if symbol is None or self.axes.size(symbol) != size:
             return None
         if symbol in load.dims and self.axes.whole(symbol):
@@ -170,11 +170,12 @@ class Lowering:
     # --- windows ---
 
     def pool(self, value: Value, sizes: Sequence[int], pool: Callable[[int, Dims], Pool]) -> Value:
-        """A window of a whole input for each element of the result, whose last dimensions have ``sizes``; ``pool`` is
-        given the input's number and a symbol for each of the result's dimensions. Raises Unsupported."""
+        """A window of a whole input for each element of the result, whose last dimensions have ``sizes``. ``pool``
+        makes the node from the number of the input and a symbol for each dimension of the result. Raises
+        Unsupported."""
         load = self.build.nodes[value.node]
         if not isinstance(load, Load) or load.spans or load.flipped or value.axes != load.dims:
-            raise Unsupported("windows of something that is not a whole input")
+            raise Unsupported("pooling of a value other than a whole input")
         axes = (*value.axes[: -len(sizes)], *(self.axes.fresh(size) for size in sizes))
         node = self.build.add(pool(load.tensor, axes))
         self.products[node] = axes
@@ -185,8 +186,8 @@ class Lowering:
     def reduce(
         self, op: str, value: Value, dims: Sequence[int] | int | None, keepdim: bool = False, name: str = ""
     ) -> Value:
-        """Folds ``dims``. All reductions of a graph must fold the same dimensions of the iteration space; after them,
-        or with them, all others may be folded."""
+        """Folds ``dims``. All reductions of a graph must fold the same dimensions of the iteration space; full
+        reductions may fold the others with or after them."""
         value = self._suited("", 0, value)
         chosen = self._dims(value, dims)
         symbols = self.axes.resolve([value.axes[d] for d in chosen])
@@ -195,11 +196,11 @@ class Lowering:
         if rest := self._beyond(real):
             if len(rest) < len(real):
                 first = self._at(value, self.reduced)
-                if not first:  # a view has made one dimension of what was folded and what was not
+                if not first:  # a view has joined a folded dimension with one that is not folded
                     raise Unsupported("reductions over different dimensions in one reference")
                 return self.reduce(op, self.reduce(op, value, first, True), dims, keepdim, name)
             if self.totalled is not None and set(self.axes.resolve(self.totalled)) != set(rest):
-                raise Unsupported("totals over different dimensions in one reference")
+                raise Unsupported("full reductions over different dimensions in one reference")
             if not self.depends(node) & set(rest) or self.depends(node) & set(self.axes.resolve(self.reduced or ())):
                 raise Unsupported("reductions over different dimensions in one reference")
             self.totalled = rest
@@ -213,7 +214,7 @@ class Lowering:
         return Value(node, self._folded(value, chosen, keepdim))
 
     def extent(self, value: Value, dims: Sequence[int] | int | None) -> Value:
-        """How many elements reducing ``dims`` folds."""
+        """Number of elements that reducing ``dims`` folds."""
         symbols = self.axes.resolve([value.axes[d] for d in self._dims(value, dims)])
         real = tuple(s for s in symbols if not self.axes.is_made(s))
         if not real:
@@ -227,12 +228,12 @@ class Lowering:
         return self.map("mul", count, Value(self.build.add(Extent(rows=True)), ())) if rest else count
 
     def position(self, value: Value, dim: int) -> Value:
-        """The index along ``dim``, of the shape of ``value``."""
+        """Index along ``dim``, in the shape of ``value``."""
         self._enter(self.axes.resolve([self.counted(value.axes[dim])]), value)
         return Value(self.build.add(Index()), value.axes)
 
     def place(self, symbol: int) -> Value:
-        """The position along one dimension, that of ``symbol``."""
+        """Position along the dimension of ``symbol``."""
         symbol = self.counted(self.whole(symbol))
         return Value(self.build.add(Place(symbol)), (symbol,))
 
@@ -240,7 +241,7 @@ class Lowering:
 
     def scan(self, op: str, value: Value, dim: int) -> Value:
         if any(isinstance(node, Reduce) for node in self.build.nodes):
-            raise Unsupported("a scan beside a reduction")
+            raise Unsupported("a scan in one kernel with a reduction")
         self._enter(self.axes.resolve([value.axes[dim]]), value)
         return Value(self.build.add(Scan(op, (value.node,))), value.axes)
 
@@ -249,21 +250,22 @@ class Lowering:
         return self.map("div", total, self.extent(value, dims), name=name)
 
     def variance(self, value: Value, dims: Any, correction: float, keepdim: bool) -> tuple[Value, Value]:
-        """(variance, mean), in two passes: as exact as PyTorch's Welford, and the row is in registers anyway."""
+        """(variance, mean) in two passes: as accurate as PyTorch's Welford algorithm, and the row is already in
+        registers."""
         mean = self.mean(value, dims, True)
         centred = self.map("sub", value, mean, name="centred")
         total = self.reduce("add", self.map("mul", centred, centred), dims, keepdim)
         count = self.extent(value, dims)
         if correction:
             count = self.map("sub", count, correction)
-        if correction > 1:  # PyTorch's divisor is never below 0
+        if correction > 1:  # PyTorch's divisor is at least 0
             count = self.map("max", count, 0.0)
         if not keepdim:
             mean = Value(mean.node, self._folded(value, self._dims(value, dims), False))
         return self.map("div", total, count, name="variance"), mean
 
     def depends(self, node: int) -> frozenset[int]:
-        """The symbols a node's value varies along."""
+        """Symbols along which the value of a node varies."""
         if node not in self._depends:
             item = self.build.nodes[node]
             if isinstance(item, Load):
@@ -287,13 +289,14 @@ class Lowering:
         return found
 
     def _beyond(self, symbols: tuple[int, ...]) -> tuple[int, ...]:
-        """Those of ``symbols`` that reductions leave, where it is these that a total folds; else ()."""
+        """Those of ``symbols`` that remain after the reductions, if a full reduction folds exactly these; otherwise
+        ()."""
         reduced = set(self.axes.resolve(self.reduced or ()))
         rest = tuple(s for s in symbols if s not in reduced)
         return rest if reduced and len(rest) in (len(symbols), len(symbols) - len(reduced)) else ()
 
     def _at(self, value: Value, symbols: Sequence[int] | None) -> list[int]:
-        """Which of its dimensions walk along ``symbols``."""
+        """Positions of ``symbols`` among the dimensions of a value."""
         wanted = set(self.axes.resolve(symbols or ()))
         return [d for d, s in enumerate(value.axes) if wanted.issuperset(self.axes.parts(s))]
 

@@ -1,4 +1,5 @@
-"""Names of tensors that a kernel's text has for something else: ``row``, ``n``, ``stream``, ``vec``, ``range``."""
+"""Renames tensors whose names collide with identifiers in kernel texts: ``row``, ``n``, ``stream``, ``vec``,
+``range``."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from dataclasses import replace
 
 from cutegen_lab.core.problem import Problem, Workload
 
-RESERVED = frozenset({"cuda", "cute", "cutlass", "launch", "stream", "workload", "_"})  # whatever the kernel
-_NEUTRAL = 0x4E00  # letters that no text has: names of the same length, since texts wrap and name by it
-_PREFIXES = "gmrs"  # what texts put before a tensor's name for what they make of it
+RESERVED = frozenset({"cuda", "cute", "cutlass", "launch", "stream", "workload", "_"})  # in any kernel
+_NEUTRAL = 0x4E00  # letters that texts do not use: same length, since line breaks depend on it
+_PREFIXES = "gmrs"  # prefixes that texts put before a tensor's name
 
 
 def well_named(problem: Problem, write: Callable[[Problem], str]) -> Problem:
-    """``problem`` with other names for those of its tensors whose own ``write`` gives to anything else: kernels take
-    their tensors in order, whatever they are called."""
+    """``problem`` with tensors renamed whose names ``write`` also uses for something else. Kernels take tensors by
+    position, so their names are free."""
     names = _names(problem)
     neutral = [chr(_NEUTRAL + number) * len(name) for number, name in enumerate(names)]
     alone = _functions(write(_called(problem, neutral)))
@@ -30,8 +31,8 @@ def well_named(problem: Problem, write: Callable[[Problem], str]) -> Problem:
 
 
 def apart(problem: Problem, used: Collection[str] = RESERVED) -> Problem:
-    """``problem`` with something behind the names of tensors that are ``used``, or those of tensors before them, but
-    for the first letter's case: ``x`` and ``X`` would both be ``gX``."""
+    """``problem`` with a suffix added to tensor names that are in ``used`` or equal another tensor's name up to the
+    case of the first letter: ``x`` and ``X`` would both become ``gX``."""
     names = list[str]()
     made = {variable(prefix, name) for prefix in _PREFIXES for name in _names(problem)}
     for name in _names(problem):
@@ -42,7 +43,7 @@ def apart(problem: Problem, used: Collection[str] = RESERVED) -> Problem:
 
 
 def variable(prefix: str, name: str) -> str:
-    """CUTLASS's habit: ``m`` whole tensor, ``g`` this block's, ``r`` registers: ``rX``."""
+    """Variable name in the style of CUTLASS: ``m`` whole tensor, ``g`` this block's part, ``r`` registers (``rX``)."""
     return prefix + name[:1].upper() + name[1:]
 
 
@@ -63,7 +64,7 @@ def _called(problem: Problem, names: Sequence[str]) -> Problem:
 
 
 def _functions(text: str) -> dict[str, Counter[str]]:
-    """How often each name stands in a function, the functions by theirs."""
+    """Number of occurrences of each name in each function, by function name."""
     return {
         function.name: Counter(
             node.id if isinstance(node, ast.Name) else node.arg

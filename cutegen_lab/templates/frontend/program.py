@@ -1,4 +1,4 @@
-"""A reference as ``torch.export`` has it for one workload, and the parts of it that kernels compute."""
+"""A reference as exported by ``torch.export`` for one workload, and regions of it that one kernel computes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LINE = re.compile(r'File "([^"]*)", line (\d+), in \w+\n\s*(.*)')
 
 @dataclass(frozen=True)
 class Region:
-    """What one kernel computes of a program: ``nodes`` by name, from ``inputs`` (a tensor each, in the order of the
+    """Part of a program that one kernel computes: ``nodes`` by name, from ``inputs`` (tensors, in the order of the
     kernel's workload) to ``results``."""
 
     inputs: tuple[str, ...]
@@ -34,10 +34,11 @@ class Region:
 
 
 class Program:
-    """One workload's operators in order. ``inputs`` are the placeholders in the order of the workload's inputs.
+    """The operators of one workload in order. ``inputs``: placeholders in the order of the workload's inputs. ``tf32``:
+    that of the problem. ``moving``: numbers that differ in another workload.
 
-    ``tf32`` is the problem's. Shapes come from fake tensors, so that a problem of any size takes no memory and a few
-    tenths of a second. ``moving`` are the numbers in it that are others in another workload. Raises ProviderError.
+    Shapes come from fake tensors, so a problem of any size needs no memory and a few tenths of a second. Raises
+    ProviderError.
     """
 
     def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False) -> None:
@@ -46,7 +47,7 @@ class Program:
                 exported = decomposed(torch.export.export(module, tuple(args), strict=False))
         except ProviderError:
             raise
-        except Exception as error:  # torch.export raises many types; the reference itself was run and is sound
+        except Exception as error:  # torch.export raises many types; the reference itself has already run without error
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise NotCovered(f"torch.export cannot read the reference: {first}") from error
         self.workload, self.tf32 = workload, tf32
@@ -58,11 +59,11 @@ class Program:
 
     @property
     def calls(self) -> list[torch.fx.Node]:
-        """Operators in order, but for the exporter's own checks."""
+        """Operators in order, without the exporter's own checks."""
         return [n for n in self.nodes.values() if n.op == "call_function" and target(n) not in CHECKS]
 
     def scalars(self) -> dict[Scalar, float]:
-        """Numbers that values are multiplied by, divided by, added to, and so on."""
+        """Numbers by which values are multiplied or divided, that are added, and so on."""
         return {
             (node.name, at): float(argument)
             for node in self.calls if target(node) in ARITHMETIC
@@ -71,26 +72,27 @@ class Program:
         }  # fmt: skip
 
     def whole(self) -> Region:
-        """Raises ProviderError where a result is no tensor that the reference computes or takes."""
+        """The whole program as a region. Raises ProviderError if a result is not a tensor that the reference computes
+        or takes."""
         if not all(isinstance(result, torch.fx.Node) for result in self.results):
             raise NotCovered("the templates do not cover an output that is not a tensor the kernel computes")
         return Region(self.inputs, frozenset(n.name for n in self.calls), tuple(r.name for r in self.results))
 
 
 def target(node: torch.fx.Node) -> str:
-    """``aten.add.Tensor``, or ``getitem``."""
+    """Name of the operator: ``aten.add.Tensor``, or ``getitem``."""
     return "getitem" if getattr(node.target, "__name__", "") == "getitem" else str(node.target)
 
 
 def place(node: torch.fx.Node) -> str:
-    """`` at line 12: y = x.cumsum(-1)`` of the reference's text, where the exporter kept it."""
+    """Position in the text of the reference, if the exporter kept it: `` at line 12: y = x.cumsum(-1)``."""
     frames = [(line, code) for file, line, code in _LINE.findall(node.meta.get("stack_trace") or "") if is_source(file)]
     return f" at line {frames[-1][0]}: {frames[-1][1].strip()}" if frames else ""
 
 
 def _placeholders(exported: torch.export.ExportedProgram, workload: Workload) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """(names in the order of the workload's inputs, values of tensors that the reference makes). Placeholders come as
-    parameters, buffers, arguments; a problem's inputs as arguments, parameters, buffers."""
+    """Names in the order of the workload's inputs, and the values of tensors that the reference makes. Placeholders are
+    ordered parameters, buffers, arguments; inputs of a problem are arguments, parameters, buffers."""
     specs = exported.graph_signature.input_specs
     placeholders = [n for n in exported.graph.nodes if n.op == "placeholder"]
     order = {InputKind.USER_INPUT: 0, InputKind.PARAMETER: 1, InputKind.BUFFER: 2}
@@ -103,7 +105,7 @@ def _placeholders(exported: torch.export.ExportedProgram, workload: Workload) ->
     tensors.sort(key=lambda pair: pair[0])
     if len(tensors) != len(workload.inputs):
         raise NotCovered(
-            f"the templates do not cover a module with {len(tensors)} tensors where the problem names "
+            f"the templates do not cover a module with {len(tensors)} tensors where the problem has "
             f"{len(workload.inputs)}"
         )
     constants = {

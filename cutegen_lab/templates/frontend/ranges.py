@@ -1,4 +1,4 @@
-"""Within what limits a value is sure to stay, whatever the inputs are (NaN aside)."""
+"""Bounds of values that hold for all inputs (NaN excepted)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from cutegen_lab.templates.frontend.expr import Const, Map, Node, Reduce
 
-Range = tuple[float, float]  # least and largest, each perhaps infinite
+Range = tuple[float, float]  # least and largest value; may be infinite
 ANYTHING: Range = (-math.inf, math.inf)
 KNOWN: dict[str, Range] = {
     "sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "erf": (-1.0, 1.0), "sin": (-1.0, 1.0), "cos": (-1.0, 1.0),

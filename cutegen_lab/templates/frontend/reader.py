@@ -1,6 +1,6 @@
-"""Reads a reference, or a part of one, into an expression graph.
+"""Reads a reference, or a region of one, into an expression graph.
 
-Shapes come from fake tensors, so reading a problem of any size takes no memory and a few tenths of a second.
+Shapes come from fake tensors, so a problem of any size needs no memory and a few tenths of a second.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from cutegen_lab.templates.frontend.spans import (
 
 COMPUTED = (DType.BF16, DType.F16, DType.F32)
 INDICES = (DType.I64, DType.I32)
-SMALL = (DType.I16, DType.I8)  # fp32 holds them all; CuTe reads u8 as signed
+SMALL = (DType.I16, DType.I8)  # fp32 represents all their values; CuTe reads u8 as signed
 WRAPPING = {"add", "sub", "mul", "neg", "abs", "trunc"}
 CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "prims.convert_element_type.default")
 
@@ -45,8 +45,7 @@ _ = operators  # importing the module registers its rules
 
 
 class Programs:
-    """A problem's programs by the names of its workloads, each exported when it is first asked for; ``arch`` is what
-    their kernels are to run on."""
+    """Programs of a problem by workload name, exported on first use. ``arch``: target of their kernels."""
 
     def __init__(self, problem: Problem, arch: str = "sm_90a") -> None:
         self.problem, self.arch = apart(problem), arch
@@ -54,7 +53,7 @@ class Programs:
         self._made: dict[str, Program] = {}
 
     def of(self, workload: str) -> Program:
-        """Raises ProviderError."""
+        """The program of ``workload``. Raises ProviderError."""
         program = self._exported(workload)
         program.moving = self._moving
         return program
@@ -67,7 +66,7 @@ class Programs:
 
     @cached_property
     def _moving(self) -> frozenset[Scalar]:
-        """Numbers that follow from the shape, such as ``x.shape[-1] ** -0.5``: in some workload they are others."""
+        """Numbers that follow from a shape, such as ``x.shape[-1] ** -0.5``: they differ between workloads."""
         main, *others = (*self.problem.workloads, *self.problem.check_workloads)
         numbers = self._exported(main.name).scalars()
         asked = {at: number for at, number in numbers.items() if perhaps_of_shape(number, main)}
@@ -76,7 +75,7 @@ class Programs:
 
 
 def read(problem: Problem, programs: Programs | None = None) -> Graph:
-    """What ``problem`` computes. Raises ProviderError naming the operator the templates do not know."""
+    """Graph of ``problem``. Raises ProviderError that names the operator the templates do not know."""
     programs = programs or Programs(problem)
 
     def whole(workload: Workload) -> Graph:
@@ -87,7 +86,7 @@ def read(problem: Problem, programs: Programs | None = None) -> Graph:
 
 
 def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph]) -> Graph:
-    """The graph of the first workload, right for all of them. Raises ProviderError where there is none."""
+    """Graph of the first workload, generalised to all workloads. Raises ProviderError if they do not agree."""
     main, *rest = workloads
     graph = read_one(main)
     graphs = [(main, graph)]
@@ -109,7 +108,7 @@ def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph])
             )
     spans = fitted(readings, poor)
     if spans is None:
-        raise NotCovered("the templates find no rule for where the reference's slices begin and end")
+        raise NotCovered("the templates find no formula for the bounds of the reference's slices")
     moving = any(isinstance(node, Const) and node.source for node in graph.nodes)
     poorer = [(workload, read_one(workload)) for workload in poor] if moving or _perhaps_sizes(graph, main) else []
     shapes = [type(node) for node in graph.nodes]
@@ -119,7 +118,7 @@ def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph])
 
 
 def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph:
-    """``graph`` with the sizes of dimensions' parts as formulas for every workload. Raises ProviderError."""
+    """``graph`` with the sizes of split dimensions as formulas for every workload. Raises ProviderError."""
     found = list(graph.extent_from)
     for d, length in enumerate(found):
         if length.tensor is None and length.plus == graph.space[d]:
@@ -127,25 +126,25 @@ def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph
             numbers = [(workload, other.space[d]) for workload, other in graphs]
             fitting = fitted_factor(numbers, load.tensor, load.dims[d] or 0)
             if fitting is None:
-                raise NotCovered("the templates find no rule for the parts of a dimension that a view cuts")
+                raise NotCovered("the templates find no formula for the sizes into which a view splits a dimension")
             found[d] = fitting
     return replace(graph, extent_from=tuple(found))
 
 
 def _perhaps_sizes(graph: Graph, workload: Workload) -> bool:
-    """Is a constant what a dimension is, too? Then small workloads must tell which of both it is."""
+    """Whether a constant equals the size of a dimension: then small workloads must decide which one it is."""
     return any(isinstance(node, Const) and fitted_constant([(workload, node.value)]) for node in graph.nodes)
 
 
 def _shape_free(graph: Graph) -> tuple[Node, ...]:
-    """The nodes without the values of constants that may be sizes: whole numbers, and those that have a source."""
+    """Nodes without the values of constants that may be sizes: integers, and those with a source."""
     whole = [isinstance(node, Const) and (node.source != "" or node.value.is_integer()) for node in graph.nodes]
     return tuple(Const(0.0) if known else node for node, known in zip(graph.nodes, whole, strict=True))
 
 
 def _with_sizes(graphs: Sequence[tuple[Workload, Graph]], every: Sequence[tuple[Workload, Graph]]) -> tuple[Node, ...]:
-    """The first graph's nodes, constants that differ between workloads as sizes. ``every`` has graphs of other nodes,
-    too, in which constants are found by their sources. Raises ProviderError."""
+    """Nodes of the first graph, with constants that differ between workloads as sizes. ``every`` also contains graphs
+    with other nodes, whose constants are matched by source. Raises ProviderError."""
     nodes = list(graphs[0][1].nodes)
     for index, node in enumerate(nodes):
         if not isinstance(node, Const):
@@ -165,18 +164,18 @@ def _with_sizes(graphs: Sequence[tuple[Workload, Graph]], every: Sequence[tuple[
 
 
 def _degenerate(workload: Workload, main: Workload) -> bool:
-    """Has it a dimension of 1 where ``main`` has more? Walking along it and broadcasting it are then the same."""
+    """Whether a dimension is 1 where ``main`` has more: there, indexing and broadcasting are the same."""
     sizes = zip(workload.inputs, main.inputs, strict=True)
     return any(a == 1 < b for mine, theirs in sizes for a, b in zip(mine.shape, theirs.shape, strict=True))
 
 
 def _thin(spans: Sequence[Span], main: Sequence[Span]) -> bool:
-    """Has it a part of one element where ``main`` has more?"""
+    """Whether a part has one element where ``main`` has more."""
     return len(spans) != len(main) or any(a.length.plus == 1 < b.length.plus for a, b in zip(spans, main, strict=True))
 
 
 def read_region(program: Program, region: Region, workload: Workload) -> Graph:
-    """The graph of a part of a program; ``workload`` is the part's own. Raises ProviderError."""
+    """Graph of a region; ``workload`` is that of the region. Raises ProviderError."""
     try:
         return _Reader(program, region, workload).graph()
     except Unsupported as error:
@@ -190,13 +189,13 @@ def _largest(node: torch.fx.Node) -> float:
 
 
 def _wraps(node: torch.fx.Node) -> bool:
-    """Are its results integers so short that sums leave their range?"""
+    """Whether results are integers so short that sums may wrap around."""
     value = node.meta.get("val")
     return isinstance(value, torch.Tensor) and value.dtype in (torch.int8, torch.uint8, torch.int16)
 
 
 class _Reader:
-    """Walks one region, operator by operator."""
+    """Reads one region, operator by operator."""
 
     def __init__(self, program: Program, region: Region, workload: Workload) -> None:
         self.program, self.region = program, region
@@ -219,7 +218,7 @@ class _Reader:
             if self.workload.inputs[load.tensor].strides:
                 spec = self.workload.inputs[load.tensor]
                 raise Unsupported(
-                    f"an input that is not row-major and dense, but as a matrix product's operand ({spec})"
+                    f"an input that is not row-major and dense, other than an operand of a matrix product ({spec})"
                 )
         return graph
 
@@ -230,7 +229,9 @@ class _Reader:
                 continue
             if spec.dtype not in (*COMPUTED, *INDICES, *SMALL, DType.BOOL) and not spec.dtype.is_float8:
                 known = ", ".join(dtype.value for dtype in (*COMPUTED, *INDICES, *SMALL, DType.BOOL))
-                raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}, but {known}, and 8-bit floats")
+                raise Unsupported(
+                    f"input {spec.name} of dtype {spec.dtype.value} (supported: {known}, and 8-bit floats)"
+                )
             self.values[name] = self.lowering.load(position, spec.shape)
         for name, constant in self.program.constants.items():
             if constant.numel() != 1:
@@ -262,7 +263,7 @@ class _Reader:
             raise Unsupported(f"this form of {name}{where}") from error
 
     def _number(self, node: torch.fx.Node, at: int) -> Value | None:
-        """One that is another in another workload."""
+        """A number that differs in another workload."""
         if (node.name, at) not in self.program.moving:
             return None
         return Value(self.lowering.build.add(Const(float(node.args[at]), f"{node.name} {at}")), ())
@@ -277,7 +278,7 @@ class _Reader:
         return argument
 
     def _cast(self, value: Value, node: torch.fx.Node) -> Value:
-        """Everything is computed in fp32; a cast matters only where it drops more than precision."""
+        """Converts a value. All values are computed in fp32, so a cast matters only if it loses more than precision."""
         result = node.meta["val"].dtype
         truth = self.lowering.is_truth(value, self.workload)
         if result is torch.bool:
@@ -293,7 +294,8 @@ class _Reader:
         return value
 
     def _check_holds(self, kind: torch.dtype, value: Value) -> None:
-        """Raises Unsupported where a short integer may not hold a float: PyTorch leaves open what it is then."""
+        """Raises Unsupported if a float may be out of range for a short integer: PyTorch leaves the result
+        undefined."""
         least, largest = range_of(self.lowering.build.nodes, value.node)
         limits = torch.iinfo(kind)
         if limits.bits < 32 and not limits.min - 1 < least <= largest < limits.max + 1:

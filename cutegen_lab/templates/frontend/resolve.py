@@ -1,4 +1,4 @@
-"""The last step of reading: one iteration space for the whole graph, and every load's place in it."""
+"""Last step of reading: one iteration space for the whole graph, and the position of every load in it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from cutegen_lab.templates.frontend.spans import Length
 
 
 def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf32: bool = False) -> Graph:
-    """``tf32``: products may round fp32 operands to it. Raises Unsupported where the values do not share one iteration
-    space."""
+    """The finished graph. ``tf32``: products may round fp32 operands to TF32. Raises Unsupported if the values do not
+    share one iteration space."""
     axes = lowering.axes
     nodes = lowering.build.nodes
     candidates = [axes.resolve(a) for a in [*lowering.spaces, *(r.axes for r in results)]]
@@ -75,15 +75,17 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
             walks = [() if s is None else axes.parts(s) for s in node.dims]
             stray = [s for s in itertools.chain(*walks) if s not in where and axes.size(s) > 1]
             if stray and index in live:
-                raise Unsupported(f"input {workload.inputs[node.tensor].name} walking along a dimension of its own")
+                raise Unsupported(
+                    f"input {workload.inputs[node.tensor].name} with a dimension that the result does not have"
+                )
             if index in live and any(not _in_order(parts, where) for parts in walks):
                 raise Unsupported("a view's parts of a dimension in another order")
             node = replace(node, dims=_dims(walks, space))
             if isinstance(node, Load) and node.flipped and index in live:
-                raise Unsupported("a flip, but before and after a scan")
+                raise Unsupported("a flip other than before and after a scan")
         if isinstance(node, Pool):
             if not all(axes.whole(s) for s in lowering.products[index]):
-                raise Unsupported("a view that regroups dimensions of what is pooled")
+                raise Unsupported("a view that regroups dimensions of a pooled value")
             node = replace(node, dims=_dims([axes.parts(s) for s in lowering.products[index]], space))
         if isinstance(node, Place):
             node = _positioned(node, axes, where, tuple(where[s] for s in reduced), index in live)
@@ -96,7 +98,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
         if not all(_in_order(some, where) for some in (*walks, *([symbols] if space == walked else apart))):
             raise Unsupported(f"output {position} with its dimensions in another order")
         if any(s not in where and axes.size(s) > 1 for s in symbols):
-            raise Unsupported(f"output {position} larger than what is computed")
+            raise Unsupported(f"output {position} larger than the computed value")
         if list(map(axes.size, result.axes)) != list(workload.outputs[position].shape):
             raise Unsupported(f"output {position} of some rows that a gather leaves out")
         outputs.append(Output(result.node, _dims(walks, space)))
@@ -115,19 +117,22 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
     for _, load in graph.loads():
         if workload.inputs[load.tensor].dtype.is_float8:
             spec = workload.inputs[load.tensor]
-            raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}, but as a matrix product's operand")
+            raise Unsupported(
+                f"input {spec.name} of dtype {spec.dtype.value} other than as an operand of a matrix product"
+            )
         beyond = [n for n in load.spans if n is not None and graph.spans[n].beyond]
         if graph.reduced and len(beyond) > (graph.padding(load) > 0 and any(graph.scans())):
-            raise Unsupported("tensors side by side, or padding, in one kernel with what is reduced")
+            raise Unsupported("concatenation or padding in one kernel with a reduction")
     if any(graph.dots()) and any(graph.places()):
-        raise Unsupported("positions beside a matrix product")
+        raise Unsupported("positions in one kernel with a matrix product")
     if any(graph.dots()) and any(load.spans for _, load in graph.loads()):
-        raise Unsupported("a part of an input beside a matrix product")
+        raise Unsupported("a part of an input in one kernel with a matrix product")
     return with_extents(by_rows(graph), len(workload.inputs))
 
 
 def _only_indices(graph: Graph, workload: Workload) -> None:
-    """Integers are values in fp32 here, which serves as an index and to be compared with what fp32 holds exactly."""
+    """Checks that integers, which are fp32 values here, are only used as indices or in comparisons that are exact in
+    fp32."""
     whole = {i for i, load in graph.loads() if workload.inputs[load.tensor].dtype in (DType.I64, DType.I32)}
     for index, node in enumerate(graph.nodes):
         used = whole.intersection(node.args)
@@ -140,8 +145,8 @@ def _only_indices(graph: Graph, workload: Workload) -> None:
         if not (isinstance(node, Map) and node.op == "where" and node.args[0] not in used):
             name = next(workload.inputs[load.tensor].name for i, load in graph.loads() if i in whole)
             raise Unsupported(
-                f"input {name} of integers, but as an index, compared with a number below 2**24, or first "
-                "made floats of"
+                f"integer input {name} other than as an index, in a comparison with a number below 2**24, or "
+                "after conversion to float"
             )
         whole.add(index)
     if whole & {output.node for output in graph.outputs}:
@@ -149,7 +154,7 @@ def _only_indices(graph: Graph, workload: Workload) -> None:
 
 
 def _exact_sums(graph: Graph, workload: Workload) -> None:
-    """Sums of short integers, where they are to be exact."""
+    """Checks that sums of short integers are exact in fp32."""
     short = [t.dtype.itemsize for t in workload.inputs if t.dtype in (DType.I8, DType.I16)]
     largest = 1 << 8 * max(short) - 1 if short else 0
     folded = math.prod(graph.space if any(graph.totals()) else (graph.space[d] for d in graph.reduced))
@@ -159,7 +164,7 @@ def _exact_sums(graph: Graph, workload: Workload) -> None:
 
 
 def _live(nodes: Sequence[Node], results: Sequence[Value]) -> set[int]:
-    """The nodes that results are computed from. A matrix product's operands are inputs, no nodes."""
+    """Nodes from which the results are computed. Operands of a matrix product are inputs, not nodes."""
     live, stack = set[int](), [r.node for r in results]
     while stack:
         index = stack.pop()
@@ -170,7 +175,7 @@ def _live(nodes: Sequence[Node], results: Sequence[Value]) -> set[int]:
 
 
 def _placed(dot: Dot, symbols: tuple[int, ...], space: tuple[int, ...]) -> Dot:
-    """``dot``, whose result has the axes ``symbols``, over ``space``."""
+    """``dot``, whose result has the axes ``symbols``, on ``space``."""
 
     def over(dims: Dims) -> Dims:
         return (*(dims[symbols.index(s)] if s in symbols else None for s in space), dims[-1])
@@ -202,8 +207,8 @@ def _positioned(
 
 
 def _together(space: tuple[int, ...], reduced: tuple[int, ...]) -> tuple[int, ...]:
-    """``space`` with what is reduced side by side: last where its last dimension is reduced, else first of all that
-    follow the first of it."""
+    """``space`` with reduced dimensions adjacent: at the end if its last dimension is reduced, otherwise at the
+    position of the first of them."""
     places = [d for d, s in enumerate(space) if s in reduced]
     if not places or places == list(range(places[0], places[-1] + 1)):
         return space
@@ -218,16 +223,16 @@ def _in_order(symbols: Sequence[int], where: Mapping[int, int]) -> bool:
 
 
 def _dims(walks: Sequence[Sequence[int]], space: Sequence[int]) -> Dims:
-    """Which of a tensor's dimensions each of the space's is a part of."""
+    """For each dimension of the space, the dimension of the tensor that it is part of."""
     axis_of = {s: axis for axis, parts in reversed(list(enumerate(walks))) for s in parts}
     return tuple(axis_of.get(s) for s in space)
 
 
 def with_extents(graph: Graph, inputs: int) -> Graph:
-    """``graph`` with the sizes of its space, as its inputs and their parts have them, or else its results. A part of a
-    dimension has the size that it has here. ``inputs`` is their number."""
+    """``graph`` with the sizes of its dimensions taken from its inputs and their parts, otherwise from results. A part
+    of a dimension has its size in this workload. ``inputs``: number of inputs."""
     found = []
-    indices = {arg for _, pick in graph.picks() for arg in pick.args}  # they may have fewer rows than what they index
+    indices = {arg for _, pick in graph.picks() for arg in pick.args}  # an index may have fewer rows than its tensor
     for d in range(len(graph.space)):
         walks: list[tuple[int, int | None, int | None]] = []
         for _, dot in graph.dots():

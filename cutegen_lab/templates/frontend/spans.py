@@ -1,4 +1,4 @@
-"""Parts of tensors: ``x[..., :d]``. What a workload's shapes make of ``d``, found by what fits every workload."""
+"""Parts of tensors, such as ``x[..., :d]``: finds a formula for ``d`` from shapes that fits every workload."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from cutegen_lab.core.problem import Workload
 
 _PARTS = range(2, 9)
-_POWERS = (1.0, -0.5, 0.5, -1.0)  # in which references have sizes
+_POWERS = (1.0, -0.5, 0.5, -1.0)  # powers of sizes that occur in references
 _LARGEST = 1e9
 
 
 @dataclass(frozen=True)
 class Length:
-    """A number that follows from a tensor's dimension: ``shape[axis] // over * times + plus``.
+    """A number computed from the size of a dimension: ``shape[axis] // over * times + plus``.
 
-    ``tensor`` counts inputs, then outputs. ``up``: the division rounds up. ``most``: not more than that. Without a
-    ``tensor`` it is ``plus`` alone.
+    ``tensor`` counts inputs, then outputs. ``up``: the division rounds up. ``most``: upper limit. Without a ``tensor``
+    it is ``plus``.
     """
 
     tensor: int | None = None
@@ -50,8 +50,8 @@ class Length:
 
 @dataclass(frozen=True)
 class Span:
-    """``length`` elements from ``start`` on along dimension ``axis`` of input ``tensor``. ``beyond``: there are zeros
-    before the input, or after it, or both."""
+    """``length`` elements from ``start`` along dimension ``axis`` of input ``tensor``. ``beyond``: zeros precede or
+    follow the input."""
 
     tensor: int
     axis: int
@@ -61,15 +61,15 @@ class Span:
 
 
 def fixed(tensor: int, axis: int, start: int, length: int, beyond: bool = False) -> Span:
-    """As one workload has it."""
+    """A span with the numbers of one workload."""
     return Span(tensor, axis, Length(plus=start), Length(plus=length), beyond)
 
 
 def fitted(
     readings: Sequence[tuple[Workload, tuple[Span, ...]]], others: Sequence[Workload] = ()
 ) -> tuple[Span, ...] | None:
-    """The first workload's spans as formulas that are right for all of them, and for ``others`` at least lie inside the
-    tensor; None where there are none. Of one that lies beyond its input the length may stay without a formula."""
+    """Spans of the first workload as formulas that hold for all of ``readings`` and stay inside the tensor for
+    ``others``; None if there are none. The length of a span that exceeds its input may have no formula."""
     found = []
     for position, span in enumerate(readings[0][1]):
         of_all = [(workload, spans[position]) for workload, spans in readings]
@@ -92,7 +92,7 @@ def fitted(
 def _fit(
     numbers: Sequence[tuple[Workload, int]], span: Span, limits: Sequence[tuple[Workload, int, int]]
 ) -> Length | None:
-    """``limits`` are workloads whose number is not known, but only between what it must lie."""
+    """A formula for ``numbers``. ``limits``: workloads for which only bounds of the number are known."""
     workload, number = numbers[0]
     for candidate in _candidates(workload, number, span):
         exact = all(candidate.of(w) == n for w, n in numbers)
@@ -102,8 +102,8 @@ def _fit(
 
 
 def fitted_constant(numbers: Sequence[tuple[Workload, float]], parts: bool = False, up: bool = False) -> Length | None:
-    """A dimension of an input, or one less or more, or (``parts``) a part of it or so much more, or (``up``) only a
-    part of it, rounded up, that is the number in every workload."""
+    """A formula that gives the number in every workload: a dimension of an input, or one more or less; with ``parts``
+    also a fraction or multiple of one; with ``up`` only a fraction, rounded up."""
     workload, number = numbers[0]
     choices = [(over, 0) for over in _PARTS] if up else [(1, plus) for plus in (0, -1, 1)]
     if parts and not up:
@@ -119,7 +119,7 @@ def fitted_constant(numbers: Sequence[tuple[Workload, float]], parts: bool = Fal
 
 
 def perhaps_of_shape(number: float, workload: Workload) -> bool:
-    """May a constant follow from a size? A root or an inverse root of a part of a dimension, too."""
+    """Whether a constant may follow from a size, also as a root or an inverse root of a fraction of a dimension."""
     sizes = [n for spec in workload.inputs for n in spec.shape]
     found = [(power, size) for power in _POWERS if (size := _root(number, power))]
     return any(
@@ -128,7 +128,7 @@ def perhaps_of_shape(number: float, workload: Workload) -> bool:
 
 
 def fitted_power(numbers: Sequence[tuple[Workload, float]]) -> tuple[Length, float] | None:
-    """(a length, the power of it that is the number in every workload), or None."""
+    """(length, power) that gives the number in every workload, or None."""
     for power in _POWERS:
         sizes = [_root(number, power) for _, number in numbers]
         if all(size is not None for size in sizes):
@@ -140,7 +140,7 @@ def fitted_power(numbers: Sequence[tuple[Workload, float]]) -> tuple[Length, flo
 
 
 def _root(number: float, power: float) -> int | None:
-    """The whole number that ``number`` is the power of."""
+    """The integer whose ``power`` is ``number``."""
     if power == 1.0:
         return int(number) if number.is_integer() else None
     size = round(number ** (1 / power)) if 1 / _LARGEST < number < _LARGEST else 0
@@ -148,7 +148,7 @@ def _root(number: float, power: float) -> int | None:
 
 
 def fitted_factor(numbers: Sequence[tuple[Workload, int]], tensor: int, axis: int) -> Length | None:
-    """A factor of a dimension, in every workload: always the same number, or the dimension over one."""
+    """A factor of a dimension in every workload: a constant, or the dimension divided by one."""
     workload, number = numbers[0]
     over = max(workload.inputs[tensor].shape[axis] // max(number, 1), 1)
     known = [Length(plus=number), Length(tensor, axis, over=over)]
@@ -157,7 +157,7 @@ def fitted_factor(numbers: Sequence[tuple[Workload, int]], tensor: int, axis: in
 
 
 def _candidates(workload: Workload, number: int, span: Span) -> Iterator[Length]:
-    """Formulas for ``number``, the likeliest first."""
+    """Formulas for ``number``, most likely first."""
     if number < 0:
         yield Length(plus=number)
         for length in _candidates(workload, -number, span):

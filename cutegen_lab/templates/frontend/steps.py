@@ -1,4 +1,4 @@
-"""Operators that are several kernels' work, in PyTorch operators that a program can be cut between."""
+"""Operators that need several kernels, written as PyTorch operators between which a program can be cut."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import torch
 from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.problems import attention as formula
 
-MEAN, SUM = 1, 2  # as PyTorch numbers reductions
+MEAN, SUM = 1, 2  # PyTorch's numbers of reductions
 
 
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None, dropout: float = 0.0,
     causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> torch.Tensor:  # fmt: skip
-    """In steps that kernels may be cut between; 16-bit operands widened are multiplied as they are."""
+    """Attention in steps that separate kernels can compute. 16-bit operands are multiplied without being converted to
+    fp32."""
     if dropout or enable_gqa:
         what = "dropout" if dropout else "fewer heads of keys than of queries"
         raise NotCovered(f"the templates do not cover scaled_dot_product_attention with {what}")
@@ -27,12 +28,12 @@ def cross_entropy(
     a: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = MEAN,
     ignored: int = -100, smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    """Of (batch, classes, places, …): a column reduction, and what is made of each place's own class."""
+    """For (batch, classes, positions, …): a column reduction, then the loss of each position's class."""
     if a.dim() < 3 or weight is not None or smoothing or target.dim() == a.dim():
         return NotImplemented
     wide = a.float()
     top = wide.amax(1, keepdim=True)
-    total = torch.log(torch.exp(wide - top).sum(1)) + top.squeeze(1)  # NaN of an infinity, as of log_softmax
+    total = torch.log(torch.exp(wide - top).sum(1)) + top.squeeze(1)  # an infinity gives NaN, as in log_softmax
     return _of_targets(total - _named(wide, target), target, reduction, ignored).to(a.dtype)
 
 
@@ -50,7 +51,7 @@ def _named(a: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def _of_targets(loss: torch.Tensor, target: torch.Tensor, reduction: int, ignored: int) -> torch.Tensor:
-    """The mean is over what is not ignored."""
+    """The reduced loss; a mean is over the classes that are not ignored."""
     ignoring = target == ignored
     loss = loss.masked_fill(ignoring, 0.0)
     if reduction not in (MEAN, SUM):

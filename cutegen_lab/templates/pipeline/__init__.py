@@ -1,4 +1,4 @@
-"""Several kernels in one module, for what no single kernel of the families computes."""
+"""Several kernels in one module, for references that no single kernel of the families computes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cutegen_lab.templates.pipeline.wiring import Wiring
 from cutegen_lab.templates.registry import ServedElsewhere
 
 __all__ = ["Asked", "Pipeline", "StepRefused", "pipeline_for", "pipeline_of"]
-_WORDS = {"matrix": "gemm", "product": "gemm"}  # others go by the first word of their names
+_WORDS = {"matrix": "gemm", "product": "gemm"}  # other families: the first word of their name
 
 
 def pipeline_for(programs: Programs, why: ProviderError) -> Pipeline:
-    """Cuts where the fewest bytes cross. ``why`` is what is wrong with one kernel for everything, raised where there
-    is but one operation or another arch has that kernel; otherwise ProviderError names the operation that is in the
-    way."""
+    """The pipeline that moves the fewest bytes between its kernels. ``why``: why no single kernel serves the reference.
+    It is raised if there is only one operation, or if a kernel exists for another arch; otherwise ProviderError names
+    the operation that no kernel serves."""
     cutter = Cutter(programs)
     alone = len(cutter.flow.order) < 2
     try:
@@ -35,7 +35,7 @@ def pipeline_for(programs: Programs, why: ProviderError) -> Pipeline:
 
 @dataclass(frozen=True)
 class Asked:
-    """A step that somebody asks for: ``results`` are those of the program's that it leaves, by number."""
+    """A requested step. ``results``: numbers of the results of the program that it computes."""
 
     name: str
     results: tuple[int, ...]
@@ -50,21 +50,21 @@ class StepRefused(ProviderError):
 
 
 def pipeline_of(programs: Programs, asked: Sequence[Asked], between: int) -> Pipeline:
-    """Each step one kernel. The first ``between`` results of the programs are what steps leave for others, the rest
-    the problem's own. Raises StepRefused; ProviderError where a result is an input."""
+    """Pipeline with one kernel for each requested step. The first ``between`` results of the programs are intermediate;
+    the others are those of the problem. Raises StepRefused, and ProviderError if a result is an input."""
     program = programs.of(programs.problem.workload.name)
     results = program.whole().results
     left = {step.name: [results[at] for at in step.results] for step in asked}
     for name, values in left.items():
         if any(program.nodes[value].op != "call_function" for value in values):
-            raise StepRefused(name, f"the step {name} hands an input on as it is", "Leave it out.")
+            raise StepRefused(name, f"the step {name} returns an input unchanged", "Leave it out.")
     cutter = Cutter(programs, Flow(program, (value for values in left.values() for value in values), results[between:]))
     pieces, taken = list[Piece](), set[str]()
     for step in asked:
         mine = cutter.flow.leading_to(left[step.name]) - taken
         taken |= mine
         if not mine:
-            raise StepRefused(step.name, f"no result follows from the step {step.name}", "Leave it out.")
+            raise StepRefused(step.name, f"no result depends on the step {step.name}", "Leave it out.")
         found = cutter.piece([name for name in cutter.flow.order if name in mine])
         if isinstance(found, str):
             raise StepRefused(step.name, found)
@@ -73,7 +73,7 @@ def pipeline_of(programs: Programs, asked: Sequence[Asked], between: int) -> Pip
 
 
 def _names(pieces: Sequence[Piece]) -> Iterator[str]:
-    """``gemm``, ``row``; with a number where there are several."""
+    """Names of steps: ``gemm``, ``row``; numbered if there are several of one kind."""
     words = [piece.family.name.split()[0] for piece in pieces]
     words = [_WORDS.get(word, word) for word in words]
     seen = Counter[str]()

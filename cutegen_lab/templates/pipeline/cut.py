@@ -1,7 +1,7 @@
-"""Where to cut a program into kernels: at the values where the fewest bytes cross memory.
+"""Cuts a program into kernels so that the fewest bytes cross memory between them.
 
-A step reads its inputs and writes its results once, and costs a launch. The order of stored values is a path; every
-stretch of it that a family serves is an edge, and the shortest way from end to end is the cut.
+A step reads its inputs, writes its results, and costs a launch. The stored values in order are the nodes of a path, a
+stretch that a family serves is an edge, and the shortest path from start to end is the cut.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from cutegen_lab.templates.frontend.reader import Programs, agreed, read_region
 from cutegen_lab.templates.pipeline.flow import Flow
 from cutegen_lab.templates.registry import LAUNCH_BYTES, family_for, slowness
 
-_PATIENCE = 8  # stretches that no family serves, one after another, before no longer one is tried
-_LONGEST = 40  # operations of one kernel
+_PATIENCE = 8  # consecutive unserved stretches after which no longer one is tried
+_LONGEST = 40  # most operations of one kernel
 MOST_OPERATIONS = 300
 _SMALL = 8  # times smaller
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One kernel's part of the reference. ``problem`` is it as a problem of its own: its workloads are the whole's,
-    with the tensors that the part reads and writes; ``graphs`` are those of its workloads."""
+    """The part of the reference that one kernel computes. ``problem``: that part as a problem, with the workloads of
+    the whole reduced to the tensors that the part reads and writes. ``graphs``: one for each workload."""
 
     region: Region
     problem: Problem
@@ -42,13 +42,13 @@ class Piece:
 
     @property
     def slowness(self) -> float:
-        """With the main workload."""
+        """How slow its kernel is for the main workload, relative to other families."""
         return slowness(self.family, self.graphs[0], self.problem.workload)
 
 
 class Cutter:
-    """``flow`` is that of the main workload's program (default: up to all its results). Raises ProviderError where it
-    is too long, or has a result that no kernel computes."""
+    """``flow``: that of the main workload's program (default: up to all results). Raises ProviderError if the program
+    is too long, or if no kernel computes a result."""
 
     def __init__(self, programs: Programs, flow: Flow | None = None) -> None:
         self.programs, self.problem = programs, programs.problem
@@ -60,14 +60,15 @@ class Cutter:
                 "into kernels"
             )
         self._found: dict[tuple[str, ...], Piece | str] = {}
-        self._exact: frozenset[str] = frozenset()  # values stored in fp32, whatever PyTorch rounds them to
+        self._exact: frozenset[str] = frozenset()  # values stored in fp32 instead of their type in PyTorch
 
     def pieces(self) -> list[Piece]:
-        """The cut over which the fewest bytes cross. Raises ProviderError naming the operation that is in the way."""
+        """The cut with the fewest bytes between kernels. Raises ProviderError that names the operation no kernel
+        serves."""
         while True:
             stretches = self._shortest()
             if stretches is None:
-                continue  # with more values stored
+                continue  # again, with more stored values
             found = [self.piece(stretch) for stretch in stretches]
             pieces = [piece for piece in found if isinstance(piece, Piece)]
             if len(pieces) < len(found):
@@ -78,8 +79,9 @@ class Cutter:
             self._found = {key: why for key, why in self._found.items() if isinstance(why, str)}
 
     def _small(self, pieces: Sequence[Piece]) -> frozenset[str]:
-        """16-bit values that are small beside what their kernels read (what reductions leave): fp32 costs nothing there
-        and is nearer to the truth. Matrix products want their operands as they are."""
+        """16-bit intermediate values that are small compared with the inputs of their kernels (results of reductions).
+        They are kept in fp32, which costs almost nothing and is more accurate. Operands of matrix products keep their
+        type."""
         found = {
             name
             for piece in pieces
@@ -94,7 +96,7 @@ class Cutter:
         return frozenset(found)
 
     def piece(self, computed: Sequence[str]) -> Piece | str:
-        """The kernel of ``computed``, right for every workload; or why there is none."""
+        """The kernel that computes ``computed`` for every workload, or why there is none."""
         found = self._tried(computed)
         if isinstance(found, Piece):
             found = self._found[tuple(computed)] = self._for_every_workload(found)
@@ -115,7 +117,7 @@ class Cutter:
                     continue
                 misses = 0
                 bytes_moved = self.flow.bytes_of((*piece.region.inputs, *piece.region.results))
-                if (total := cost[start] + bytes_moved * slow + launch) <= cost[end]:  # the later cut of two as good
+                if (total := cost[start] + bytes_moved * slow + launch) <= cost[end]:  # of equal cuts, the last
                     cost[end], came[end] = total, start
         if cost[-1] == inf:
             self._store_more(next(at for at in reversed(range(len(order))) if cost[at] < inf))
@@ -127,8 +129,8 @@ class Cutter:
         return [order[start:end] for start, end in pairwise(ends)]
 
     def _store_more(self, at: int) -> None:
-        """Stores what the operation at ``at``, which no family serves by itself, reads by moves. Raises ProviderError
-        where it reads none."""
+        """Stores the values that the operation at ``at`` reads through moves, if no family serves it. Raises
+        ProviderError if it reads none."""
         name = self.flow.order[at]
         nodes = self.main.nodes
         moves = {
@@ -145,7 +147,7 @@ class Cutter:
         self._found.clear()
 
     def _tried(self, computed: Sequence[str]) -> Piece | str:
-        """For the main workload alone."""
+        """The kernel for the main workload only."""
         key = tuple(computed)
         if key not in self._found:
             self._found[key] = self._try(key)
@@ -154,7 +156,9 @@ class Cutter:
     def _try(self, computed: tuple[str, ...]) -> Piece | str:
         region = self.flow.region(computed)
         if region is None:
-            return "the templates do not cover a view with other dimensions of what the same kernel computes"
+            return (
+                "the templates do not cover a view that changes the dimensions of a value computed in the same kernel"
+            )
         try:
             part = self._part(region, self.problem.workload)
             problem = replace(self.problem, workloads=(part,), check_workloads=())
@@ -184,18 +188,18 @@ class Cutter:
             return error.message
 
     def _part(self, region: Region, workload: Workload) -> Workload:
-        """``workload`` as a region sees it; tensors between steps are called as the values are."""
+        """``workload`` restricted to a region; tensors between steps have the names of their values."""
         program = self.programs.of(workload.name)
         inputs, results = ([self.tensor(program, name) for name in names] for names in (region.inputs, region.results))
         return Workload(workload.name, tuple(inputs), tuple(results), workload.why)
 
     def tensor(self, program: Program, name: str) -> TensorSpec:
-        """An input of the problem, or the tensor that a value is. Raises ProviderError where the program has none."""
+        """The tensor of a value: an input of the problem, or a result. Raises ProviderError if the program has none."""
         if name in program.inputs:
             return program.workload.inputs[program.inputs.index(name)]
         if name not in program.nodes:
             raise NotCovered(
-                f"the reference takes other steps for the workload {program.workload.name!r} than for the main one"
+                f"the reference has other operations for the workload {program.workload.name!r} than for the main one"
             )
         value = program.nodes[name].meta["val"]
         dtype = from_torch(value.dtype, "a value between two steps")

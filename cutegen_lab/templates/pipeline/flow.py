@@ -1,4 +1,4 @@
-"""A program as values that are stored and what lies between them: the pieces that a cut can be made of."""
+"""A program as stored values with operations between them, which can be cut into pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.templates.frontend.program import Program, Region, place, target
 from cutegen_lab.templates.frontend.reader import CASTS
 
-# What keeps every element's place in a row-major tensor.
+# Operators that keep the position of every element in a row-major tensor.
 _SHAPES = frozenset(
     f"aten.{name}"
     for name in (
@@ -20,7 +20,7 @@ _SHAPES = frozenset(
         "lift_fresh_copy.default",
     )
 )  # fmt: skip
-# What whoever reads a tensor can do while it reads.
+# Operators that a kernel can apply while it reads a tensor.
 _MOVES = _SHAPES | {
     f"aten.{name}"
     for name in (
@@ -33,10 +33,10 @@ _MOVES = _SHAPES | {
 
 
 class Flow:
-    """What leads to ``results``, values of the program by name (default: its own).
+    """The operations that lead to ``results``, values of the program by name (default: all its results).
 
-    ``order`` are the values that may be stored, each after what it follows from; moves are done again by whoever reads,
-    but for those that ``kept`` names. Raises ProviderError where a result is an input.
+    ``order``: values that may be stored, each after those it depends on. Moves are repeated by every reader, except
+    those in ``kept``. Raises ProviderError if a result is an input.
     """
 
     def __init__(self, program: Program, kept: Iterable[str] = (), results: Sequence[str] | None = None) -> None:
@@ -44,27 +44,28 @@ class Flow:
         self.results = tuple(results or program.whole().results)
         self._made = _made_of_nothing(program)
         self.stored = {n.name for n in program.calls if _is_tensor(n) and not self._is_move(n)} | self.kept
-        self.regrouped: dict[str, str] = {}  # a view with other dimensions → whose memory it is
+        self.regrouped: dict[str, str] = {}  # a view with other dimensions → the value whose memory it shows
         for node in program.calls:
             if _regroups(node):
                 self.regrouped[node.name] = self._root(self._sources(node)[0], force=True)
-        self.targets: dict[str, list[int]] = {}  # a stored value → the results that it is
+        self.targets: dict[str, list[int]] = {}  # a stored value → the results that equal it
         for position, name in enumerate(self.results):
             root = self._root(name)
             if root not in self.stored:
                 if program.nodes[name].op != "call_function":
-                    raise NotCovered("the templates do not cover several kernels beside an input as a result")
+                    raise NotCovered("the templates do not cover several kernels if an input is returned as a result")
                 self.stored.add(name)
                 root = name
             self.targets.setdefault(root, []).append(position)
         self.order = self._ordered()
 
     def sources_of(self, name: str) -> list[str]:
-        """The values that one follows from, by moves or directly."""
+        """Values on which one depends, directly or through moves."""
         return self._sources(self.program.nodes[name])
 
     def region(self, computed: Sequence[str]) -> Region | None:
-        """What computes the values ``computed``; None where one kernel cannot, which sees a tensor in one shape."""
+        """Region that computes the values ``computed``; None if a single kernel cannot, because it would see a tensor
+        in two shapes."""
         mine, inputs = set(computed), dict[str, None]()
         nodes, stack = set(computed), [s for name in computed for s in self.sources_of(name)]
         while stack:
@@ -86,7 +87,7 @@ class Flow:
         return Region(tuple(sorted(inputs, key=positions.__getitem__)), frozenset(nodes), tuple(results))
 
     def leading_to(self, names: Iterable[str]) -> set[str]:
-        """The values ``names`` and all they follow from, those that are stored."""
+        """The values ``names`` and all stored values on which they depend."""
         found, stack = set[str](), list(names)
         while stack:
             name = stack.pop()
@@ -96,7 +97,7 @@ class Flow:
         return found & set(self.order)
 
     def storage(self, name: str) -> str:
-        """The value whose memory holds what a region takes by ``name``."""
+        """Value whose memory holds the input ``name`` of a region."""
         return self.regrouped.get(name, name)
 
     def value(self, name: str) -> object:
@@ -107,7 +108,7 @@ class Flow:
         return sum(math.prod(t.shape) * t.element_size() for t in tensors if isinstance(t, torch.Tensor))
 
     def told(self, name: str) -> str:
-        """An operation for people: what, and where."""
+        """An operation for messages: its name and its place in the reference."""
         node = self.program.nodes[name]
         return f"{target(node)}{place(node)}"
 
@@ -124,7 +125,7 @@ class Flow:
         return [source.name for source in node.all_input_nodes]
 
     def _root(self, name: str, force: bool = False) -> str:
-        """Whose memory a chain of views shows. ``force``: where a move that is no view is in the way, it is stored."""
+        """Value whose memory a chain of views shows. ``force``: a move in the chain that is not a view is stored."""
         while name not in self.stored and name not in self.regrouped and self._shows(name):
             name = self.sources_of(name)[0]
         name = self.regrouped.get(name, name)
@@ -161,7 +162,7 @@ class Flow:
 
 
 def _made_of_nothing(program: Program) -> set[str]:
-    """Values that follow from no input: masks of positions, constants. Whoever reads them can make them."""
+    """Values that depend on no input: masks of positions, constants. Every reader can compute them."""
     found = set[str]()
     for node in program.calls:
         if all(source.name in found or source.name in program.constants for source in node.all_input_nodes):
@@ -174,14 +175,14 @@ def _is_tensor(node: torch.fx.Node) -> bool:
 
 
 def _widens(before: torch.dtype, after: torch.dtype) -> bool:
-    """Is every number of one type one of the other's, so that it matters to nobody when it is converted?"""
+    """Whether ``before`` → ``after`` is a lossless cast."""
     return before == after or bool(
         before.is_floating_point and after.is_floating_point and before.itemsize < after.itemsize
     )
 
 
 def _regroups(node: torch.fx.Node) -> bool:
-    """Is it a view with other dimensions than of size 1 gone or new?"""
+    """Whether it is a view that changes more than dimensions of size 1."""
     if target(node) not in _SHAPES or not _is_tensor(node):
         return False
     before, after = node.all_input_nodes[0].meta["val"].shape, node.meta["val"].shape

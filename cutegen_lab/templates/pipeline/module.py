@@ -1,4 +1,4 @@
-"""Several modules as one: their kernels side by side, what they share once, one ``launch`` that calls theirs."""
+"""Joins the modules of several steps: their kernels, shared definitions once, and one ``launch`` that calls theirs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENTRIES = ("launch", "constraints", "workspace")
 
 @dataclass(frozen=True)
 class Module:
-    """One step's text, taken apart. ``step`` is its name, which goes before whatever is its own."""
+    """Parsed text of one step. ``step``: its name, the prefix of its own definitions."""
 
     step: str
     text: str
@@ -32,14 +32,14 @@ class Module:
 
     @cached_property
     def definitions(self) -> dict[str, str]:
-        """The text of each top-level name, the entries and TUNABLE too."""
+        """Text of each top-level name, including the entries and TUNABLE."""
         return emit_definitions(self.text)
 
     def function(self, name: str) -> ast.FunctionDef | None:
         return next((n for n in self.tree.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
 
     def asks(self, entry: str) -> bool:
-        """Does ``entry`` look at its workload?"""
+        """Whether ``entry`` reads its workload."""
         function = self.function(entry)
         return function is not None and any(
             isinstance(node, ast.Name) and node.id == "workload" for node in ast.walk(function)
@@ -47,24 +47,24 @@ class Module:
 
     @property
     def parameters(self) -> list[str]:
-        """Of its ``launch``."""
+        """Parameters of its ``launch``."""
         launch = self.function("launch")
         assert launch is not None, "every module has a launch"
         return [argument.arg for argument in launch.args.args]
 
     def workspace(self, tensors: int) -> list[str]:
-        """Names of the workspace that it declares; ``tensors`` are its inputs and outputs."""
+        """Names of its workspace tensors. ``tensors``: number of inputs and outputs."""
         return self.parameters[tensors : self.parameters.index("stream")]
 
 
 def imports(modules: Sequence[Module]) -> list[str]:
-    """Every step's, once each."""
+    """Imports of all modules, without duplicates."""
     return list(dict.fromkeys(line for module in modules for line in module.imports))
 
 
 def definitions(modules: Sequence[Module], taken: Collection[str]) -> list[str]:
-    """Every step's functions and constants: what is the same in all that have it once, under its own name, the rest
-    behind the step's, as are names that are ``taken``."""
+    """Functions and constants of all modules. Equal definitions appear once, under their own name; others, and names
+    that are ``taken``, get the step's name as prefix."""
     clashing = _clashing(modules, taken)
     written: dict[str, None] = {}
     for module in modules:
@@ -76,7 +76,7 @@ def definitions(modules: Sequence[Module], taken: Collection[str]) -> list[str]:
 
 
 def _clashing(modules: Sequence[Module], taken: Collection[str]) -> set[str]:
-    """Names that are taken or differ between modules, by their own texts or by what those use."""
+    """Names that are ``taken``, or whose definitions, or the definitions that these use, differ between modules."""
     texts: dict[str, set[str]] = {}
     for module in modules:
         for name, text in module.definitions.items():
@@ -95,7 +95,7 @@ def _uses(text: str) -> set[str]:
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
-    """``text`` with names replaced where they stand for themselves: not as attributes, not as keywords."""
+    """``text`` with names replaced, but not attributes and keywords."""
     before, lines = text.splitlines(), text.splitlines()
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     for last, token, following in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
@@ -110,12 +110,14 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
 
 
 def overlapped(text: str) -> str:
-    """``text`` with kernels that start while the one before them ends, and wait for it before they touch memory.
+    """``text`` with kernels that start while the previous one ends and wait for it before they access memory
+    (programmatic dependent launch).
 
-    What is left between two kernels is not a launch then. A kernel that says so itself keeps its own place for it.
+    This removes most of the launch latency between two kernels. A kernel that already contains the wait keeps it where
+    it is.
     """
     lines = text.splitlines()
-    added: list[tuple[int, int, str]] = []  # (row, column, what goes there)
+    added: list[tuple[int, int, str]] = []  # (row, column, text to insert)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and "cute.kernel" in map(ast.unparse, node.decorator_list):
             said = ast.unparse(node)

@@ -1,4 +1,4 @@
-"""Sizes of tensors between steps, as text: found by what fits every workload."""
+"""Formulas for the sizes of tensors between steps, as text, that fit every workload."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.core.problem import Workload
 
 _FACTORS = 3
-_FINEST = 16  # of parts that a dimension is divided into
+_FINEST = 16  # numbers of parts that a dimension is divided into
 
 Axis = tuple[int, int]  # (input, dimension)
 
 
 @dataclass(frozen=True)
 class Size:
-    """The product of inputs' dimensions, times a number, over a number; or the sum of those in ``added``; or of one
-    dimension and ``plus``, over a number: how many windows it has."""
+    """One of: the product of dimensions of inputs, times a number, divided by a number; the sum of the sizes in
+    ``added``; one dimension plus ``plus``, divided by a number (a count of windows)."""
 
     axes: tuple[Axis, ...] = ()
     times: int = 1
@@ -40,7 +40,7 @@ class Size:
 
 
 def fitted(sizes: Sequence[tuple[Workload, int]]) -> Size:
-    """What is right in every workload, the plainest first. Raises ProviderError."""
+    """The simplest formula that holds in every workload. Raises ProviderError."""
     wanted = [size for _, size in sizes]
     known = _dimensions([workload for workload, _ in sizes])
     single = next((axis for values, axis in known.items() if list(values) == wanted), None)
@@ -60,12 +60,12 @@ def fitted(sizes: Sequence[tuple[Workload, int]]) -> Size:
         if (windows := _windows(lengths, wanted)) is not None:
             return Size((axis,), over=windows[0], plus=windows[1])
     raise NotCovered(
-        f"the templates find no rule for the size of a tensor between two kernels ({wanted[0]} in the main workload)"
+        f"the templates find no formula for the size of a tensor between two kernels ({wanted[0]} in the main workload)"
     )
 
 
 def _windows(lengths: Sequence[int], wanted: Sequence[int]) -> tuple[int, int] | None:
-    """(stride, what is added before) with which (length + that) // stride is ``wanted``, rounded down."""
+    """(stride, offset) with ``(length + offset) // stride == wanted`` in every workload."""
     for stride in range(1, _FINEST + 1):
         least = max(size * stride - length for length, size in zip(lengths, wanted, strict=True))
         if all((length + least) // stride == size for length, size in zip(lengths, wanted, strict=True)):
@@ -74,7 +74,7 @@ def _windows(lengths: Sequence[int], wanted: Sequence[int]) -> tuple[int, int] |
 
 
 def _dimensions(workloads: Sequence[Workload]) -> dict[tuple[int, ...], Axis]:
-    """Each dimension by its sizes in the workloads, the first of those that are always equal."""
+    """Each dimension by its sizes in the workloads; of dimensions that are always equal, the first."""
     found: dict[tuple[int, ...], Axis] = {}
     for tensor, spec in enumerate(workloads[0].inputs):
         for axis in range(len(spec.shape)):

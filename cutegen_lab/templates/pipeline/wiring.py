@@ -1,4 +1,4 @@
-"""Which tensor of the whole each step reads and writes: names, sizes, and one memory seen in several shapes."""
+"""Tensors that each step reads and writes: names, sizes, and views of one memory in several shapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cutegen_lab.templates.template import Single
 
 @dataclass(frozen=True)
 class Tensor:
-    """A workspace tensor, or (``base`` names another) the memory of that one in this shape, row-major."""
+    """A workspace tensor, or a row-major view of the memory of tensor ``base`` in this shape."""
 
     name: str
     dtype: str
@@ -23,7 +23,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """``name`` goes before the parameters of its kernel, whose tensors are called as ``launch`` calls them."""
+    """A step. ``name``: prefix of the parameters of its kernel. Its tensors have the names they have in ``launch``."""
 
     name: str
     kernel: Single
@@ -38,18 +38,19 @@ class Step:
 
 
 class Wiring:
-    """``steps`` with their tensors named, ``tensors`` beside the problem's own in the order they are made."""
+    """Steps with named tensors. ``tensors``: those that are not inputs or outputs of the problem, in order of
+    creation."""
 
     def __init__(self, cutter: Cutter, pieces: Sequence[Piece], names: Sequence[str]) -> None:
         self.cutter, self.problem = cutter, cutter.problem
         self.workloads = self.problem.workloads + self.problem.check_workloads
         self.taken = {t.name for t in self.problem.workload.tensors}
         self.tensors: list[Tensor] = []
-        self._memory: dict[str, list[str]] = {}  # a stored value → the tensors that hold it
+        self._memory: dict[str, list[str]] = {}  # a stored value → tensors that hold it
         self.steps = [self._step(name, piece) for name, piece in zip(names, pieces, strict=True)]
 
     def _step(self, name: str, piece: Piece) -> Step:
-        """Results before inputs are named by what was made before."""
+        """A step with named tensors. Inputs first: their names come from the results of earlier steps."""
         inputs = [self._input(value) for value in piece.region.inputs]
         results, seen = list[str](), dict[str, int]()
         for value in piece.region.results:
@@ -89,7 +90,7 @@ class Wiring:
         return name
 
     def _seen(self, base: str, value: str) -> str:
-        """The memory of ``base`` in the shape of ``value``."""
+        """View of the memory of ``base`` in the shape of ``value``."""
         spec, shape = self.cutter.tensor(self.cutter.main, value), self._shape(value)
         made = next((t for t in self.tensors if t.base == base and t.shape == shape), None)
         if made is None:
@@ -102,7 +103,7 @@ class Wiring:
         return tuple(fitted(list(zip(self.workloads, sizes, strict=True))) for sizes in zip(*shapes, strict=True))
 
     def _free(self, wish: str) -> str:
-        """``h1``, ``h2``, …; other wishes as they are where nothing else is called so."""
+        """``h1``, ``h2``, …; other wishes unchanged if the name is free."""
         numbers = range(1, 10_000)
         names = [wish] if wish != "h" else []
         name = next(n for n in (*names, *(f"{wish}{i}" for i in numbers)) if n not in self.taken)

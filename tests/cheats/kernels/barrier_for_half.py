@@ -2,7 +2,7 @@
 
 problem: x + 1 for x: f32[64]
 class: races that mostly win
-defence: barriers are checked as they are met
+defence: barriers are checked when they are executed
 verdicts: barrier_divergence, deadlock, hang
 """
 

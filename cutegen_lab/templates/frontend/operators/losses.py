@@ -1,4 +1,4 @@
-"""Losses, element by element and then reduced as PyTorch numbers it: 0 not at all, 1 to the mean, 2 to the sum."""
+"""Losses: elementwise, then reduced as PyTorch numbers reductions (0: none, 1: mean, 2: sum)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _reduced(g: Lowering, loss: Value, reduction: int) -> Value:
 
 @rule("broadcast_tensors.default")
 def broadcast_tensors(g: Lowering, values: Sequence[Value]) -> tuple[Value, ...]:
-    """Broadcasting happens where values meet; nothing is to be done before."""
+    """Returns the values unchanged: elementwise operations broadcast anyway."""
     g.axes.broadcast([v.axes for v in values])
     return tuple(values)
 
@@ -57,10 +57,10 @@ def smooth_l1_loss(g: Lowering, a: Value, b: Value, reduction: int = MEAN, beta:
 
 @rule("kl_div.default")
 def kl_div(g: Lowering, a: Value, b: Value, reduction: int = MEAN, *, log_target: bool = False) -> Value:
-    """``a`` are log-probabilities, ``b`` probabilities or their logarithms. 0·log 0 is 0."""
+    """``a``: log-probabilities; ``b``: probabilities, or their logarithms if ``log_target``. 0·log 0 is 0."""
     if log_target:
         return _reduced(g, g.map("mul", g.map("exp", b), g.map("sub", b, a)), reduction)
-    # What the hardware's logarithm takes for 0 (PTX ISA, lg2.approx.ftz) is 0 here.
+    # The hardware's logarithm flushes subnormal numbers to 0 (PTX ISA, lg2.approx.ftz).
     nothing = g.map("and", g.map("ge", b, 0.0), g.map("lt", b, _SMALLEST_NORMAL))
     entropy = g.map("where", nothing, 0.0, g.map("mul", b, g.map("log", b)))
     return _reduced(g, g.map("sub", entropy, g.map("mul", b, a)), reduction)
@@ -81,7 +81,7 @@ def soft_margin_loss(g: Lowering, a: Value, b: Value, reduction: int = MEAN) -> 
 
 @rule("binary_cross_entropy.default")
 def binary_cross_entropy(g: Lowering, a: Value, b: Value, weight: Value | None = None, reduction: int = MEAN) -> Value:
-    """Logarithms are at least -100, as PyTorch has it."""
+    """Logarithms are clamped to at least -100, as in PyTorch."""
     yes = g.map("max", g.map("log", a), -100.0)
     no = g.map("max", g.map("log1p", g.map("neg", a)), -100.0)
     loss = g.map("sub", g.map("mul", g.map("sub", b, 1.0), no), g.map("mul", b, yes))
@@ -104,7 +104,7 @@ def binary_cross_entropy_with_logits(
 def nll_loss(
     g: Lowering, a: Value, target: Value, weight: Value | None = None, reduction: int = MEAN, ignored: int = -100
 ) -> Value:
-    """``a`` (rows, classes, …) are log-probabilities; of each row the one that ``target`` names counts."""
+    """``a``: (rows, classes, …) log-probabilities. The loss of a row is that of the class that ``target`` names."""
     row, share = _of_class(g, a, target, weight, ignored)
     loss = g.map("mul", g.map("neg", row), share)
     return _weighted(g, _kept(g, loss, target, ignored), share, reduction)
@@ -154,11 +154,11 @@ def _along_classes(g: Lowering, weight: Value, a: Value) -> Value:
 
 
 def _of_class(g: Lowering, a: Value, target: Value, weight: Value | None, ignored: int) -> tuple[Value, Value]:
-    """(what each row has at its class, that class's weight: 1 without weights, 0 where it is ignored)."""
+    """For each row: the value at its class, and the weight of that class (1 without weights, 0 if ignored)."""
     dim = _class_dim(a)
     rest = (*a.axes[:dim], *a.axes[dim + 1 :])
     if tuple(map(g.axes.size, rest)) != tuple(map(g.axes.size, target.axes)):
-        raise Unsupported("a target of another shape than the classes are of")
+        raise Unsupported("a target whose shape does not match that of the scores")
     axes = g.axes.broadcast([rest, target.axes])
     share: Operand = 1.0 if weight is None else Value(picked(g, weight, 0, target), axes)
     share = g.map("where", g.map("eq", target, float(ignored)), 0.0, share)
@@ -166,12 +166,12 @@ def _of_class(g: Lowering, a: Value, target: Value, weight: Value | None, ignore
 
 
 def _kept(g: Lowering, loss: Value, target: Value, ignored: int) -> Value:
-    """0 where the class is to be ignored, even if what stands in its place is not finite."""
+    """``loss`` with 0 for ignored classes, even if the value there is not finite."""
     return g.map("where", g.map("eq", target, float(ignored)), 0.0, loss)
 
 
 def _weighted(g: Lowering, loss: Value, share: Value, reduction: int) -> Value:
-    """Reduced; the mean is over the weights."""
+    """The reduced loss; a mean is weighted."""
     if reduction != MEAN:
         return _reduced(g, loss, reduction)
     return g.map("div", g.reduce("add", loss, None), g.reduce("add", share, None))
@@ -179,7 +179,7 @@ def _weighted(g: Lowering, loss: Value, share: Value, reduction: int) -> Value:
 
 @rule("cosine_similarity.default")
 def cosine_similarity(g: Lowering, a: Value, b: Value, dim: int = 1, eps: float = 1e-8) -> Value:
-    """Each norm at least ``eps``, as PyTorch has it since 2.0."""
+    """Each norm is clamped to at least ``eps``, as PyTorch does since 2.0."""
     g.axes.broadcast([a.axes, b.axes])
     lengths = [g.map("max", vector_norm(g, v, 2, dim, False), eps) for v in (a, b)]
     return g.map("div", g.reduce("add", g.map("mul", a, b), dim), g.map("mul", *lengths))

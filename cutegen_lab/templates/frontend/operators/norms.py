@@ -67,7 +67,7 @@ def group_norm(
     g: Lowering, a: Value, groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5,
     *_: Any,
 ) -> Value:  # fmt: skip
-    """Over the channels of each group and all that follows them."""
+    """Over the channels of each group and all following dimensions."""
     apart = g.split(a, 1, groups)
     statistics = g.variance(apart, range(2, len(apart.axes)), 0, True)
     weight, bias = (v if v is None else g.split(_of_channels(g, v, a), 0, groups) for v in (weight, bias))
@@ -79,7 +79,7 @@ def instance_norm(
     g: Lowering, a: Value, weight: Value | None, bias: Value | None, mean: Value | None, variance: Value | None,
     own: bool, _momentum: float, eps: float, *_: Any,
 ) -> Value:  # fmt: skip
-    """``own``: by statistics of each image and channel, not by given ones of a channel."""
+    """``own``: statistics of each image and channel; otherwise given statistics of each channel."""
     if not own:
         return by_given(g, a, weight, bias, mean, variance, 0.0, eps)[0]
     statistics = g.variance(a, range(2, len(a.axes)), 0, True)
@@ -90,7 +90,7 @@ def instance_norm(
 def batch_norm(
     g: Lowering, a: Value, weight: Value | None, bias: Value | None, own: bool, _momentum: float, eps: float
 ) -> tuple[Value, Value, Value]:
-    """By statistics of each channel, of this batch."""
+    """With the statistics of each channel over this batch."""
     variance, mean = g.variance(a, [0, *range(2, len(a.axes))], 0, True)
     result = _scaled(g, a, variance, mean, eps, _of_channels(g, weight, a), _of_channels(g, bias, a))
     return result, mean, variance
@@ -103,19 +103,19 @@ def by_given(
 ) -> tuple[Value]:  # fmt: skip
     mean, variance, weight, bias = (_of_channels(g, v, a) for v in (mean, variance, weight, bias))
     if mean is None or variance is None:
-        raise Unsupported("a norm by given statistics without any")
+        raise Unsupported("a norm by running statistics without these statistics")
     return (_scaled(g, a, variance, mean, eps, weight, bias),)
 
 
 def _of_channels(g: Lowering, a: Value | None, like: Value) -> Any:
-    """``a`` (channels) as it meets ``like`` (batch, channels, …)."""
+    """``a`` (channels) reshaped to broadcast with ``like`` (batch, channels, …)."""
     return a and Value(a.node, (*a.axes, *(g.axes.fresh(1, made=True) for _ in like.axes[2:])))
 
 
 def _scaled(
     g: Lowering, a: Value, variance: Value, mean: Value, eps: float, weight: Value | None, bias: Value | None
 ) -> Value:
-    """One multiplication and addition, as PyTorch has it: of an infinite weight it leaves NaN."""
+    """One multiplication and one addition, as in PyTorch: an infinite weight gives NaN."""
     scale = g.map("rsqrt", g.map("add", variance, eps), name="rstd")
     if weight is not None:
         scale = g.map("mul", scale, weight, name="scale")

@@ -1,4 +1,4 @@
-"""Windows of the last two dimensions."""
+"""Pooling over windows of the last two dimensions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def avg_pool2d(
     divisor_override: int | None = None,
 ) -> Value:  # fmt: skip
     if ceil_mode:
-        raise Unsupported("windows that reach beyond the padding (ceil_mode)")
+        raise Unsupported("pooling windows that reach beyond the padding (ceil_mode)")
     window, before = _pair(kernel_size), _pair(padding)
     step = _pair(stride) if stride else window
     sizes = [
@@ -31,6 +31,6 @@ def avg_pool2d(
 
 
 def _pair(numbers: Sequence[int] | int) -> tuple[int, int]:
-    """(rows, columns), as PyTorch reads one number, or a list of one or two."""
+    """(rows, columns) from PyTorch's forms: one number, or a list of one or two."""
     first, *rest = [numbers] if isinstance(numbers, int) else numbers
     return int(first), int(rest[0] if rest else first)

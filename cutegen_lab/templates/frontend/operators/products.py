@@ -1,4 +1,4 @@
-"""Matrix products, whatever they are called."""
+"""Operators that are matrix products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from cutegen_lab.templates.frontend.operators.rules import rule
 @rule("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default", "vdot.default",
       "linalg_matmul.default")  # fmt: skip
 def matmul(g: Lowering, a: Value, b: Value) -> Value:
-    """A vector is a matrix of one row on the left, of one column on the right; that dimension goes again."""
+    """A vector is a one-row matrix on the left and a one-column matrix on the right; that dimension is dropped from the
+    result."""
     left = a if len(a.axes) > 1 else Value(a.node, (g.axes.fresh(1, made=True), *a.axes))
     right = b if len(b.axes) > 1 else Value(b.node, (*b.axes, g.axes.fresh(1, made=True)))
     product = g.dot(left, right)
@@ -51,18 +52,18 @@ def scaled(
     g: Lowering, a: Value, b: Value, scale_a: Value, scale_b: Value, bias: Value | None = None,
     scale_result: Value | None = None, *_: Any,
 ) -> Value:  # fmt: skip
-    """Scales are one number each, or one for each row of ``a`` and one for each column of ``b``."""
+    """``torch._scaled_mm``. Each scale is one number, or one for each row of ``a`` and one for each column of ``b``."""
     if scale_result is not None or any(
         len(scale.axes) > 1 and g.axes.size(scale.axes[along]) > 1 for scale, along in ((scale_a, -1), (scale_b, -2))
     ):
-        raise Unsupported("scales but for whole operands, their rows and columns")
+        raise Unsupported("scales other than for whole operands, their rows or columns")
     product = g.map("mul", g.map("mul", matmul(g, a, b), scale_a), scale_b)
     return product if bias is None else add(g, product, bias)
 
 
 @rule("einsum.default")
 def einsum(g: Lowering, equation: str, operands: Sequence[Value], **_: Any) -> Value:
-    """Two operands that share one summed letter, one of them with a single letter of its own."""
+    """Einsum of two operands with one shared summed letter, of which one operand has a single letter of its own."""
     inputs, _arrow, out = equation.replace(" ", "").partition("->")
     letters = inputs.split(",")
     if not out or "." in equation or len(letters) != 2 or any(len(set(term)) < len(term) for term in letters):

@@ -36,7 +36,7 @@ def amin(g: Lowering, a: Value, dim: Any = (), keepdim: bool = False) -> Value:
 
 
 def _arg(g: Lowering, op: str, a: Value, dim: int | None, keepdim: bool) -> tuple[Value, Value]:
-    """(best value, its first position): NaN counts as best, as PyTorch has it."""
+    """(best value, its first position). NaN counts as best, as in PyTorch."""
     if dim is None:
         if len(a.axes) != 1:
             raise Unsupported(f"arg{op} over all dimensions at once")
@@ -107,7 +107,7 @@ def var(g: Lowering, a: Value, dim: Any = None, *, correction: float | None = 1,
 def var_mean(
     g: Lowering, a: Value, dim: Any = None, *, correction: float | None = 1, keepdim: bool = False
 ) -> tuple[Value, Value]:
-    """Where an infinity leaves no variance, PyTorch's mean is none either; of a single element there is one."""
+    """If an infinity makes the variance NaN, PyTorch's mean is NaN too, unless there is only one element."""
     variance, average = g.variance(a, dim, 1 if correction is None else correction, keepdim)
     apart = g.variance(a, dim, 0, keepdim)[0]
     return variance, g.map("where", g.map("isnan", apart), apart, average)
@@ -127,7 +127,7 @@ def std_mean(
 
 
 def _older(of: Callable[..., Any]) -> Callable[..., Any]:
-    """The same where the last argument says whether to subtract one from the count."""
+    """The variant of ``of`` whose last argument is ``unbiased``."""
 
     def by_dim(g: Lowering, a: Value, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> Any:
         return of(g, a, dim, correction=int(unbiased), keepdim=keepdim)

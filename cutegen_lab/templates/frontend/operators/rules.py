@@ -1,7 +1,8 @@
-"""What each ATen operator is in the graph: one small function an operator (no torch here: operators go by name).
+"""Rules from ATen operators to the graph: one small function for each operator. Operators are named by text; torch is
+not imported.
 
-A rule takes a Lowering and the call's arguments, tensors as Values, and answers with a Value (or a tuple of them for
-operators with several results). What has no rule is Unsupported, by name.
+A rule takes a Lowering and the arguments of the call, with tensors as Values, and returns a Value (or a tuple for
+operators with several results). Operators without a rule are Unsupported.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ RuleType = TypeVar("RuleType", bound=Rule)
 
 
 def rule(*names: str) -> Callable[[RuleType], RuleType]:
-    """Registers a function for ATen operators (names without ``aten.``)."""
+    """Registers a function for ATen operators (named without ``aten.``)."""
 
     def register(function: RuleType) -> RuleType:
         for name in names:
@@ -28,6 +29,6 @@ def rule(*names: str) -> Callable[[RuleType], RuleType]:
 
 
 def plain(op: str, *names: str) -> None:
-    """An ATen operator that is one operation of the graph, its tensor arguments in the same order."""
+    """Registers an ATen operator that is a single operation of the graph with the same tensor arguments."""
     for name in names:
         RULES[f"aten.{name}"] = lambda g, *operands, _op=op: g.map(_op, *operands)

@@ -1,4 +1,4 @@
-"""Shapes: what moves no data, and constants."""
+"""Operators that change shapes without moving data, and constants."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cutegen_lab.templates.frontend.elements import flipped, part, picked
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.frontend.operators.rules import rule
 
-_TO_THE_END = 2**63 - 1  # what the exporter writes for a missing end
+_TO_THE_END = 2**63 - 1  # written by the exporter for a missing end
 
 
 @rule("clone.default", "alias.default", "detach.default", "contiguous.default", "lift_fresh_copy.default")
@@ -33,7 +33,7 @@ def squeeze(g: Lowering, a: Value, dims: Any = None) -> Value:
 
 @rule("expand.default")
 def expand(g: Lowering, a: Value, sizes: Sequence[int], **_: Any) -> Value:
-    """A dimension that expanding stretches gets its name from what it later meets."""
+    """A dimension that expanding enlarges gets a new symbol, unified later with what it is combined with."""
     lead = len(sizes) - len(a.axes)
     axes = [g.axes.fresh(int(size)) for size in sizes[:lead]]
     for symbol, size in zip(a.axes, sizes[lead:], strict=True):
@@ -60,7 +60,7 @@ def t(g: Lowering, a: Value) -> Value:
 
 @rule("view.default", "_unsafe_view.default", "reshape.default")
 def view(g: Lowering, a: Value, sizes: Sequence[int]) -> Value:
-    """Dimensions are split, put together, and those of size 1 added or dropped."""
+    """Splits and joins dimensions, and adds or drops those of size 1."""
     known = math.prod(size for size in sizes if size != -1)
     shape = [math.prod(map(g.axes.size, a.axes)) // known if size == -1 else int(size) for size in sizes]
     rest = g.axes.regrouped(a.axes, [size for size in shape if size != 1])
@@ -117,7 +117,7 @@ def flip(g: Lowering, a: Value, dims: Sequence[int]) -> Value:
 
 @rule("cat.default", "concat.default")
 def cat(g: Lowering, values: Sequence[Value], dim: int = 0) -> Value:
-    """Each value is read where it stands, and chosen there; zeros before one input need no choice."""
+    """Each position reads all values and selects one; zeros before a single input need no selection."""
     values = [v for v in values if len(v.axes) != 1 or g.axes.size(v.axes[0])]
     at = dim % len(values[0].axes)
     sizes = [g.axes.size(v.axes[at]) for v in values]
@@ -160,7 +160,7 @@ def pad(g: Lowering, a: Value, widths: Sequence[int], *rest: Any, value: float |
 def roll(g: Lowering, a: Value, shifts: Sequence[int] | int, dims: Sequence[int] | int = ()) -> Value:
     pairs = zip(*([x] if isinstance(x, int) else list(x) for x in (shifts, dims)), strict=True)
     if not dims and dims != 0:
-        raise Unsupported("a roll through all dimensions as one")
+        raise Unsupported("a roll over flattened dimensions")
     for shift, dim in pairs:
         size = g.axes.size(a.axes[dim])
         if last := shift % size:
@@ -169,7 +169,7 @@ def roll(g: Lowering, a: Value, shifts: Sequence[int] | int, dims: Sequence[int]
 
 
 def _before(g: Lowering, a: Value, dim: int, count: int) -> Value:
-    """Is it one of the first ``count`` along ``dim``?"""
+    """Whether a position is among the first ``count`` along ``dim``."""
     place = g.place(a.axes[dim])
     for _ in a.axes[dim + 1 :]:
         place = unsqueeze(g, place, -1)
@@ -178,7 +178,7 @@ def _before(g: Lowering, a: Value, dim: int, count: int) -> Value:
 
 @rule("gather.default")
 def gather(g: Lowering, a: Value, dim: int, index: Value, **_: Any) -> Value:
-    """The index may have fewer rows, whose number is then the result's."""
+    """The index may have fewer rows than ``a``; the result has as many rows as the index."""
     at = dim % len(a.axes)
     for d, (mine, its) in enumerate(zip(a.axes, index.axes, strict=True)):
         if d != at:
@@ -243,7 +243,7 @@ def triu(g: Lowering, a: Value, diagonal: int = 0) -> Value:
 
 
 def _below(g: Lowering, a: Value, diagonal: int) -> Value:
-    """Is a column's number at most the row's and ``diagonal``?"""
+    """Whether a column's index is at most the row's index plus ``diagonal``."""
     row, column = (g.place(s) for s in a.axes[-2:])
     return g.map("le", column, unsqueeze(g, g.map("add", row, diagonal), -1))
 
@@ -260,7 +260,7 @@ def arange(g: Lowering, *ends: float, **_: Any) -> Value:
 def adaptive_avg_pool(g: Lowering, a: Value, sizes: Sequence[int] | int) -> Value:
     wanted = [sizes] if isinstance(sizes, int) else list(sizes)
     if set(wanted) != {1}:
-        raise Unsupported(f"pooling to {wanted}, but to one element")
+        raise Unsupported(f"pooling to {wanted} other than to one element")
     return g.mean(a, range(-len(wanted), 0), True)
 
 
@@ -272,7 +272,7 @@ def outer(g: Lowering, a: Value, b: Value) -> Value:
 @rule("diag.default")
 def diag(g: Lowering, a: Value, diagonal: int = 0) -> Value:
     if len(a.axes) != 1 or diagonal:
-        raise Unsupported("a diagonal, but a vector on the main one of a matrix")
+        raise Unsupported("a diagonal other than a vector on the main diagonal of a matrix")
     column = g.axes.fresh(g.axes.size(a.axes[0]))
     on = g.map("eq", unsqueeze(g, g.place(a.axes[0]), -1), g.place(column))
     return g.map("where", on, unsqueeze(g, a, -1), 0.0)

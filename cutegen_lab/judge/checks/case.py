@@ -1,0 +1,295 @@
+"""One workload of one artifact on one device: a draw of inputs, one or two runs, one verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import torch
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.protocols import Cancel, Device, Execution, LendsMemory, Samples
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.trial import OutputError, WorkloadCheck
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge.checks.diagnosis import compare_runs, diagnose, precision_remark
+from cutegen_lab.judge.checks.input_sensitivity import check_inputs_read, required_fraction
+from cutegen_lab.judge.compare.answers import OutputComparison
+from cutegen_lab.judge.draws.constants import Constants, constants_in_ptx, constants_in_reference
+from cutegen_lab.judge.draws.inputs import draw
+from cutegen_lab.judge.draws.names import (
+    CONSTANTS,
+    EXPONENTS,
+    FLOAT_LIMITS,
+    FULL_RANGE,
+    HIDDEN,
+    HIDDEN_ABOVE,
+    INTEGER_LIMITS,
+    INTEGER_LIMITS_BUT_LEAST,
+    NOT_FINITE,
+    OVERFLOWING,
+    PATCHWORK,
+    WIDE_RANGE,
+)
+from cutegen_lab.judge.execution.buffers import POISONS, Buffers, random_poison
+from cutegen_lab.judge.execution.host_memory import lacks_memory, too_little_memory
+from cutegen_lab.judge.execution.placement import Placement, reversed_placement, shuffled_placement
+from cutegen_lab.judge.execution.plan import validate_plan
+from cutegen_lab.judge.reference_device import ReferenceDevice, torch_threads_for
+from cutegen_lab.judge.rounding.formula import run_and_classify
+from cutegen_lab.problems import Reference
+from cutegen_lab.problems.tensors import alike, moved
+
+REPEATABLE_BYTES = 1 << 24  # largest workload that the emulator runs a second time over another poison
+FAULTS_OF_A_SAMPLE = (  # faults that a sample of blocks may have only because the others do not run
+    Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
+)  # fmt: skip
+_LEAST_WRITTEN = 0.8  # least fraction of an output's expected share that the executed blocks must write
+
+
+@dataclass
+class Case:
+    """One workload of one artifact on one device. Its runs raise Cancelled."""
+
+    problem: Problem
+    """Problem of the workload."""
+    reference: Reference
+    """Reference in PyTorch."""
+    workload: Workload
+    """Workload to check."""
+    build: Build
+    """The candidate's build for it."""
+    device: Device
+    """Device that runs it."""
+    gpu: GpuSpec
+    """Target GPU, whose limits the plan must respect."""
+    cancel: Cancel
+    """Ends the runs."""
+    share: float = 1.0
+    """Fraction of the plan's blocks to run, drawn at random: below 1 if the device cannot run all."""
+    executed: Execution = field(default=Execution(None, 0.0))
+    """First run of the first draw, for its counters."""
+
+    def __post_init__(self) -> None:
+        self._constants: Constants | None = None
+        self._executed_share, self.sample_note = 1.0, ""  # fraction of the blocks in the last run; in words if sampled
+        self._place = ReferenceDevice(self.device, self.workload)
+        self._lender = self.device if self._place.large and isinstance(self.device, LendsMemory) else None
+        self._comparison = OutputComparison(self.reference, self.workload, self.problem.tolerances, self._place)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every block runs."""
+        return self.share == 1.0
+
+    def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
+        """The check of one draw; None if the reference does not accept such inputs.
+
+        ``first``: the workload's first draw, which runs twice over different poison. On a GPU every draw does, each
+        time with tensors at other addresses.
+        """
+        started = time.perf_counter()
+        passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
+        try:
+            with torch_threads_for(self.workload):
+                check = self._checked(passed, first)
+        except (MemoryError, RuntimeError) as error:
+            if not lacks_memory(error):
+                raise
+            verdict = Verdict.OUT_OF_MEMORY if self.whole else Verdict.INCONCLUSIVE
+            check = replace(passed, verdict=verdict, reason=too_little_memory(self.workload, self.build))
+        return check and replace(check, seconds=time.perf_counter() - started)
+
+    def _checked(self, passed: WorkloadCheck, first: bool) -> WorkloadCheck | None:
+        if fault := validate_plan(self.build, self.workload.tensors + self.build.plan.workspace, self.gpu):
+            return _failed_by(passed, fault)
+        inputs = self._draw_inputs(passed)
+        if self._floats_overflow(passed.distribution, inputs):
+            return None
+        if not first and self._may_be_rejected(passed.distribution):
+            outputs = self._torch_result(inputs)
+            for smaller in (*([INTEGER_LIMITS_BUT_LEAST] if passed.distribution == INTEGER_LIMITS else []), WIDE_RANGE):
+                if outputs is None or not self._integers_overflow(passed.distribution, inputs, outputs):
+                    break
+                passed = replace(passed, distribution=smaller)
+                inputs = self._draw_inputs(passed)
+                outputs = self._torch_result(inputs)
+            if outputs is None or (passed.distribution in (HIDDEN, HIDDEN_ABOVE) and _mostly_nan(outputs)):
+                return None
+        buffers = self._buffers(inputs, passed.seed, first)
+        # The candidate runs before the reference, so that it cannot find the answer in memory.
+        ran: list[Buffers] = []
+        for number, make in enumerate(buffers):
+            ran.append(make())
+            if wrong := self._execute(passed, ran[-1], counting=first and number == 0):
+                return wrong
+        if len(ran) == 2 and (found := compare_runs(self.workload, ran[0], ran[1], self.problem.deterministic)):
+            return replace(passed, verdict=found[0], reason=found[1])
+        written = self._written(ran[0]) if self._executed_share < 1.0 else None
+        if written is not None and (why := self._too_little(written)):
+            return replace(passed, verdict=Verdict.INCONCLUSIVE, reason=why)
+        errors = self._comparison.errors(inputs, ran[0].outputs, passed, written)
+        for index, error in enumerate(errors):
+            if not error.ok:
+                # The run over a second poison already distinguishes unwritten elements from computed NaNs.
+                unwritten = 0 if len(ran) == 2 or written else int(ran[0].unwritten(index).sum())
+                verdict, reason = diagnose(error, unwritten, self.workload, index)
+                if verdict is Verdict.WRONG_RESULT and error.norm < 1:
+                    reason += self._precision_remark(inputs, index, error)
+                return replace(passed, verdict=verdict, reason=reason, errors=errors)
+        if first and self.whole and (fault := self._unread_input(inputs, passed.seed)):
+            return replace(_failed_by(passed, fault), errors=errors)
+        return replace(passed, errors=errors)
+
+    def _precision_remark(self, inputs: Sequence[torch.Tensor], index: int, error: OutputError) -> str:
+        """Remark of :func:`precision_remark` on output ``index``."""
+
+        def there(where: str) -> str:
+            return precision_remark(self.reference, self._at(where, inputs), index, error, self.workload)
+
+        return self._place.run(there)
+
+    def _at(self, where: str, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        return [moved(t, spec, where) for t, spec in zip(inputs, self.workload.inputs, strict=True)]
+
+    def _flops(self) -> int:
+        """Operations of the matrix products, scaled from the main workload by size (flops grow faster than bytes)."""
+        larger = self.workload.compulsory_bytes / max(self.problem.workload.compulsory_bytes, 1)
+        return int(self.problem.flops * larger**1.5)
+
+    def _unread_input(self, inputs: Sequence[torch.Tensor], seed: int) -> Fault | None:
+        """Fault if fewer input bytes were loaded than the answer needs; None if the device does not count loads."""
+        counters = self.executed.counters
+        if not counters:
+            return None
+        required = required_fraction(self.reference, self.workload, inputs, seed, self._place)
+        return check_inputs_read(self.workload, required, counters)
+
+    def _written(self, buffers: Buffers) -> list[torch.Tensor]:
+        """Elements of each output that the executed blocks wrote (flat booleans)."""
+        return [~buffers.unwritten(index) for index in range(len(self.workload.outputs))]
+
+    def _too_little(self, written: Sequence[torch.Tensor]) -> str:
+        """Reason if the executed blocks wrote much less of an output than their share: the others may write more, or
+        all may stop too early."""
+        for spec, some in zip(self.workload.outputs, written, strict=True):
+            if (count := int(some.sum())) < _LEAST_WRITTEN * self._executed_share * spec.numel:
+                share = f"{self._executed_share:.1%} of the blocks"
+                return f"{share} wrote {count:,} of the {spec.numel:,} elements of {spec.name!r}"
+        return ""
+
+    def _buffers(self, inputs: Sequence[torch.Tensor], seed: int, first: bool) -> list[Callable[[], Buffers]]:
+        """Buffers of each run of one draw, allocated when the run starts."""
+        generator = torch.Generator().manual_seed(seed ^ 0x5EED)
+        poisons = POISONS if first and self.whole else (random_poison(generator), POISONS[0])
+        places: list[Placement | None]
+        if self.device.kind == "cuda":
+            places = self._placements(len(inputs), first, generator)
+        elif first and self.whole and self.workload.compulsory_bytes <= REPEATABLE_BYTES:
+            places = [None, None]  # the emulator itself varies addresses, and knows each tensor's bounds
+        else:
+            places = [None]
+        guards = int(torch.randint(1 << 62, (), generator=generator))
+
+        def at(poison: int, place: Placement | None) -> Callable[[], Buffers]:
+            return lambda: Buffers(self.workload, self.build, inputs, poison, place, guards, self._lent)
+
+        return [at(poison, place) for poison, place in zip(poisons, places, strict=False)]
+
+    def _lent(self, sizes: Sequence[int]) -> list[torch.Tensor] | None:
+        lent = self._lender.lend(sizes) if self._lender and self.whole else None
+        return None if lent is None else [torch.as_tensor(memory) for memory in lent]
+
+    def _placements(self, inputs: int, first: bool, generator: torch.Generator) -> list[Placement | None]:
+        """Placements of the two runs on a GPU, which does not move tensors itself."""
+        count = len(self.workload.tensors) + len(self.build.plan.workspace)
+        if first:
+            return [None, reversed_placement(count, generator)]
+        return [shuffled_placement(count, inputs, generator), shuffled_placement(count, inputs, generator)]
+
+    def _execute(self, passed: WorkloadCheck, buffers: Buffers, counting: bool) -> WorkloadCheck | None:
+        """The failed check, or None if the run did no harm."""
+        done = self._run_on_device(buffers, counting)
+        if counting:
+            self.executed = done
+        if done.fault:
+            return _failed_by(passed, done.fault)
+        if name := buffers.modified_input():
+            return replace(passed, verdict=Verdict.INPUT_MODIFIED, reason=f"the kernel changed its input {name!r}")
+        if name := buffers.broken_guard():
+            reason = f"the kernel wrote next to {name!r}: the bytes around it changed"
+            return replace(passed, verdict=Verdict.OUT_OF_BOUNDS, reason=reason)
+        buffers.keep_outputs()
+        return None
+
+    def _run_on_device(self, buffers: Buffers, counting: bool) -> Execution:
+        if buffers.lent and self._lender:
+            return self._lender.execute_lent(buffers.build, self.cancel)
+        build, tensors, views = buffers.build, buffers.tensors, buffers.views
+        if self.whole:
+            return self.device.execute(build, tensors, views, self.cancel, counting, self._flops())
+        if not isinstance(self.device, Samples):
+            return Execution(Fault(Verdict.INCONCLUSIVE, f"the {self.device.name} runs all blocks or none"), 0.0)
+        ran = self.device.sample(build, tensors, views, self.cancel, self.share, self._flops())
+        if isinstance(ran, str):
+            return Execution(Fault(Verdict.INCONCLUSIVE, ran), 0.0)
+        counted, blocks = (ran.counters.get(name, 1.0) for name in ("blocks_counted", "blocks"))
+        self._executed_share = counted / max(blocks, 1.0)
+        self.sample_note = f"{counted:,.0f} of {blocks:,.0f} blocks of {self.workload.name}"
+        if ran.fault and ran.fault.verdict in FAULTS_OF_A_SAMPLE:
+            return replace(ran, fault=replace(ran.fault, verdict=Verdict.INCONCLUSIVE))
+        return ran
+
+    def _may_be_rejected(self, distribution: str) -> bool:
+        """Whether the reference may reject such inputs: some integers are indices or divisors."""
+        return distribution in NOT_FINITE or any(not spec.dtype.is_float for spec in self.workload.inputs)
+
+    def _integers_overflow(
+        self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
+    ) -> bool:
+        """Whether integers at the limits of their type overflow in what is computed from them."""
+        whole = distribution == PATCHWORK and not any(spec.dtype.is_float for spec in self.workload.inputs)
+        if not whole and distribution not in (*OVERFLOWING, INTEGER_LIMITS_BUT_LEAST, CONSTANTS):
+            return False
+        return self._overflows(distribution, inputs, outputs)
+
+    def _floats_overflow(self, distribution: str, inputs: Sequence[torch.Tensor]) -> bool:
+        """Whether the numbers are so large that correct formulas overflow."""
+        if distribution not in (EXPONENTS, FLOAT_LIMITS):
+            return False
+        _, kind = run_and_classify(lambda: self._torch_result(inputs) or ())
+        return not (kind.elementwise if distribution == EXPONENTS else kind.rounds_nothing)
+
+    def _torch_result(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
+        """PyTorch's result; None if it rejects these inputs."""
+        try:
+            return self._place.run(lambda where: self.reference.run(self._at(where, inputs)))
+        except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
+            return None
+
+    def _overflows(self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether the reference differs in 64 bits: at the limits of a type, abs() and the like are undefined."""
+        if distribution == FULL_RANGE:
+            return False
+        narrow = (torch.int32, torch.int16, torch.int8, torch.uint8)
+        wide = self._torch_result([t.long() if t.dtype in narrow else t for t in inputs])
+        return wide is not None and not all(alike(a.double(), b.double()) for a, b in zip(outputs, wide, strict=True))
+
+    def _draw_inputs(self, check: WorkloadCheck) -> list[torch.Tensor]:
+        of, parameters = self.workload, self.reference.parameters
+        if check.distribution == CONSTANTS and self._constants is None:
+            usual = self._place.run(partial(draw, of, "normal", check.seed, parameters))
+            by_reference = constants_in_reference(lambda: self._torch_result(usual))
+            self._constants = Constants(by_reference, constants_in_ptx(self.build.ptx))
+        return self._place.run(partial(draw, of, check.distribution, check.seed, parameters, named=self._constants))
+
+
+def _mostly_nan(outputs: Sequence[torch.Tensor]) -> bool:
+    return any(out.is_floating_point() and 2 * int(out.isnan().sum()) > out.numel() for out in outputs)
+
+
+def _failed_by(passed: WorkloadCheck, fault: Fault) -> WorkloadCheck:
+    return replace(passed, verdict=fault.verdict, reason=str(fault), fault=fault)

@@ -1,0 +1,164 @@
+"""Checks small workloads on an emulator in other processes, while this one checks the analyst's own.
+
+An emulator keeps one core busy with a small workload, while PyTorch computes float64 references of a large one on all
+the others.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+
+import torch
+from loky import cpu_count
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.forks import ForkEnded, Forks, Tasks
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.protocols import Cancel, Device, MakeEmulator
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.trial import WorkloadCheck
+from cutegen_lab.judge.checks.case import Case
+from cutegen_lab.judge.checks.workload_checks import Omitted, draw_checks
+from cutegen_lab.judge.reference_device import torch_threads
+from cutegen_lab.problems import Reference
+
+Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # workloads of a check, and the draws of each
+LARGE_BYTES = 32 << 20  # least total of the analyst's workloads for which extra processes for the small ones pay off
+
+
+CheckHere = Callable[[Workload, Sequence[str], Omitted], Iterator[WorkloadCheck]]  # checks a workload in this process
+
+
+@dataclass(frozen=True)
+class Job:
+    """One workload to check in another process."""
+
+    make_emulator: MakeEmulator
+    """Makes the emulator."""
+    problem: Problem
+    """Problem of the workload."""
+    workload: Workload
+    """Workload to check."""
+    build: Build
+    """The candidate's build for it."""
+    arch: str
+    """Target architecture."""
+    names: tuple[str, ...]
+    """Draws to run."""
+    seed: int
+    """Seed from which the draws' seeds are derived."""
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """Result of a :class:`Job`."""
+
+    checks: tuple[WorkloadCheck, ...]
+    """Checks up to the first that did not pass."""
+    omitted: Omitted
+    """What was not affordable."""
+
+    @property
+    def passed(self) -> bool:
+        return all(check.verdict.passed for check in self.checks)
+
+
+def run_job(job: Job, cancel: Cancel | None = None) -> JobResult:
+    """Checks of ``job`` on an emulator of this process. Raises Cancelled."""
+    emulator, checks, omitted = job.make_emulator(), list[WorkloadCheck](), Omitted()
+    assert emulator is not None  # the parent process could make one
+    case = Case(
+        job.problem, Reference(job.problem), job.workload, job.build, emulator, target_gpu(job.arch),
+        cancel or threading.Event(),
+    )  # fmt: skip
+    secret = random.Random(job.seed)  # noqa: S311 - the seed itself is secret
+    for check in draw_checks(case, job.names, lambda: secret.getrandbits(63), omitted, lambda line: None):
+        checks.append(check)
+        if not check.verdict.passed:
+            break
+    return JobResult(tuple(checks), omitted)
+
+
+class ParallelChecks:
+    """``jobs``, started at once in processes of ``forks``; :meth:`close` ends those still running."""
+
+    def __init__(self, jobs: Sequence[Job], forks: Forks | None, cancel: Cancel) -> None:
+        self._workers: int = max(1, cpu_count() - 1)
+        self._tasks = Tasks(forks, cancel, self._workers)
+        self._running: Mapping[str, Future[JobResult]] = {
+            job.workload.name: self._tasks.begin(run_job, job) for job in jobs
+        }
+
+    def __contains__(self, workload: Workload) -> bool:
+        return workload.name in self._running
+
+    def __bool__(self) -> bool:
+        return bool(self._running)
+
+    def result_of(self, workload: Workload) -> JobResult:
+        """Waits for the result of one workload. Raises Cancelled, ForkEnded."""
+        return self._running[workload.name].result()
+
+    def busy_cores(self) -> int:
+        """Number of cores the jobs keep busy."""
+        return min(self._workers, sum(not future.done() for future in self._running.values()))
+
+    def failed(self) -> bool:
+        """Whether a finished job did not pass, or could not be checked."""
+        done = [future for future in self._running.values() if future.done()]
+        return any(future.exception() is not None or not future.result().passed for future in done)
+
+    def close(self) -> None:
+        self._tasks.close()
+
+
+def checks_in_order(
+    plan: Plan, check_here: CheckHere, parallel: ParallelChecks, omitted: Omitted
+) -> Iterator[tuple[Workload, WorkloadCheck]]:
+    """Checks of all workloads of ``plan``, in its order. While the jobs of ``parallel`` run, ``check_here`` checks the
+    other workloads in this process, until a job fails. Draws that were not affordable are recorded in ``omitted``.
+    Raises Cancelled."""
+    checked_here: dict[str, JobResult] = {}
+    for workload, names in (pair for pair in plan if parallel and pair[0] not in parallel):
+        checks, mine = list[WorkloadCheck](), Omitted()
+        for check in _with_free_cores(check_here(workload, names, mine), parallel):
+            checks.append(check)
+            if not check.verdict.passed or parallel.failed():
+                break
+        checked_here[workload.name] = JobResult(tuple(checks), mine)
+    for workload, names in plan:
+        found = checked_here.get(workload.name)
+        if workload in parallel:
+            with suppress(ForkEnded):  # out of memory: check it in this process
+                found = parallel.result_of(workload)
+        if found is None:
+            yield from ((workload, check) for check in check_here(workload, names, omitted))
+            continue
+        omitted.fewer_draws.extend(found.omitted.fewer_draws)
+        omitted.not_run.extend(found.omitted.not_run)
+        yield from ((workload, check) for check in found.checks)
+
+
+def _with_free_cores(checks: Iterator[WorkloadCheck], parallel: ParallelChecks) -> Iterator[WorkloadCheck]:
+    """``checks``, each with as many PyTorch threads as cores are free when it begins: one thread that waits for a core
+    delays all the others."""
+    while True:
+        with torch_threads(max(1, torch.get_num_threads() - parallel.busy_cores())):
+            check = next(checks, None)
+        if check is None:
+            return
+        yield check
+
+
+def worth_forking(workloads: Sequence[Workload], device: Device, make_emulator: MakeEmulator | None) -> bool:
+    """Whether to check the small ones of ``workloads`` in other processes: a core is free, the analyst's own are large,
+    and ``make_emulator`` makes an emulator."""
+    large = sum(w.compulsory_bytes for w in workloads if not w.derived)
+    if device.kind != "emulator" or make_emulator is None or large < LARGE_BYTES or cpu_count() < 2:
+        return False
+    return type(make_emulator()) is type(device)

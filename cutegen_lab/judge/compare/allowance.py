@@ -1,0 +1,82 @@
+"""What a draw allows besides PyTorch's own error, and the least limits of errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import TensorSpec, Tolerances
+from cutegen_lab.judge.rounding import tf32
+
+CONDITIONING = 16.0  # number of fp32 roundings that an honest kernel may accumulate; TF32 would be 8,192
+# Norm-wise error for each √term: measured 0.3 of half an epsilon, with a margin for unlucky draws.
+_ERROR_PER_ROOT_TERM = 0.75 * 2.0**-24
+_WALK_MARGIN = 0.75  # the same in units of the effect of rounding every term once
+_MOST_TERMS = 1 << 20  # keeps the limit well under TF32's 3e-4 for every shape
+_LEAST_MARGIN = 4.0  # margin over the largest of a few samples
+_MOST_MARGIN = 1e-2  # largest limit that conditioning may set: a larger one would allow almost any result
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a draw allows besides PyTorch's own error, and what else it limits."""
+
+    exact: bool = False
+    """Whether float32 rounds nothing here, in any order of summation (or values are only chosen and copied): no error
+    is allowed where PyTorch made none."""
+    nan_for_infinity: bool = False
+    """Whether NaN may stand for an infinity, because inputs are not finite (∞ − ∞, where PyTorch uses another formula).
+    """
+    scale: float = 0.0
+    """Errors are relative to at least this: the output's usual size, for inputs far from zero that put all results into
+    a function's vanishing tail."""
+    rerounded: tuple[torch.Tensor, ...] = ()
+    """PyTorch's results with other rounding of intermediate results, since its own error may be small by luck."""
+    sign_undecided: torch.Tensor | None = None
+    """Elements whose sign rounding decides: an infinite one may have either sign or be NaN."""
+    finite_limit: torch.Tensor | None = None
+    """Limits of results as infinite inputs are replaced by large ones: an infinity of that sign may stand for NaN;
+    where it is NaN nothing is compared."""
+    ignored_nan: torch.Tensor | None = None
+    """Elements that are NaN for an input they do not depend on (:mod:`independent_nan`); not compared."""
+    tf32: bool = False
+    """Whether products may use TF32, whose tensor-core sums lose a little with every term."""
+    torch_lossy: bool = False
+    """Whether elements that PyTorch loses are left out."""
+    all_or_nothing: bool = False
+    """With ``torch_lossy``: whether an output with any such element is left out whole."""
+    accepted: torch.Tensor | None = None
+    """Integers that are right whatever they are (:mod:`equivalent_integers`)."""
+    by_slice: float | None = None
+    """Least norm to which each row's and column's error is relative; None if slices are not compared."""
+    written: torch.Tensor | None = None
+    """Elements that were computed, the only ones compared; None for all."""
+    relative: bool = False
+    """Whether errors relative to single elements are limited (:mod:`local_errors`)."""
+    by_size: float | None = None
+    """Least magnitude for limits by magnitude (:mod:`local_errors`); None for no such limits."""
+    bias: bool = False
+    """Whether the mean relative difference is limited (:mod:`local_errors`)."""
+
+
+def least_limits(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bool) -> tuple[float, float]:
+    """(norm-wise, worst element) limits that hold whatever PyTorch's own error is."""
+    roundings = math.sqrt(min(terms, _MOST_TERMS))
+    if spec.dtype is DType.F64:
+        # The reference is float64 too, so "PyTorch's error" is 0: a few roundings, and float32 is 1e8 times as far.
+        return (4 + roundings) * spec.dtype.eps, (40 + 10 * roundings) * spec.dtype.eps
+    sums = min(tf32.TRUNCATED * terms, tf32.UNIT) if with_tf32 else 0.0
+    return (
+        limits.floor_norm + _ERROR_PER_ROOT_TERM * roundings + sums,
+        limits.floor_element + 10 * _ERROR_PER_ROOT_TERM * roundings + 2 * sums,
+    )
+
+
+def conditioned_limit(effect: torch.Tensor, terms: int) -> torch.Tensor:
+    """Limit from rounding's own ``effect``, for a sum of ``terms`` terms added one after another. The margin is smaller
+    where it would allow almost any result."""
+    margin = CONDITIONING + _WALK_MARGIN * math.sqrt(min(terms, _MOST_TERMS))
+    return torch.maximum(_LEAST_MARGIN * effect, (margin * effect).clamp(max=_MOST_MARGIN))

@@ -1,0 +1,183 @@
+"""Compares a kernel's outputs with the reference, in float64 and at the problem's own precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import TensorSpec, Tolerances, Workload
+from cutegen_lab.core.trial import OutputError, WorkloadCheck
+from cutegen_lab.judge.compare.allowance import Allowance
+from cutegen_lab.judge.compare.correctness import compare
+from cutegen_lab.judge.compare.distances import rms
+from cutegen_lab.judge.compare.equivalent_integers import equivalent_integers
+from cutegen_lab.judge.compare.independent_nan import independent_of_nan
+from cutegen_lab.judge.draws.integers import terms
+from cutegen_lab.judge.draws.names import (
+    AROUND,
+    BY_SLICE,
+    CONSTANT_ROWS,
+    CONSTANTS,
+    FAR_FROM_ZERO,
+    LOSSY_IN_TORCH,
+    MOSAIC,
+    NOT_FINITE,
+    ONE_SIDED,
+    PATCHWORK,
+)
+from cutegen_lab.judge.reference_device import ReferenceDevice
+from cutegen_lab.judge.rounding import tf32
+from cutegen_lab.judge.rounding.formula import FormulaKind, run_and_classify, run_and_test_exactness
+from cutegen_lab.judge.rounding.samples import perturbed_samples, rerounded_results, run_with_masked_attention
+from cutegen_lab.problems import Reference
+from cutegen_lab.problems.tensors import moved
+
+_PREFIX = 1024
+_FEW_TERMS = 1024  # limit on the number of terms if no element is a sum
+_LOST = 2.0**-24  # of an output's usual size: error of a formula that adds a term of that size (sigmoid by tanh)
+_VANISHING = 0.5  # of the usual size: smaller results of an elementwise function may be lost by another formula
+_OF_16_BITS = (DType.BF16, DType.F16)
+_FOR_INFINITY, _NEAR_ZERO = 2.0**60, 2.0**-6
+_FINITE_RUNS = 8  # number of runs with large numbers instead of infinities
+_WIDE_RANGE_TYPES = (torch.bfloat16, torch.float32, torch.float64)
+_FAR_FROM_ZERO_DRAWS = (AROUND, "offset", ONE_SIDED, CONSTANT_ROWS)
+_MIXED_DRAWS = (PATCHWORK, MOSAIC, CONSTANTS)
+_SPARSE_SHARE = 0.25  # of an output's usual size, since all results of a small draw may lie in a function's tail
+
+
+class OutputComparison:
+    """Compares outputs of one workload with its references, computed on ``place``. Records the usual size of outputs on
+    the first draw."""
+
+    def __init__(
+        self, reference: Reference, workload: Workload, tolerances: Tolerances, place: ReferenceDevice
+    ) -> None:
+        self._reference, self._workload, self._tolerances, self._place = reference, workload, tolerances, place
+        self._usual: list[float] = []
+        self._kind: FormulaKind | None = None
+
+    def errors(
+        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
+        written: Sequence[torch.Tensor] | None = None,
+    ) -> tuple[OutputError, ...]:  # fmt: skip
+        """Error of each output against the reference, with limits. ``written``: elements of each output to compare;
+        None for all."""
+
+        def there(where: str) -> tuple[OutputError, ...]:
+            specs = self._workload.inputs
+            given = [moved(t, spec, where) for t, spec in zip(inputs, specs, strict=True)]
+            masks = [t.to(where) for t in written] if written else [None] * len(outputs)
+            return self._errors(given, [t.to(where) for t in outputs], check, masks)
+
+        return self._place.run(there)
+
+    def _errors(
+        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
+        written: Sequence[torch.Tensor | None],
+    ) -> tuple[OutputError, ...]:  # fmt: skip
+        (own, kind), exact = self._own(inputs), False
+        if _all_bits(inputs):
+            wanted, exact = run_and_test_exactness(lambda: self._reference.run_float64(inputs))
+        else:
+            wanted = self._reference.run_float64(inputs)
+        self._usual = self._usual or [rms(out) for out in wanted]
+        far = check.distribution.startswith(_FAR_FROM_ZERO_DRAWS)
+        share = 1.0 if far else _LOST * (check.distribution in _MIXED_DRAWS)
+        share = _SPARSE_SHARE if check.distribution == "sparse" else share
+        odd = check.distribution in NOT_FINITE
+        rounds = tf32.allowed(self._reference)
+        edge, whole = check.distribution in LOSSY_IN_TORCH, check.distribution == FAR_FROM_ZERO
+        either, by_slice, calm = odd and not kind.infinite, check.distribution in BY_SLICE, not (odd or edge)
+
+        def allowance(spec: TensorSpec, usual: float, some: torch.Tensor | None) -> Allowance:
+            vanishing = kind.elementwise and not kind.plain and by_slice
+            least = (_VANISHING if vanishing else _LOST) * usual if by_slice else None
+            scale = (max(share, _VANISHING) if vanishing else share) * usual
+            return Allowance(
+                exact or kind.rounds_nothing, either, scale, tf32=rounds, torch_lossy=edge,
+                all_or_nothing=whole, by_slice=least, written=some,
+                relative=calm and kind.relative and not spec.dtype.is_float8,
+                by_size=_VANISHING * usual if calm and kind.elementwise and spec.dtype is DType.F32 else None,
+                bias=check.distribution == "normal" and spec.dtype in _OF_16_BITS,
+            )  # fmt: skip
+
+        allowances = list(map(allowance, self._workload.outputs, self._usual, written))
+
+        most = min(terms(self._workload), _FEW_TERMS) if kind.elementwise else terms(self._workload)
+
+        def compared(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[OutputError, ...]:
+            rows = enumerate(zip(self._workload.outputs, outputs, wanted, own, allowances, strict=True))
+            return tuple(
+                compare(spec, got, want, mine, self._tolerances, most, allowance, [s[i] for s in samples])
+                for i, (spec, got, want, mine, allowance) in rows
+            )
+
+        errors = compared([])
+        if all(error.ok for error in errors):
+            return errors
+        if any(not e.ok and not spec.dtype.is_float for e, spec in zip(errors, self._workload.outputs, strict=True)):
+            right = equivalent_integers(self._reference, inputs, outputs)
+            allowances = [replace(a, accepted=where) for a, where in zip(allowances, right, strict=True)]
+        # Before a kernel is called wrong: measure how much rounding matters here, and whether PyTorch was lucky.
+        samples = perturbed_samples(self._reference, inputs, check.seed)
+        errors = compared(samples)
+        if all(error.ok for error in errors):
+            return errors
+        samples += perturbed_samples(self._reference, inputs, check.seed, len(samples))
+        again = zip(*rerounded_results(self._reference, inputs, check.seed), strict=True)
+        allowances = [replace(a, rerounded=tuple(results)) for a, results in zip(allowances, again, strict=True)]
+        if odd:
+            tame = [self._with_finite_inputs(inputs, check.seed ^ turn) for turn in range(_FINITE_RUNS)]
+            run = partial(run_with_masked_attention, self._reference)
+            none = [None] * len(outputs)
+            no_search = kind.strict or kind.rounds_nothing
+            right = none if no_search else independent_of_nan(run, inputs, outputs, wanted, check.seed)
+            each = zip(allowances, self._workload.outputs, zip(*tame, strict=True), right, strict=True)
+            allowances = [
+                replace(a, sign_undecided=_sign_undecided(large), finite_limit=_common_limit(large), ignored_nan=some)
+                if spec.dtype.is_float
+                else a
+                for a, spec, large, some in each
+            ]
+        return compared(samples)
+
+    def _own(self, inputs: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], FormulaKind]:
+        """PyTorch's results, and the kind of formula of the reference."""
+        run = partial(tf32.torch_result, self._reference, inputs)
+        if self._kind is not None:
+            return run(), self._kind
+        own, self._kind = run_and_classify(run)
+        return own, self._kind
+
+    def _with_finite_inputs(self, inputs: Sequence[torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
+        """The reference with a different large number in place of each infinity."""
+        generator = torch.Generator(inputs[0].device).manual_seed(seed)
+
+        def tamed(values: torch.Tensor) -> torch.Tensor:
+            sizes = torch.rand(values.shape, generator=generator, device=values.device).add_(1).mul_(_FOR_INFINITY)
+            return torch.where(values.isinf(), sizes.to(values.dtype).copysign(values), values)
+
+        return self._reference.run_float64([tamed(t) if t.dtype in _WIDE_RANGE_TYPES else t for t in inputs])
+
+
+def _sign_undecided(tame: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Elements close to zero, whose product with infinity may have either sign."""
+    return torch.stack([t.abs() < _NEAR_ZERO * rms(t) for t in tame]).all(0)
+
+
+def _common_limit(tame: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Sign and size that results approach as infinite inputs are replaced by large ones; NaN if the sign depends on
+    their sizes."""
+    same = torch.stack([t.sign() == tame[0].sign() for t in tame]).all(0)
+    return torch.where(same, tame[0], math.nan)
+
+
+def _all_bits(inputs: Sequence[torch.Tensor]) -> bool:
+    """Whether every input holds only zeros and ones (the first few elements are tested first)."""
+    some = [t.reshape(-1)[:_PREFIX] for t in inputs]
+    return all(bool(((t == 0) | (t == 1)).all()) for t in (*some, *inputs))

@@ -1,0 +1,217 @@
+"""Compares one output with the float64 reference, within a multiple of PyTorch's own error at the same precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import torch
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import TensorSpec, Tolerances
+from cutegen_lab.core.trial import OutputError
+from cutegen_lab.judge.compare import float8, local_errors
+from cutegen_lab.judge.compare.allowance import Allowance, conditioned_limit, least_limits
+from cutegen_lab.judge.compare.distances import distances, finite_difference, rms, same_kind
+from cutegen_lab.judge.compare.exclusions import (
+    HUGE,
+    same_value,
+    without_either,
+    without_fills,
+    without_lost,
+    without_undecided,
+)
+from cutegen_lab.judge.compare.slices import worst_slice
+
+_VAGUE = 0.5  # a limit that only checks the size of results; used if there are at least
+_ENOUGH = 64  # elements
+_SAME_SIZE = 16.0  # factor between correct answers beyond which rounding decides their size
+_BY_SIZE = 1e-6  # error of fp32 results of similar size that a polynomial approximation may have
+_BIAS = 1 / 16  # of a 16-bit epsilon: truncation has a mean error of a third of one
+
+
+def compare(
+    spec: TensorSpec,
+    got: torch.Tensor,
+    reference: torch.Tensor,
+    torch_result: torch.Tensor,
+    limits: Tolerances,
+    terms: int = 1,
+    allowance: Allowance | None = None,
+    moved: Sequence[torch.Tensor] = (),
+) -> OutputError:
+    """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), and PyTorch's own.
+
+    Integers and booleans must equal float64's or PyTorch's, or be right by what they point at; booleans that follow
+    from rounded floats may equal one of ``moved``. 8-bit floats are compared before their rounding (:mod:`float8`).
+    Finite elements beyond ``HUGE`` must match PyTorch's own value, the output dtype's ``finfo``. NaN and infinities
+    must stand where the reference has them, rounded to the output's dtype; where PyTorch and the reference differ in
+    that, either is accepted.
+
+    Limits grow with ``terms``, the most terms that an element of this workload can sum: the error of one float32
+    accumulator is a random walk of √terms roundings.
+
+    ``moved`` are float64 references with random float32 rounding. A sum whose terms cancel amplifies rounding; a limit
+    without this would reject honest kernels by luck. Elements that rounding makes finite or not are not compared, and
+    limits are at least ``CONDITIONING`` times the effect of rounding. If rounding decides all of an answer that limit
+    is unbounded, but a result far smaller than every rounded one is still wrong.
+    """
+    allow = allowance or Allowance()
+    if allow.written is not None:
+        return _compared_where(allow.written, spec, [got, reference, torch_result, *moved], limits, terms, allow)
+    got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
+    if not spec.dtype.is_float:
+        return _exact(spec, got, reference, own, allow, [m.reshape(-1) for m in moved])
+    given, again = got, [a.reshape(-1) for a in allow.rerounded]
+    if spec.dtype.is_float8:
+        got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
+        spec, limits = float8.before_rounding(spec, limits)
+    every = [*(m.reshape(-1) for m in moved), *again]
+    floor, element = least_limits(spec, limits, terms, allow.tf32)
+    floor = max(floor, limits.floor_eps * spec.dtype.eps)
+    got, own, reference, every = without_undecided(got, own, reference, every, len(moved))
+    if allow.torch_lossy:
+        got, own, reference, every = without_lost(got, own, reference, every, len(moved), allow.all_or_nothing)
+    else:
+        if allow.finite_limit is not None:  # elements that hold a mask's fill keep it
+            towards = allow.finite_limit.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
+            allow = replace(allow, finite_limit=towards)
+        got, own, reference, every = without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
+    got, own, reference, every = without_either(allow, got, own, reference, every)
+    moved, again = every[: len(moved)], every[len(moved) :]
+    mine, theirs = distances(got, own, reference, allow.scale)
+    finite = (
+        torch.where(same_kind(a, own), a, own) for a in again
+    )  # results that rounding makes infinite do not widen the limit
+    lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in finite)]
+    norm = max(limits.budget * max(d.norm for d in lucky), floor)
+    element = max(limits.budget * max(d.worst for d in lucky), limits.element_eps * spec.dtype.eps, element)
+    if allow.exact and bool(same_value(own, reference.to(own.dtype)).all()):
+        mine, theirs = distances(got, own, own.double())
+        norm, element = 0.0, 0.0
+    elif moved:
+        shaken = [distances(m, own, reference, allow.scale)[0] for m in moved]
+        known = [[e.norm, e.worst] for e in shaken if math.isfinite(e.norm + e.worst)]
+        largest = torch.tensor(known or [[0.0, 0.0]], dtype=torch.float64).amax(0)
+        least_norm, least_element = conditioned_limit(largest, terms).tolist()
+        norm, element = max(norm, least_norm), max(element, least_element)
+    if norm > _VAGUE and got.numel() >= _ENOUGH:
+        norm = _unless_small(norm, got, [reference, own, *again, *moved])
+    index = mine.index
+    if allow.by_slice is not None and mine.norm <= norm and mine.worst <= element:
+
+        def limit(luck: torch.Tensor, effect: torch.Tensor) -> torch.Tensor:
+            return torch.maximum(limits.budget * luck, conditioned_limit(effect, terms)).clamp_(min=floor)
+
+        luck, effects = ([_finite_errors(x, own, reference) for x in some] for some in ([own, *again], moved))
+        apart = finite_difference(got, own, reference)
+        one = worst_slice(spec.shape, reference, apart, luck, effects, allow.by_slice, limit)
+        if one is not None and not one.norm <= one.limit:
+            mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
+            index = one.index
+    if mine.norm <= norm and mine.worst <= element:
+        for found in _local_errors(spec, got, [own, *again], reference, moved, limits, element, allow):
+            if not found.error <= found.limit:
+                mine, theirs, norm = replace(mine, norm=found.error), replace(theirs, norm=found.own), found.limit
+                index = found.index
+                break
+    return OutputError(
+        output=spec.name, norm=mine.norm, worst=mine.worst, torch_norm=theirs.norm, torch_worst=theirs.worst,
+        limit_norm=norm, limit_worst=element,
+        worst_index=_unravel(index, spec.shape), got=_value(given, index), expected=_value(reference, index),
+    )  # fmt: skip
+
+
+def _local_errors(
+    spec: TensorSpec, got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor,
+    moved: Sequence[torch.Tensor], limits: Tolerances, element: float, allow: Allowance,
+) -> Iterator[local_errors.LocalError]:  # fmt: skip
+    """The local errors that ``allow`` asks for."""
+
+    def limit(floor: float) -> local_errors.Limit:
+        return lambda luck, effect: torch.maximum(limits.budget * luck, conditioned_limit(effect, 1)).clamp(min=floor)
+
+    found: list[local_errors.LocalError | None] = []
+    if allow.relative:
+        found.append(local_errors.worst_relative(got, own, reference, moved, limit(element)))
+    if allow.by_size is not None:
+        luck, effects = ([_finite_errors(x, own[0], reference) for x in some] for some in (own, moved))
+        mine = finite_difference(got, own[0], reference)
+        found.append(local_errors.worst_bin(mine, luck, reference, effects, allow.by_size, limit(_BY_SIZE)))
+    if allow.bias:
+        floor = _BIAS * spec.dtype.eps
+        found.append(local_errors.mean_bias(spec.shape, got, own, reference, floor, limits.budget))
+    return (one for one in found if one is not None)
+
+
+def _compared_where(
+    written: torch.Tensor, spec: TensorSpec, results: Sequence[torch.Tensor], limits: Tolerances, terms: int,
+    allow: Allowance,
+) -> OutputError:  # fmt: skip
+    """:func:`compare` on the elements ``written``: with slices if these are whole rows, otherwise without."""
+
+    def some(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.reshape(-1)[written]
+
+    columns = spec.shape[-1] if spec.shape else 1
+    rows = written.view(-1, columns)
+    whole = bool((rows.all(1) == rows.any(1)).all())
+    count = int(written.sum())
+    shape = (count // columns, columns) if whole else (count,)
+    names = ("sign_undecided", "finite_limit", "ignored_nan", "accepted")
+    also = {name: some(value) for name in names if (value := getattr(allow, name)) is not None}
+    fewer = replace(
+        allow, written=None, by_size=None, bias=False, rerounded=tuple(map(some, allow.rerounded)),
+        by_slice=allow.by_slice if whole else None, **also,
+    )  # fmt: skip
+    got, reference, own, *moved = map(some, results)
+    found = compare(replace(spec, shape=shape, strides=()), got, reference, own, limits, terms, fewer, moved)
+    at = found.worst_index[0] * columns + found.worst_index[1] if whole else found.worst_index[0]
+    return replace(found, worst_index=_unravel(int(written.nonzero()[at]), spec.shape))
+
+
+def _finite_errors(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Errors of a flat result, with 0 for non-finite ones."""
+    return finite_difference(result, own, reference).nan_to_num_(0.0, 0.0, 0.0)
+
+
+def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor]) -> float:
+    """The limit ``norm``; or one that ``got`` exceeds, if it is less than half as large as every correct answer.
+    (Rounding may decide even the size of an answer, as in ``(exp(x) - 1 - x) / x²`` for a tiny x.)"""
+    sizes = [rms(answer) for answer in right]
+    if max(sizes) > _SAME_SIZE * min(sizes):
+        return norm
+    return min(norm, _VAGUE) if rms(got.nan_to_num(0.0, 0.0, 0.0)) < _VAGUE * min(sizes) else norm
+
+
+def _exact(
+    spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, allow: Allowance,
+    moved: Sequence[torch.Tensor],
+) -> OutputError:  # fmt: skip
+    integers = (got.view(torch.uint8) if got.dtype is torch.bool else got).to(torch.int64)  # True is the byte 1 only
+    differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
+    for other in moved if spec.dtype is DType.BOOL else ():
+        differs &= integers != other.to(torch.int64)
+    if allow.accepted is not None:
+        differs &= ~allow.accepted
+    wrong = torch.nonzero(differs).reshape(-1)
+    share = wrong.numel() / max(got.numel(), 1)
+    index = int(wrong[0]) if wrong.numel() else 0
+    return OutputError(
+        output=spec.name, norm=share, worst=float(wrong.numel() > 0), torch_norm=0.0, torch_worst=0.0,
+        limit_norm=0.0, limit_worst=0.0, worst_index=_unravel(index, spec.shape),
+        got=_value(integers, index), expected=_value(reference, index),
+    )  # fmt: skip
+
+
+def _value(tensor: torch.Tensor, index: int) -> float:
+    return float(tensor[index]) if tensor.numel() else 0.0
+
+
+def _unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    position = []
+    for size in reversed(shape):
+        position.append(index % size)
+        index //= size
+    return tuple(reversed(position))

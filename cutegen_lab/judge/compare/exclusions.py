@@ -1,0 +1,106 @@
+"""Elements that are left out of a comparison, or for which either of two results is right."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from cutegen_lab.judge.compare.allowance import Allowance
+from cutegen_lab.judge.compare.distances import rms
+
+HUGE = 1e30  # larger elements are a mask's fill: their squares would dominate every norm
+_TOWARDS = 2.0**40  # larger results go to infinity with their inputs
+_JUMP = 1e-3  # largest relative difference between results for infinite and for large inputs; beyond it formulas differ
+_LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
+
+Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
+
+
+def same_value(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Elementwise equality in which NaN equals NaN."""
+    return (a == b) | (a.isnan() & b.isnan())
+
+
+def without_fills(
+    tolerance: float, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
+) -> Compared:
+    """Replaces elements beyond ``HUGE``: by 0 if they are right, by infinity if not. Right: within ``tolerance``
+    (relative) of PyTorch's own, or equal to PyTorch's infinity or that of the rounded reference."""
+    low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
+    if float(low) > -HUGE and float(high) < HUGE:
+        return got, own, reference, others
+    fills = torch.isfinite(reference) & (reference.abs() > HUGE)
+    same = (got == own) | (got == reference.to(got.dtype))  # exp(100) is finite only in float64
+    same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by a flushed value: x / 0 instead of 0 / 0
+    right = fills & (same | ((got.double() / own.double() - 1).abs() < tolerance))
+    got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
+    return got, *_blank(fills, own, reference, others)
+
+
+def without_lost(
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int, whole: bool
+) -> Compared:
+    """Leaves out elements for which PyTorch itself has lost all accuracy, since a kernel need not use the formula of
+    ``others``, and elements that overflow if PyTorch rounds intermediate results to fp32 (``others`` after the first
+    ``moved``; on a CPU it keeps some in float64). ``whole``: one such element leaves out all."""
+    lost = (own.double() - reference).abs() > _LOST * reference.abs()
+    lost |= reference.isfinite() & ~(own.isfinite() & reference.to(own.dtype).isfinite())
+    for sample in others[moved:]:
+        lost |= own.isfinite() & ~sample.isfinite()
+    if not bool(lost.any()):
+        return got, own, reference, others
+    if whole:
+        lost = torch.ones_like(lost)
+    return got.masked_fill(lost, 0.0), *_blank(lost, own, reference, others)
+
+
+def without_undecided(
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int
+) -> Compared:
+    """Leaves out elements that rounding alone makes finite, infinite or NaN, except a finite result where no rounding
+    gives a finite one. The first ``moved`` of ``others`` are the samples with rounding."""
+    if not moved:
+        return got, own, reference, others
+    undecided = torch.zeros_like(reference, dtype=torch.bool)
+    number = reference.isfinite() | own.isfinite()
+    for sample in others[:moved]:
+        undecided |= (sample.isfinite() != reference.isfinite()) | (sample.isnan() != reference.isnan())
+        number |= sample.isfinite()
+    undecided &= number | ~got.isfinite()
+    if not bool(undecided.any()):
+        return got, own, reference, others
+    return got.masked_fill(undecided, 0.0), *_blank(undecided, own, reference, others)
+
+
+def without_either(
+    allow: Allowance, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
+) -> Compared:
+    """Resolves elements for which non-finite inputs make either of two results right: ``got`` gets the value of the
+    reference there. Elements whose result differs between infinite and large inputs are left out."""
+    if allow.nan_for_infinity:
+        got = torch.where(got.isnan() & own.isinf(), own.to(got.dtype), got)
+    if allow.sign_undecided is not None:
+        either = allow.sign_undecided.reshape(-1) & ~(got.isfinite() | reference.isfinite())
+        got = torch.where(either, reference.to(got.dtype), got)
+    if allow.ignored_nan is not None:
+        some = allow.ignored_nan.reshape(-1)
+        got = got.masked_fill(some, 0.0)
+        own, reference, others = _blank(some, own, reference, others)
+    if allow.finite_limit is None:
+        return got, own, reference, others
+    limit = allow.finite_limit.reshape(-1)
+    either = reference.isnan() & got.isinf() & (limit.abs() > _TOWARDS) & (limit.sign() == got.sign())
+    got = torch.where(either, reference.to(got.dtype), got)
+    # False where the limit is unknown (NaN).
+    near = (limit - reference).abs() <= _JUMP * reference.abs().clamp(min=rms(reference))
+    jumps = reference.isfinite() & ~near
+    return got.masked_fill(jumps, 0.0), *_blank(jumps, own, reference, others)
+
+
+def _blank(
+    where: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+    """All results with 0 at the elements ``where``."""
+    rest = [m.masked_fill(where, 0.0) for m in others]
+    return own.masked_fill(where, 0.0), reference.masked_fill(where, 0.0), rest

@@ -1,0 +1,129 @@
+"""Accepts numbers where the reference has NaN, if the NaN comes from an input that the result does not depend on.
+
+Example: in attention PyTorch multiplies the values of masked keys by weights of zero and adds −∞ to their scores, so a
+NaN or infinity among them spreads; kernels that skip masked keys never see it. Dependence is found by trial: finite
+numbers replace non-finite elements, and outputs that keep every bit do not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from cutegen_lab.judge.compare.distances import rms
+from cutegen_lab.judge.draws.values import between
+
+Run = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]]
+_MOST_TRIED = 48  # most elements that are tried, and most sets of them
+# Factors on a random number above 0.5; of several magnitudes, since a large term hides small ones.
+_FACTORS = (3.0, -1024.0, 1024.0, -(2.0**100), 2.0**100)
+_TOLERANCE = 2.0**-4
+
+
+def independent_of_nan(
+    run: Run, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], seed: int
+) -> list[torch.Tensor]:
+    """For each output, the elements that are right although ``wanted`` (float64) has NaN there.
+
+    ``run`` computes the reference in float64. With too many non-finite elements, or too many sets of them that matter,
+    it is only known that some do not matter to an output; such outputs count as right, because draws with one NaN and
+    with one infinity still test them.
+    """
+    trial = _DependenceSearch(run, inputs, outputs, wanted, seed)
+    if not trial.over() and not trial.settle(trial.given) and not trial.of_one_input():
+        trial.follow()
+    return trial.right
+
+
+class _DependenceSearch:
+    def __init__(
+        self, run: Run, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor],
+        wanted: Sequence[torch.Tensor], seed: int,
+    ) -> None:  # fmt: skip
+        self._run, self._outputs = run, outputs
+        self.given = [t.double() if t.is_floating_point() else t for t in inputs]
+        self.open = [want.isnan() & ~got.isnan() for got, want in zip(outputs, wanted, strict=True)]
+        self.right = [torch.zeros_like(some) for some in self.open]
+        self._generator = torch.Generator(inputs[0].device).manual_seed(seed)
+
+        def healthy(tensor: torch.Tensor) -> torch.Tensor:
+            numbers = torch.randn(tensor.shape, generator=self._generator, device=tensor.device)
+            return torch.where(tensor.isfinite(), tensor, numbers.to(tensor))
+
+        self._healthy = [healthy(t) for t in self.given]
+
+    def settle(self, inputs: Sequence[torch.Tensor], among: Sequence[torch.Tensor] | None = None) -> bool:
+        """Marks elements that are right by the answer to ``inputs``. Returns whether nothing is left."""
+        answers = self._run(inputs)
+        for at, (got, answer) in enumerate(zip(self._outputs, answers, strict=True)):
+            if not answer.is_floating_point():
+                continue
+            near = (got == answer) | ((got - answer).abs() <= _TOLERANCE * answer.abs().clamp(min=rms(answer)))
+            self._take(at, near if among is None else near & among[at])
+        return self.over()
+
+    def over(self) -> bool:
+        """Whether nothing is left."""
+        return not any(bool(some.any()) for some in self.open)
+
+    def of_one_input(self) -> bool:
+        """Settles elements that do not depend on one of the inputs, the others unchanged. Returns whether nothing is
+        left."""
+        for at, tensor in enumerate(self.given):
+            if bool(tensor.isfinite().all()):
+                continue
+            some = [list(self.given), list(self.given)]
+            for inputs, value in zip(some, (1024.0, -1024.0), strict=True):
+                inputs[at] = torch.where(tensor.isfinite(), tensor, value)
+            same = [one == other for one, other in zip(*map(self._run, some), strict=True)]
+            if self.settle(some[0], same):
+                return True
+        return False
+
+    def follow(self) -> None:
+        """Finds which non-finite elements affect which outputs, and settles each set with the others made finite."""
+        places = [(at, i) for at, t in enumerate(self.given) for i in (~t.isfinite()).view(-1).nonzero()[:, 0].tolist()]
+        order = torch.randperm(len(places), generator=self._generator, device=self._generator.device).tolist()
+        tried = [places[i] for i in order[:_MOST_TRIED]]
+        if not tried:
+            return
+        base = self._run(self._healthy)
+        reach = [self._reached(base, place) for place in tried]
+        by_output = [torch.stack([reached[at] for reached in reach]) for at in range(len(base))]
+        if len(places) > len(tried):
+            for at, matters in enumerate(by_output):
+                self._take(at, ~matters.all(0))
+            return
+        columns = [m[:, some].T.unique(dim=0).tolist() for m, some in zip(by_output, self.open, strict=True)]
+        for number, which in enumerate(sorted({tuple(column) for some in columns for column in some})):
+            mine = torch.tensor(which)
+            among = [(m == mine.to(m.device).view(-1, *[1] * (m.dim() - 1))).all(0) for m in by_output]
+            if number < _MOST_TRIED:
+                kept = [place for place, matters in zip(tried, which, strict=True) if matters]
+                self.settle(self._with({(at, i): float(self.given[at].reshape(-1)[i]) for at, i in kept}), among)
+                continue
+            for at, where in enumerate(among):
+                self._take(at, where)
+
+    def _take(self, at: int, where: torch.Tensor) -> None:
+        """Counts the remaining elements ``where`` of output ``at`` as right."""
+        self.right[at] |= self.open[at] & where
+        self.open[at] &= ~where
+
+    def _reached(self, base: Sequence[torch.Tensor], place: tuple[int, int]) -> list[torch.Tensor]:
+        found = [torch.zeros_like(some) for some in self.open]
+        for factor in _FACTORS:
+            value = factor * (0.5 + between(0, 1, self._generator))
+            for mask, before, after in zip(found, base, self._run(self._with({place: value})), strict=True):
+                mask |= before != after
+        return found
+
+    def _with(self, values: Mapping[tuple[int, int], float]) -> list[torch.Tensor]:
+        """The inputs with finite numbers for all non-finite elements except ``values``, given by position."""
+        mixed = list(self._healthy)
+        for at in {at for at, _ in values}:
+            mixed[at] = mixed[at].clone()
+        for (at, index), value in values.items():
+            mixed[at].view(-1)[index] = value
+        return mixed

@@ -1,0 +1,129 @@
+"""Errors hidden by a norm over a whole output: of small results, of results in one range, and of one sign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from cutegen_lab.judge.compare.distances import chunks, rms
+
+_LEAST = 2.0**-100  # smaller results may come from flushed intermediate ones (fp32 flushes below 2**-126)
+_INACCURATE = 1e-2  # relative error of PyTorch's result beyond which an element is not compared
+_BIN, _MOST_COMPARED = 32, 1 << 18
+_COMPARABLE = 1 / 16  # of an output's root mean square: the relative error of smaller elements comes from cancellation
+_GROUPS, _SIGMAS = 8, 6.0  # fewest groups for a spread of means; number of standard errors that is significant
+
+# Limit from PyTorch's own errors and the effects of rounding.
+Limit = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class LocalError:
+    """The error furthest over its limit."""
+
+    error: float
+    """The candidate's error."""
+    own: float
+    """PyTorch's error at the same place."""
+    limit: float
+    """Limit of the error."""
+    index: int
+    """Flat index of the element."""
+
+
+def worst_relative(
+    got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor], limit: Limit
+) -> LocalError | None:
+    """Largest error relative to its own element, however small. For products, quotients, roots and exponentials, which
+    no correct formula computes inaccurately. ``own``: PyTorch's results, the first as it is; all flat."""
+    size = reference.abs()
+    least = max(_LEAST, torch.finfo(got.dtype).smallest_normal)
+    compared = reference.isfinite() & (size >= least)
+    for each in (*own, *moved):
+        compared &= (each.double() - reference).abs() <= _INACCURATE * size
+    if not bool(compared.any()):
+        return None
+
+    def errors(result: torch.Tensor) -> torch.Tensor:
+        return ((result.double() - reference).abs() / size).masked_fill(~compared, 0.0)
+
+    mine = errors(got)
+    luck = torch.stack([errors(each).max() for each in own])
+    effect = torch.stack([errors(each).max() for each in moved]) if moved else torch.zeros_like(luck)
+    index = int(mine.argmax())
+    return LocalError(float(mine[index]), float(luck[0]), float(limit(luck.max(), effect.max())), index)
+
+
+def worst_bin(
+    got: torch.Tensor, luck: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor],
+    least: float, limit: Limit,
+) -> LocalError | None:  # fmt: skip
+    """Norm-wise error of elements of similar magnitude, relative to these or to ``least``. For elementwise functions;
+    very large outputs are sampled. ``got``, ``luck`` (PyTorch's own) and ``moved`` are flat errors."""
+    step = -(-reference.numel() // _MOST_COMPARED)
+    some = reference.nan_to_num(0.0, 0.0, 0.0)[::step]
+    bins = some.numel() // _BIN
+    if not bins:
+        return None
+    order = some.argsort()[: bins * _BIN]
+
+    def norms(errors: torch.Tensor) -> torch.Tensor:
+        return errors[::step][order].view(bins, _BIN).square().mean(1).sqrt()
+
+    scale = norms(reference.nan_to_num(0.0, 0.0, 0.0)).clamp_(min=max(least, _LEAST))
+    mine = norms(got) / scale
+    own = torch.stack([norms(each) / scale for each in luck])
+    effect = torch.stack([norms(each) / scale for each in moved]) if moved else torch.zeros_like(own)
+    limits = limit(own.amax(0), effect.amax(0))
+    at = int((mine / limits).nan_to_num(float("inf")).argmax())
+    inside = order[at * _BIN : (at + 1) * _BIN]
+    index = int(inside[got[::step][inside].abs().argmax()]) * step
+    return LocalError(float(mine[at]), float(own[0][at]), float(limits[at]), index)
+
+
+def mean_bias(
+    shape: Sequence[int], got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, floor: float,
+    budget: float,
+) -> LocalError | None:  # fmt: skip
+    """Mean relative difference from the rounded reference. Rounding errors cancel; a wrong factor and truncated bits do
+    not.
+
+    Rows or columns that share a rounded number are off together, each in its own direction, so the limit grows with the
+    spread of their means.
+    """
+    columns = shape[-1] if len(shape) > 1 else _BIN
+    rows = reference.numel() // max(columns, 1)
+    if rows < _GROUPS or columns < _GROUPS:
+        return None
+    taken, least = reference[: rows * columns], _COMPARABLE * rms(reference[: rows * columns])
+    sums, counts = ([taken.new_zeros(rows), taken.new_zeros(columns)] for _ in range(2))
+    theirs, worst, index = [0.0] * len(own), -1.0, 0
+    for part in chunks(taken, columns):
+        exact = taken[part]
+        right = exact.to(got.dtype).double()
+        compared = right.isfinite() & (exact.abs() >= least) & (exact != 0)
+        for each in (got, *own):
+            compared &= each[part].isfinite()
+        mine, *others = (
+            (each[part].double() - right).div_(exact).masked_fill_(~compared, 0.0) for each in (got, *own)
+        )  # fmt: skip
+        some = slice(part.start // columns, part.start // columns + len(exact) // columns)
+        for found, values in ((sums, mine), (counts, compared)):
+            found[0][some] = values.view(-1, columns).sum(1).double()
+            found[1] += values.view(-1, columns).sum(0)
+        theirs = [total + float(each.sum()) for total, each in zip(theirs, others, strict=True)]
+        if float(mine.abs_().max()) > worst:
+            worst, index = float(mine.max()), part.start + int(mine.argmax())
+    count = float(counts[0].sum())
+    if count < rows * columns / 4:
+        return None
+
+    def spread(dim: int) -> float:
+        means = (sums[dim] / counts[dim].clamp(min=1))[counts[dim] > 0]
+        return float(means.std()) / means.numel() ** 0.5 if means.numel() > 1 else 0.0
+
+    own_bias = [abs(total) / count for total in theirs]
+    limit = max(floor, budget * max(own_bias)) + _SIGMAS * max(spread(0), spread(1))
+    return LocalError(abs(float(sums[0].sum())) / count, own_bias[0], limit, index)

@@ -1,0 +1,67 @@
+"""Limits errors row by row and column by column, so that a large row's norm cannot hide a small one's error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+LEAST = 16  # fewest elements of a slice: in a shorter one, a single element that cancels would decide
+_FLUSHED = 2.0**-106  # results below fp32's normal numbers (2**-126) may be flushed to zero
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The row or column furthest over its limit."""
+
+    norm: float
+    """Its norm-wise relative error."""
+    own: float
+    """PyTorch's error of that slice."""
+    limit: float
+    """Limit of the error."""
+    index: int
+    """Flat index of its worst element."""
+
+
+def worst_slice(
+    shape: Sequence[int],
+    reference: torch.Tensor,
+    got: torch.Tensor,
+    luck: Sequence[torch.Tensor],
+    moved: Sequence[torch.Tensor],
+    least: float,
+    limit: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+) -> Slice | None:
+    """Worst row or column of an output of ``shape``; None if it has no slice of ``LEAST`` elements.
+
+    ``reference`` is flat float64; ``got``, ``luck`` (PyTorch's own results, the first as it is) and ``moved``
+    (references with random rounding) are flat errors against it. Errors are relative to the slice's own norm, or to
+    ``least`` if that is larger. ``limit`` computes a slice's limit from the largest of each of these errors; the
+    rounding error is at least the median slice's, since in a column a single inaccurate row decides it, perhaps by
+    luck.
+    """
+    found: list[Slice] = []
+    columns = shape[-1] if shape else 1
+    rows = reference.numel() // max(columns, 1)
+    for dim, length, count in ((1, columns, rows), (0, rows, columns)):
+        if length < LEAST or count < 2:
+            continue
+
+        def norms(errors: torch.Tensor, dim: int = dim) -> torch.Tensor:
+            return errors.view(rows, columns).square().mean(dim).sqrt()
+
+        finite = reference.nan_to_num(0.0, 0.0, 0.0)
+        scale = norms(finite).clamp_(min=max(_FLUSHED, least))
+        mine = norms(got) / scale
+        own = torch.stack([norms(each) / scale for each in luck])
+        effect = torch.stack([norms(each) / scale for each in moved]) if moved else torch.zeros_like(own)
+        most = effect.amax(0)
+        limits = limit(own.amax(0), most.clamp_(min=float(most.median())))
+        at = int((mine / limits).nan_to_num(float("inf")).argmax())
+        inside = got.view(rows, columns).select(1 - dim, at).abs()
+        place = int(inside.argmax())
+        index = at * columns + place if dim == 1 else place * columns + at
+        found.append(Slice(float(mine[at]), float(own[0][at]), float(limits[at]), index))
+    return max(found, key=lambda s: s.norm / s.limit, default=None)

@@ -1,0 +1,1 @@
+"""Draws of inputs: which distributions, in which order, with which values."""

@@ -1,0 +1,119 @@
+"""Draws with rows of many kinds, for workloads that can afford few draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.judge.draws.float_tensors import (
+    SIZES,
+    TILE_COLUMNS,
+    Values,
+    exponent_reach,
+    fitted_decades,
+    floats,
+    one_of_the_largest,
+    random_below,
+    takes_non_finite,
+)
+from cutegen_lab.judge.draws.values import FEW_ROWS, assign_kinds, between, moderate_normal, rand, randn
+
+_LARGEST = 40.0  # largest power of two whose squares can be added in fp32
+
+
+def patchwork(workload: Workload, g: torch.Generator) -> Values:
+    """Rows of many kinds in one of the largest inputs: normal, large, tiny, zeros, mixed magnitudes, far from zero,
+    sorted, with a loud end, with one heavy number. With few rows, parts of a row differ.
+
+    An eighth of the rows and columns also holds some non-finite numbers; with few rows only in half of the draws, since
+    they may hide everything else.
+    """
+    values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
+    at, spec = one_of_the_largest(workload, g)
+    if not spec.shape:
+        return values
+    rows = values[at].reshape(-1, spec.shape[-1])
+    count, length = rows.shape
+    reach, column = exponent_reach(spec.dtype, 13.0), torch.arange(length)
+    mixed = (randn((count, length), g) * between(1, 3, g)).exp2()
+    means = (30 + 170 * rand((count, 1), g)) * randn((count, 1), g).sign()
+    heavy = column == torch.randint(length, (count, 1), generator=g)
+    tiny = torch.as_tensor(10 ** fitted_decades(spec.dtype, math.log10(SIZES[0]) * rand((count, 1), g)))
+    late = column >= length - max(length // 8, 1)
+    others: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...] = (
+        lambda given, some: given * 2**reach, lambda given, some: given * tiny[some], lambda given, some: given * 0,
+        lambda given, some: given * mixed[some], lambda given, some: means[some] + given / 4,
+        lambda given, some: given.sort(-1)[0], lambda given, some: torch.where(late, given * 2**reach, given),
+        lambda given, some: torch.where(heavy[some], given * 2**reach, given),
+    )  # fmt: skip
+    rows = _with_row_kinds(rows, others, g)
+    if takes_non_finite(workload) and (count >= FEW_ROWS or between(0, 1, g) < 0.5):
+        some = torch.randperm(count, generator=g).repeat(-(-3 // count))[: max(count // 8, min(count // 2, 4), 3)]
+        places = torch.randperm(length, generator=g)[: max(length // 8, 1)]
+        odd = torch.tensor([math.nan, math.inf, -math.inf])
+        rows[some, places[torch.randint(len(places), (len(some),), generator=g)]] = odd[torch.arange(len(some)) % 3]
+    values[at] = rows.reshape(spec.shape)
+    return values
+
+
+def mosaic(workload: Workload, g: torch.Generator) -> Values:
+    """Row kinds that a patchwork lacks: constant, descending, large with one sign, large with both signs, sparse,
+    quantised, and with a moderate mean.
+
+    One row holds both infinities, one has two NaN, an eighth of the rows has −∞ in a tile of columns, and an eighth of
+    the columns has −∞ in the first rows.
+    """
+    values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
+    at, spec = one_of_the_largest(workload, g)
+    if not spec.shape:
+        return values
+    rows = values[at].reshape(-1, spec.shape[-1])
+    count, length = rows.shape
+    size = (exponent_reach(spec.dtype, _LARGEST) * rand((count, 1), g).sqrt()).exp2()  # mostly near the largest
+    mean = (3 + 27 * rand((count, 1), g)) * randn((count, 1), g).sign()
+    kept = rand((count, length), g) < 0.03
+    steps = (rows * 4).round() / 4
+    others: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...] = (
+        lambda given, some: steps[some, :1].expand_as(given), lambda given, some: given.sort(-1, descending=True)[0],
+        lambda given, some: (given.abs() + 1) * size[some], lambda given, some: -(given.abs() + 1) * size[some],
+        lambda given, some: given * size[some], lambda given, some: torch.where(kept[some], given, 0.0),
+        lambda given, some: steps[some], lambda given, some: mean[some] + given / 4,
+    )  # fmt: skip
+    rows = _with_row_kinds(rows, others, g)
+    if takes_non_finite(workload) and count >= FEW_ROWS and length > 1:
+        some = torch.randperm(count, generator=g)[:2]
+        places = torch.randperm(length, generator=g)[:2]
+        rows[some[0], places] = torch.tensor([math.inf, -math.inf])
+        rows[some[1], places] = math.nan
+        _hide_a_tile(rows, g)
+    values[at] = rows.reshape(spec.shape)
+    return values
+
+
+def _hide_a_tile(rows: torch.Tensor, g: torch.Generator) -> None:
+    """Writes −∞, as an additive mask does, into an eighth of the columns (at most 64) of a few ``rows`` [count,
+    length]: into the first columns of some and elsewhere in others; and into the first rows of a few columns."""
+    count, length = rows.shape
+    if side := min(TILE_COLUMNS, length // 8):
+        some = torch.randperm(count, generator=g)[: max(count // 8, 2)]
+        first = side * random_below(length // side, g)
+        rows[some[::2], :side] = -math.inf
+        rows[some[1::2], first : first + side] = -math.inf
+    if side := min(TILE_COLUMNS, count // 8):
+        rows[:side, torch.randperm(length, generator=g)[: max(length // 8, 1)]] = -math.inf
+
+
+def _with_row_kinds(
+    given: torch.Tensor, others: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]], g: torch.Generator
+) -> torch.Tensor:
+    """Rows of ``given``, or as one of ``others`` makes them from (rows, their indices), each equally often; with few
+    rows, parts of rows."""
+    count, length = given.shape
+    kind, rows = assign_kinds(len(others) + 1, count, length, g), given.clone()
+    for number, changed in enumerate(others, 1):
+        some = (kind == number).any(-1).nonzero()[:, 0]
+        rows[some] = torch.where(kind[some] == number, changed(given[some], some), rows[some])
+    return rows

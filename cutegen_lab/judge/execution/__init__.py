@@ -1,0 +1,1 @@
+"""What one execution needs: a validated launch plan, and memory with guards and poison."""

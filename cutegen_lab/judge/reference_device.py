@@ -1,0 +1,100 @@
+"""Where references run and outputs are compared: on the CPU, or, if they are large, on the GPU of the candidate.
+
+A GPU is used from the judge's own process, after the candidate ran in the worker's: they do not share memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import torch
+
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.protocols import Device
+
+# Smallest workload for a GPU: for smaller ones starting PyTorch there takes longer than all draws.
+LARGE_BYTES = 32 << 20
+SMALL_BYTES = 256 << 10  # largest workload for which one CPU thread is as fast as all
+CPU = "cpu"
+T = TypeVar("T")
+
+
+class ReferenceDevice:
+    """Where ``workload`` is judged on ``device``. Integers may be indices, and one out of range destroys a CUDA
+    context, so references with integer inputs run on the CPU. 8-bit floats also do: PyTorch may multiply them element
+    by element."""
+
+    def __init__(self, device: Device, workload: Workload) -> None:
+        """``large``: whether to use a GPU, if there is one."""
+        dtypes = [spec.dtype for spec in workload.inputs]
+        slow = workload.compulsory_bytes >= LARGE_BYTES or any(dtype.is_float8 for dtype in dtypes)
+        self.large = slow and all(dtype.is_float for dtype in dtypes)
+        self._where = device.torch_device if self.large and torch.cuda.is_available() else CPU
+
+    @property
+    def on_cpu(self) -> bool:
+        return self._where == CPU
+
+    def run(self, work: Callable[[str], T]) -> T:
+        """Calls ``work`` with a torch device: the GPU, or, from then on, the CPU if the GPU has too little memory or
+        the reference keeps tensors elsewhere."""
+        if self._where != CPU:
+            try:
+                with _own_precision(), torch.device(self._where):
+                    return work(self._where)
+            except (RuntimeError, NotImplementedError):  # if the GPU was not the cause, the CPU raises it again
+                self._where = CPU
+                free_gpu_cache()
+        return work(CPU)
+
+
+@contextlib.contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Sets the number of PyTorch's CPU threads inside the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def torch_threads_for(workload: Workload) -> contextlib.AbstractContextManager[None]:
+    """Sets PyTorch's threads by the workload's size: one for a small one, whose threads would wait for each other when
+    other processes use the cores."""
+    return torch_threads(1) if workload.compulsory_bytes <= SMALL_BYTES else contextlib.nullcontext()
+
+
+def free_gpu_cache() -> None:
+    """Frees the GPU memory that PyTorch caches, which the worker needs."""
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
+@contextlib.contextmanager
+def gpu_cache_freed() -> Iterator[None]:
+    """Calls :func:`free_gpu_cache` at the end of the block."""
+    try:
+        yield
+    finally:
+        free_gpu_cache()
+
+
+@contextlib.contextmanager
+def _own_precision() -> Iterator[None]:
+    """PyTorch on a GPU at the problem's own precision: no TF32, no half-precision partial sums."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    settings = (
+        (matmul, "allow_tf32"), (cudnn, "allow_tf32"), (matmul, "allow_bf16_reduced_precision_reduction"),
+        (matmul, "allow_fp16_reduced_precision_reduction"),
+    )  # fmt: skip
+    before = [getattr(owner, name) for owner, name in settings]
+    try:
+        for owner, name in settings:
+            setattr(owner, name, False)
+        yield
+    finally:
+        for (owner, name), value in zip(settings, before, strict=True):
+            setattr(owner, name, value)

@@ -1,0 +1,1 @@
+"""Effect of rounding on references: random perturbation, re-rounded PyTorch results, TF32."""

@@ -1,0 +1,35 @@
+"""Attention by its formula in place of the fused operator, inside which no dispatch mode sees the rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from cutegen_lab.problems.attention import attention
+
+
+class AttentionFormula(TorchFunctionMode):
+    """Computes attention of tensors with ``bytes`` an element by its formula. The fused operator rounds inside, where
+    no other mode sees it; and values that a causal mask hides are skipped here, where PyTorch may add −∞. ``raised``:
+    as in :func:`attention`."""
+
+    def __init__(self, bytes: int, raised: float | None = None) -> None:
+        super().__init__()
+        self._bytes, self._raised = bytes, raised
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is torch.nn.functional.scaled_dot_product_attention and args[0].dtype.itemsize == self._bytes:
+            result = self._formula(*args, **(kwargs or {}))
+            if result is not None:
+                return result
+        return func(*args, **(kwargs or {}))
+
+    def _formula(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+    ) -> torch.Tensor | None:  # fmt: skip
+        return None if dropout_p or enable_gqa else attention(q, k, v, attn_mask, is_causal, scale, self._raised)

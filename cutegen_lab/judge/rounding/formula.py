@@ -1,0 +1,114 @@
+"""Properties of a reference's formula, recorded from the operators it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from cutegen_lab.judge.rounding.operators import (
+    CHOOSING,
+    EXACT,
+    INFINITE_ALONE,
+    PLAIN,
+    PLAIN_ALONE,
+    RELATIVE,
+    STRICT,
+    SUMS,
+    aliases,
+)
+
+EXACT_INTEGERS = float(1 << 24)  # float32 holds every integer up to here
+
+
+class _ExactIntegers(TorchDispatchMode):
+    """Tracks whether everything computed was a sum of products of integers that float32 represents."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exact = True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        known = func.overloadpacket.__name__.rstrip("_") in CHOOSING | SUMS or aliases(func)
+        self.exact = self.exact and known
+        tree_map(self._look, result)
+        return result
+
+    def _look(self, value: Any) -> None:
+        if self.exact and isinstance(value, torch.Tensor) and value.is_floating_point():
+            self.exact = bool(((value == value.round()) & (value.abs() <= EXACT_INTEGERS)).all())
+
+
+@dataclass(frozen=True)
+class FormulaKind:
+    """Properties of a reference's formula."""
+
+    plain: bool
+    """An infinite result is infinite in every correct formula, since no infinities are subtracted."""
+    infinite: bool
+    """The same, although a formula may lose values that vanish."""
+    elementwise: bool
+    """No element is a sum of several."""
+    strict: bool
+    """Only sums, products and quotients, none of which leaves a value out."""
+    relative: bool
+    """Only products, quotients, powers and exponentials of single elements."""
+    rounds_nothing: bool
+    """Only choices, copies and comparisons: nothing is rounded."""
+
+
+class _FormulaRecorder(TorchDispatchMode):
+    """Records which operators are used, for :class:`FormulaKind`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._elementwise = self._strict = self._relative = self._rounds_nothing = True
+        self._plain = self._plain_alone = self._infinite = True
+
+    @property
+    def kind(self) -> FormulaKind:
+        plain = self._plain or (self._elementwise and self._plain_alone)
+        infinite = plain or (self._elementwise and self._infinite)
+        return FormulaKind(plain, infinite, self._elementwise, self._strict, self._relative, self._rounds_nothing)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__.rstrip("_")
+        self._plain_alone = self._plain_alone and (name in PLAIN_ALONE or aliases(func))
+        self._infinite = self._infinite and (name in INFINITE_ALONE or aliases(func))
+        self._plain = self._plain and (name in PLAIN or aliases(func))
+        self._elementwise = self._elementwise and (
+            torch.Tag.pointwise in func.tags or name in CHOOSING or aliases(func)
+        )
+        self._strict = self._strict and (name in STRICT or aliases(func))
+        self._relative = self._relative and (name in RELATIVE or aliases(func))
+        result = func(*args, **(kwargs or {}))
+        narrows = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
+        views = aliases(func) and not func._schema.is_mutable
+        self._rounds_nothing = self._rounds_nothing and (name in EXACT or views) and not narrows
+        return result
+
+
+def run_and_classify(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], FormulaKind]:
+    """Result of ``run()`` and the kind of its formula."""
+    mode = _FormulaRecorder()
+    with mode:
+        result = run()
+    return result, mode.kind
+
+
+def run_and_test_exactness(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], bool]:
+    """Result of ``run()``, and whether all it computed was sums of products of integers, for which every order of
+    summation is exact."""
+    mode = _ExactIntegers()
+    with mode:
+        result = run()
+    return result, mode.exact

@@ -1,0 +1,68 @@
+"""PyTorch's operators by what they do to rounding errors and to non-finite values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Operators that round nothing: they choose, copy, compare or change a sign.
+CHOOSING = {
+    "_to_copy", "_unsafe_index", "abs", "amax", "amin", "arange", "argmax", "argmin", "cat", "ceil", "clamp",
+    "clamp_max", "clamp_min", "clone", "constant_pad_nd", "copy", "cummax", "cummin", "diagonal_copy", "embedding",
+    "empty", "empty_like", "eye", "fill", "flip", "floor", "fmax", "fmin", "full", "full_like", "gather", "index",
+    "index_put", "index_select", "kthvalue", "lift_fresh_copy", "masked_fill", "max", "max_pool2d_with_indices",
+    "maximum", "median", "min", "minimum", "nan_to_num", "neg", "new_empty", "new_full", "new_ones", "new_zeros",
+    "ones", "ones_like", "permute_copy", "relu", "repeat", "roll", "round", "scalar_tensor", "scatter", "sign",
+    "slice_scatter", "sort", "stack", "topk", "tril", "triu", "trunc", "where", "zeros", "zeros_like",
+}  # fmt: skip
+# Operators that compare: they read unperturbed values.
+COMPARING = {
+    "eq", "ge", "gt", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lt", "ne", "signbit",
+}  # fmt: skip
+EXACT = CHOOSING | COMPARING
+# Operators that give integers for integers, in any order of summation.
+SUMS = {
+    "add",
+    "addmm",
+    "addmv",
+    "baddbmm",
+    "bmm",
+    "convolution",
+    "cumsum",
+    "dot",
+    "mm",
+    "mul",
+    "mv",
+    "sub",
+    "sum",
+    "rsub",
+}
+
+
+# Operators for which no correct formula gives NaN instead of an infinity.
+PLAIN = CHOOSING | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
+# The same without sums (a norm may be scaled by its largest term, which is infinite).
+PLAIN_ALONE = PLAIN | {"reciprocal", "rsqrt", "sqrt"}
+# Also functions of one number of which some formula loses small values, but not infinities.
+INFINITE_ALONE = PLAIN_ALONE | {
+    "elu", "exp", "exp2", "expm1", "gelu", "hardswish", "leaky_relu", "log", "log10", "log1p", "log2", "mish", "silu",
+    "softplus", "square",
+}  # fmt: skip
+# Operators whose result depends on every operand: zero times NaN or infinity is NaN.
+STRICT = {
+    "_to_copy", "add", "addmm", "addmv", "baddbmm", "bmm", "cat", "clone", "div", "dot", "embedding", "flip", "gather",
+    "index", "index_select", "mean", "mm", "mul", "mv", "neg", "permute_copy", "repeat", "rsub", "stack", "sub", "sum",
+}  # fmt: skip
+# Elementwise operators with a small relative error.
+RELATIVE = {
+    "_softmax", "_to_copy", "abs", "clone", "div", "exp", "exp2", "mul", "neg", "pow", "reciprocal", "rsqrt", "sqrt",
+    "square",
+}  # fmt: skip
+# Operators of several steps, which are decomposed.
+DECOMPOSED = {
+    "_fused_rms_norm", "_log_softmax", "_native_batch_norm_legit", "_softmax", "gelu", "logsumexp", "native_batch_norm",
+    "native_group_norm", "native_layer_norm", "silu",
+}  # fmt: skip
+
+
+def aliases(func: Any) -> bool:
+    return any(r.alias_info is not None for r in func._schema.returns)

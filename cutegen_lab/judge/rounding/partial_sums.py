@@ -1,0 +1,88 @@
+"""Sums of squared partial sums: the rounding that adding one term after another accumulates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+_PARTIAL = 64  # most partial sums of a product that are computed
+_TERMS = 1024  # most terms of a sum that are searched for equal ones
+
+
+def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """For each element of ``a[…, M, K] @ b[…, K, N]``: Σ S² of its K partial sums S (of ``_PARTIAL`` of them at most),
+    times the number of equal terms as in :func:`_partial_sums`."""
+    k = a.shape[-1]
+    step = max(-(-k // _PARTIAL), 1)
+    total = squares = torch.zeros(*a.shape[:-1], b.shape[-1], dtype=torch.float64, device=a.device)
+    for first in range(0, k, step):
+        some = slice(first, min(first + step, k))
+        total = total + a[..., some].double() @ b[..., some, :].double()
+        squares = squares + total * total * (some.stop - some.start)
+    if k < 2:
+        return squares
+    alike = _equal_terms(a.double())[..., :, None] * _equal_terms(b.double().mT)[..., None, :] / k
+    return squares * alike.clamp_min(1.0)
+
+
+def _partial_sums(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:
+    """For each element of ``x.sum(dim)``: Σ S² of its partial sums S, times how often the same number is added: while
+    equal terms are added, each addition rounds in the same direction."""
+    dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
+    inner = x.double().movedim(dims, list(range(-len(dims), 0))).flatten(-len(dims)) if dims else x.double()[..., None]
+    return inner.cumsum(-1).square().sum(-1) * _equal_terms(inner)
+
+
+def _equal_terms(terms: torch.Tensor) -> torch.Tensor:
+    """Mean number of the last axis' terms that are equal to one of them, without zeros (which round nothing); estimated
+    from at most ``_TERMS`` random ones."""
+    count = terms.shape[-1]
+    if count < 2:
+        return torch.ones((), dtype=terms.dtype, device=terms.device)
+    generator = torch.Generator(terms.device).manual_seed(count)
+    some = min(count, _TERMS)
+    chosen = torch.randperm(count, generator=generator, device=terms.device)[:some]
+    ordered = terms[..., chosen].sort(-1).values.contiguous()
+    first = torch.searchsorted(ordered, ordered)
+    last = torch.searchsorted(ordered, ordered, right=True)
+    others = ((last - first - 1).clamp_min(0) * (ordered != 0)).to(terms.dtype).mean(-1)  # NaN equals nothing
+    return 1 + others * ((count - 1) / (some - 1))
+
+
+def _partial_means(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:
+    squares = _partial_sums(x, dim)
+    return squares / (x.numel() / max(squares.numel(), 1)) ** 2
+
+
+def _partial_scattered(
+    base: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *_: Any, **__: Any
+) -> torch.Tensor:
+    """For each element of ``base.scatter_add(dim, index, source)``: Σ S² of its partial sums S. ``index`` has the shape
+    of the part of ``source`` that is used, or one dimension as in ``index_add``."""
+    if index.dim() < source.dim():
+        index = index.view([-1 if d == dim % source.dim() else 1 for d in range(source.dim())]).expand_as(source)
+    taken = source[tuple(map(slice, index.shape))].double().movedim(dim, -1)
+    places, order = index.movedim(dim, -1).sort(dim=-1, stable=True)
+    terms = taken.gather(-1, order)
+    run = terms.cumsum(-1)
+    partial = run - (run - terms).gather(-1, torch.searchsorted(places.contiguous(), places.contiguous()))
+    squares = torch.zeros_like(base, dtype=torch.float64).movedim(dim, -1)
+    return squares.scatter_add(-1, places, partial.square()).movedim(-1, dim)
+
+
+# Σ S² over the partial sums S of an operator's results: added one after another, each is rounded.
+PARTIAL_SUM_SQUARES: Mapping[str, Callable[..., torch.Tensor]] = {
+    "mm": _partial_products,
+    "bmm": _partial_products,
+    "addmm": lambda bias, a, b, **_: _partial_products(a, b),
+    "baddbmm": lambda bias, a, b, **_: _partial_products(a, b),
+    "mv": lambda a, x: _partial_products(a, x[:, None]),
+    "addmv": lambda bias, a, x, **_: _partial_products(a, x[:, None]),
+    "dot": lambda a, b: _partial_products(a[None], b[:, None]),
+    "sum": _partial_sums,
+    "mean": _partial_means,
+    "index_add": _partial_scattered,
+    "scatter_add": _partial_scattered,
+}

@@ -1,0 +1,90 @@
+"""PyTorch's own results with every intermediate result rounded once more, and sums added term after term."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.judge.rounding.decompositions import DECOMPOSITIONS
+from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF, SeededNoise
+from cutegen_lab.judge.rounding.operators import CHOOSING, aliases
+from cutegen_lab.judge.rounding.partial_sums import PARTIAL_SUM_SQUARES
+
+_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # position of the first factor
+_FLOAT8_TRUNCATION = (
+    2.0**-13
+)  # last bit that tensor cores keep of a product of 8-bit floats, relative to the largest one
+_TERMS_PER_STEP = 32  # products that they add at a time
+
+
+class Rerounded(TorchDispatchMode):
+    """Rounds every rounded result once more, at random, before it is used: as a kernel does that passes intermediate
+    results on in the same types, each rounded the other way.
+
+    Results that are not used stay as they are, except that sums are added one term after another where PyTorch adds in
+    blocks: every partial sum is then rounded, and with sorted terms those are far larger than the result.
+    """
+
+    def __init__(self, seed: int, of_8_bits: bool = False) -> None:
+        """``of_8_bits``: products are of 8-bit floats."""
+        super().__init__()
+        self._draw, self._of_8_bits = SeededNoise(seed), of_8_bits
+        self._made: WeakTensorKeyDictionary[torch.Tensor | None] = WeakTensorKeyDictionary()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__
+        if func._schema.is_mutable:
+            walk = PARTIAL_SUM_SQUARES.get(name.removesuffix("_")) if name.endswith("_add_") else None
+            squares = walk(*args, **(kwargs or {})) if walk else None
+            result = func(*args, **(kwargs or {}))
+            return result if squares is None else result.copy_(self._walked(result, squares))
+        args, kwargs = tree_map(self._used, args), tree_map(self._used, kwargs or {})
+        if (
+            name in DECOMPOSITIONS
+        ):  # PyTorch on a CPU keeps their squares in double; in float32 the square of 1e-20 is 0
+            with self:
+                return DECOMPOSITIONS[name](*args, **kwargs)
+        result = func(*args, **kwargs)
+        if name in PARTIAL_SUM_SQUARES and isinstance(result, torch.Tensor) and result.is_floating_point():
+            result = self._walked(result, PARTIAL_SUM_SQUARES[name](*args, **kwargs))
+            if self._of_8_bits and name in _PRODUCTS:
+                result = self._aligned(result, *args[_PRODUCTS[name] :][:2])
+        narrowed = name == "_to_copy" and args[0] in self._made and result.dtype.itemsize < args[0].dtype.itemsize
+        if narrowed or (name not in CHOOSING and not aliases(func)):
+            tree_map(self._make, result)
+        return result
+
+    def _walked(self, result: torch.Tensor, squares: torch.Tensor) -> torch.Tensor:
+        """Adds the rounding of each partial sum: up to half an epsilon of float32 (or float64), accumulating as a
+        random walk."""
+        unit = UNIT_ROUNDOFF[DType.F64 if result.dtype is torch.float64 else DType.F32]
+        noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(squares.sqrt().reshape(result.shape)).mul_(unit)
+        return (result.double() + noise).to(result.dtype)
+
+    def _aligned(self, result: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """Adds the truncation of tensor cores, which drop bits 13 below the largest of 32 products of 8-bit floats: an
+        element is off by up to the sum over all of them (bounded by their root sum of squares)."""
+        largest = (a.double().square() @ b.double().square()).sqrt()
+        noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(largest.reshape(result.shape))
+        return (result.double() + noise * (_FLOAT8_TRUNCATION * math.sqrt(_TERMS_PER_STEP))).to(result.dtype)
+
+    def _make(self, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            self._made[value] = None
+
+    def _used(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value not in self._made:
+            return value
+        if (again := self._made[value]) is None:
+            unit = torch.finfo(value.dtype).eps / 2
+            noise = self._draw.uniform(value).mul_(2 * unit).add_(1 - unit)
+            again = self._made[value] = noise.mul_(value).to(value.dtype)
+        return again

@@ -1,0 +1,1 @@
+"""Interleaved timing with baselines, its statistics, and checks of timed outputs."""

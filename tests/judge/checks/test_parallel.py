@@ -1,0 +1,149 @@
+"""Small workloads in processes of their own, beside the analyst's: the same checks, in the same order."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+
+import pytest
+import torch
+
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.forks import Forks
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.trial import CheckResult, WorkloadCheck
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.judge import StandardJudge
+from cutegen_lab.judge.checks import parallel
+from cutegen_lab.judge.checks.workload_checks import Omitted
+from cutegen_lab.judge.reference_device import torch_threads
+from cutegen_lab.problems import read_text
+from tests.harness.checking import ARCH
+from tests.judge.torch_device import TorchDevice, artifact_for
+
+RELU = read_text("def reference(x):\n    return x.relu()\n", inputs_text="x: f32[64,300]")
+SMALL = [w.name for w in RELU.check_workloads]
+here = False  # true in the judge's process alone
+
+
+def right(x: torch.Tensor, out: torch.Tensor) -> None:
+    out.copy_(x.relu())
+
+
+def wrong(x: torch.Tensor, out: torch.Tensor) -> None:
+    out.copy_(x)
+
+
+def never(x: torch.Tensor, out: torch.Tensor) -> None:
+    time.sleep(3600)
+
+
+def right_there() -> TorchDevice:
+    return TorchDevice(right)
+
+
+def wrong_there() -> TorchDevice:
+    return TorchDevice(right if here else wrong)
+
+
+def ends_there() -> TorchDevice:
+    if not here:
+        sys.exit(1)
+    return TorchDevice(right)
+
+
+def never_ends_there() -> TorchDevice:
+    return TorchDevice(right if here else never)
+
+
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Forks]:
+    monkeypatch.setattr(sys.modules[__name__], "here", True)
+    monkeypatch.setattr(parallel, "LARGE_BYTES", 0)
+    monkeypatch.setattr(parallel, "cpu_count", lambda: 2)
+    with closing(Forks((__name__,))) as made:
+        yield made
+
+
+def judged(
+    forks: Forks | None, make_emulator: Callable[[], TorchDevice], kernel: Callable[..., None] = right,
+    cancel: threading.Event | None = None,
+) -> tuple[CheckResult, TorchDevice]:  # fmt: skip
+    device = TorchDevice(kernel)
+    judge = StandardJudge(make_emulator=make_emulator, forks=(lambda: forks) if forks else None)
+    cancel = cancel or threading.Event()
+    return judge.check(RELU, artifact_for(RELU, device), device, lambda line: None, cancel), device
+
+
+def test_the_checks_are_those_of_one_process(forks: Forks) -> None:
+    result, device = judged(forks, right_there)
+    alone, every = judged(None, right_there)
+    assert result.verdict is Verdict.PASSED and alone.verdict is Verdict.PASSED
+    order = [list(dict.fromkeys(check.workload for check in found.checks)) for found in (result, alone)]
+    assert order[0] == order[1] == [*SMALL, "main"]
+    assert len(device.addresses) < len(every.addresses)
+    seeds = [check.seed for check in result.checks]
+    assert len(set(seeds)) == len(seeds)
+
+
+def test_a_small_workload_that_fails_is_told_first(forks: Forks) -> None:
+    for kernel in (right, wrong):
+        result, _ = judged(forks, wrong_there, kernel)
+        assert result.verdict is Verdict.WRONG_RESULT and result.checks[-1].workload == SMALL[0]
+        assert f"on {SMALL[0]} " in result.reason
+
+
+def test_what_is_wrong_in_the_analysts_own_alone_is_found(forks: Forks) -> None:
+    result, _ = judged(forks, right_there, wrong)
+    assert result.verdict is Verdict.WRONG_RESULT and f"on {RELU.workload.name} " in result.reason
+    assert {check.workload for check in result.checks} == {*SMALL, RELU.workload.name}
+
+
+def test_the_analysts_own_has_the_cores_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = iter([2, 1, 0, 0])
+    monkeypatch.setattr(parallel.ParallelChecks, "busy_cores", lambda self: next(busy))
+    had: list[int] = []
+
+    def check_here(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
+        for name in names:
+            had.append(torch.get_num_threads())
+            yield WorkloadCheck(workload.name, name, 0, Verdict.PASSED)
+
+    small = RELU.check_workloads[0]
+    job = parallel.Job(right_there, RELU, small, artifact_for(RELU, TorchDevice(right)).builds[small.name], ARCH, (), 0)
+    with torch_threads(2), closing(parallel.ParallelChecks([job], None, threading.Event())) as others:
+        list(parallel.checks_in_order([(RELU.workload, ("normal", "zeros", "large"))], check_here, others, Omitted()))
+        assert had == [1, 1, 2] and torch.get_num_threads() == 2
+
+
+def test_where_the_process_ends_they_are_checked_here(forks: Forks) -> None:
+    assert judged(forks, ends_there)[0].verdict is Verdict.PASSED
+    result, _ = judged(forks, ends_there, wrong)
+    assert result.verdict is Verdict.WRONG_RESULT and result.checks[-1].workload == SMALL[0]
+
+
+def test_cancel_ends_them(forks: Forks) -> None:
+    cancel = threading.Event()
+    timer = threading.Timer(0.5, cancel.set)
+    timer.start()
+    with pytest.raises(Cancelled):
+        judged(forks, never_ends_there, cancel=cancel)
+    timer.cancel()
+
+
+def test_small_problems_other_devices_and_one_core_stay_in_one_process(
+    forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, gpu = TorchDevice(right), TorchDevice(right, "cuda")
+    workloads = (*RELU.check_workloads, *RELU.workloads)
+    assert parallel.worth_forking(workloads, own, right_there)
+    assert not parallel.worth_forking(workloads, gpu, right_there)
+    assert not parallel.worth_forking(workloads, own, None)
+    monkeypatch.setattr(parallel, "cpu_count", lambda: 1)
+    assert not parallel.worth_forking(workloads, own, right_there)
+    monkeypatch.setattr(parallel, "cpu_count", lambda: 2)
+    monkeypatch.setattr(parallel, "LARGE_BYTES", RELU.workload.compulsory_bytes + 1)
+    assert not parallel.worth_forking(workloads, own, right_there)
