@@ -16,6 +16,7 @@ from cutegen_lab.core.verbs import VERBS, Verb
 from cutegen_lab.loop.driver import Over, ThreadedDriver
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
+from cutegen_lab.session.shown_texts import wait_for
 
 if TYPE_CHECKING:
     from cutegen_lab.session.searching import Searching
@@ -73,7 +74,15 @@ class RunHandle:
         events, driving = self.events, self.driving
         state = fold(e.event for e in events)
         elsewhere = "" if driving or state.finished else self._session.store.driven_by(self.run_id)
-        return build_view(state, events, log=self.log, attached=driving, elsewhere=elsewhere)
+        texts = self._session.texts.known(state)
+        return build_view(state, events, self.log, attached=driving, elsewhere=elsewhere, specialised=texts)
+
+    def specialise(self, wait: bool = True) -> None:
+        """Makes the texts of template candidates for their configs alone, which :meth:`view` shows once they are
+        there; without ``wait`` in the background."""
+        futures = self._session.texts.begin(self.state, lambda: self._subscribers.tell(Notice(self.state, None)))
+        if wait:
+            wait_for(futures)
 
     def approve(self) -> RunState:
         """Accepts the candidate under review, from which the next refinement starts. It must have passed."""
@@ -173,13 +182,15 @@ class RunHandle:
         write_out(Path(path), kernel_text(state, chosen, written))
         return Path(path)
 
-    def export_page(self, path: Path | str) -> Path:
-        """Writes the run as one self-contained HTML page. Raises InputError if ``path`` is a file cutegen did not
-        write."""
+    def export_page(self, path: Path | str, *, general: bool = False) -> Path:
+        """Writes the run as one self-contained HTML page, ``general``: with the texts that have parameters. Raises
+        InputError if ``path`` is a file cutegen did not write."""
         from cutegen_lab.session.outputs import write_out
         from cutegen_lab.views.html import report
 
-        write_out(Path(path), report([self.view()], title=f"cutegen run {self.run_id}"))
+        if not general:
+            self.specialise()
+        write_out(Path(path), report([self.view()], title=f"cutegen run {self.run_id}", general=general))
         return Path(path)
 
     def meant(self, candidate_id: str | None = None) -> str | None:

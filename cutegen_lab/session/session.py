@@ -25,6 +25,7 @@ from cutegen_lab.loop.steps import Services
 from cutegen_lab.session import factories
 from cutegen_lab.session.handle import RunHandle
 from cutegen_lab.session.kernels import write_kernel
+from cutegen_lab.session.shown_texts import ShownTexts
 from cutegen_lab.session.versions import versions
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Session:
         self._workloads = workloads
         self._lock = threading.RLock()
         self._compiler: Compiler | None = None
+        self.texts = ShownTexts(workdir / "specialised", self.compiler)
         self._judge: Judge | None = None
         self._devices: dict[str, Device] = {}
         self._devices_lock = threading.Lock()  # held while one starts
@@ -250,6 +252,7 @@ class Session:
         """Ends searches, stops driving every run (all resumable), ends child processes, closes the store."""
         for end in self._at_close:
             end()
+        self.texts.close()
         for handle in list(self._handles.values()):
             handle.close()
         for thread in self._waking:

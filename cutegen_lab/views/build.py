@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from cutegen_lab.core.candidate import Candidate
@@ -22,6 +22,7 @@ from cutegen_lab.views.model import (
     TrendPoint,
     WorkloadView,
 )
+from cutegen_lab.views.specialised import SpecialisedText, config_changes, specialised_view
 from cutegen_lab.views.steps import Attempt, Timeline, read_timeline
 
 LOG_LINES = 200
@@ -29,13 +30,19 @@ Status = Literal["running", "review", "done", "interrupted"]
 
 
 def build_view(
-    state: RunState, events: Sequence[StoredEvent], log: Sequence[str] = (), attached: bool = True, elsewhere: str = ""
+    state: RunState,
+    events: Sequence[StoredEvent],
+    log: Sequence[str] = (),
+    attached: bool = True,
+    elsewhere: str = "",
+    specialised: Mapping[str, SpecialisedText] | None = None,
 ) -> RunView:
     """Everything there is to see of a run now.
 
     ``events`` are the run's own, oldest first; they give the times. ``log`` is the last progress lines of a live run.
     ``attached`` says that a process is driving the run: without one an unfinished run is "interrupted", and
     ``resume`` is the only verb; that is so, too, where ``elsewhere`` names another process that drives it.
+    ``specialised``: by candidate, its text for its config alone, of those that have one.
     """
     driven = attached or bool(elsewhere)
     note = state.problem_note
@@ -58,7 +65,7 @@ def build_view(
             flops=state.sol.flops,
             gpu=state.sol.gpu,
         ),
-        candidates=[_candidate(c, state, timeline, driven) for c in state.candidates.values()],
+        candidates=[_candidate(c, state, timeline, driven, specialised or {}) for c in state.candidates.values()],
         trend=[_trend(c, state.trials.get(c.id), state) for c in state.candidates.values()],
         timeline=_steps(timeline.open_attempt, driven),
         current_id=current.id if current else None,
@@ -103,7 +110,13 @@ def _status(state: RunState, attached: bool) -> Status:
     return "review" if state.step is Step.REVIEW else "running"
 
 
-def _candidate(candidate: Candidate, state: RunState, timeline: Timeline, attached: bool) -> CandidateView:
+def _candidate(
+    candidate: Candidate,
+    state: RunState,
+    timeline: Timeline,
+    attached: bool,
+    texts: Mapping[str, SpecialisedText],
+) -> CandidateView:
     proposal = candidate.proposal
     trial = state.trials.get(candidate.id)
     attempt = timeline.attempts.get(candidate.id, Attempt())
@@ -128,6 +141,8 @@ def _candidate(candidate: Candidate, state: RunState, timeline: Timeline, attach
         verdict_reason=trial.reason if trial else "",
         answer=in_words(state.answers.get(candidate.id)),
         accepted=candidate.id in state.accepted,
+        config_changes=config_changes(parent.config if parent else None, candidate.config),
+        specialised=specialised_view(candidate, state, texts),
         provenance=provenance(candidate, record),
     )
 

@@ -55,6 +55,10 @@ export interface SolView {
   flops: number;
   gpu: string;
 }
+/**
+ * ``source`` is the candidate's own text, which an edit starts from. ``specialised`` is shown rather than it, if
+ * there is one: None for a text that is not from a template, and until that text is proven to compile to the same.
+ */
 export interface CandidateView {
   id: string;
   parent_id: string | null;
@@ -75,6 +79,8 @@ export interface CandidateView {
   verdict_reason: string;
   answer: string;
   accepted: boolean;
+  config_changes: ConfigChange[];
+  specialised: SpecialisedView | null;
   provenance: {
     [k: string]: string;
   };
@@ -116,6 +122,24 @@ export interface DiagnosticView {
   line: number;
   excerpt: string;
   suggestion: string;
+}
+/**
+ * A parameter whose value is not the parent's; an empty text where one of them has none.
+ */
+export interface ConfigChange {
+  name: string;
+  old: string;
+  new: string;
+}
+/**
+ * What a candidate's fields of these names are for its text without parameters, for its config alone. The diff is
+ * between such texts; lines are those of this text, 0 where it has none.
+ */
+export interface SpecialisedView {
+  source: string;
+  diff: DiffLine[];
+  evidence: EvidenceRow[];
+  diagnostics: DiagnosticView[];
 }
 /**
  * One candidate in the trend plots. Errors are relative to float64; times in microseconds.

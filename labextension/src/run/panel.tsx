@@ -86,12 +86,15 @@ function notice(view: RunView, attached: boolean): string {
  */
 export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
+  const [tunable, setTunable] = useState(false);
   const find = (id: string | null) => view.candidates.find(candidate => candidate.id === id) ?? null;
   const lead =
     view.status === 'done'
       ? (find(view.incumbent_id) ?? find(view.current_id))
       : (find(view.current_id) ?? find(view.incumbent_id));
   const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
+  const specialised = selected?.specialised ?? null;
+  const shown = selected && specialised && !tunable ? { ...selected, ...specialised } : selected;
   const select = (id: string) => setPicked(id === lead?.id ? null : id);
   const answer = async (given: IAnswer) => {
     await ask?.(given);
@@ -118,7 +121,7 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
           <Trends trend={view.trend} solUs={view.sol.time_us} selectedId={selected?.id ?? null} />
         </aside>
         <main class="cg-main">
-          {selected === null ? (
+          {selected === null || shown === null ? (
             <p class="cg-empty">The first candidate shows here as soon as it is written.</p>
           ) : (
             <>
@@ -129,9 +132,14 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
                   <b>{selected.verdict.replaceAll('_', ' ')}</b>: {selected.verdict_reason}
                 </p>
               )}
-              <Diagnostics items={selected.diagnostics} />
-              <Evidence rows={selected.evidence} />
-              <Source key={selected.id} candidate={selected} />
+              <Diagnostics items={shown.diagnostics} />
+              <Evidence rows={shown.evidence} />
+              <Source
+                key={selected.id}
+                candidate={shown}
+                tunable={specialised === null ? null : tunable}
+                onTunable={setTunable}
+              />
             </>
           )}
         </main>
