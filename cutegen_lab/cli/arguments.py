@@ -177,6 +177,11 @@ def _add_runs(runs: Parser) -> None:
             added.add_argument("--out", metavar="KERNEL.py", help="write the accepted kernel here too")
         if verb in ("export", "resume"):
             _general(added)
+        if verb == "show":
+            added.add_argument(
+                "--general", action="store_true",
+                help="changes and lines of the text with all its parameters, not of the one for its config alone",
+            )  # fmt: skip
 
 
 def _general(parser: Parser) -> None:

@@ -39,9 +39,11 @@ def _list(session: Session, arguments: argparse.Namespace, output: Output) -> in
 
 
 def _show(session: Session, arguments: argparse.Namespace, output: Output) -> int:
-    from cutegen_lab.views.text import diff_text, evidence_table, pick, summary
+    from cutegen_lab.views.text import changes_text, evidence_table, pick, summary
 
-    handle = session.attach(arguments.run_id)
+    handle, general = session.attach(arguments.run_id), arguments.general
+    if not general:
+        handle.specialise()
     view = handle.view()
     try:
         candidate = pick(view, arguments.candidate)
@@ -49,7 +51,8 @@ def _show(session: Session, arguments: argparse.Namespace, output: Output) -> in
         raise _no_candidate(arguments, list(handle.state.candidates)) from None
     output.line(summary(view))
     if candidate is not None:
-        output.line("\n".join(["", diff_text(candidate.diff), "", evidence_table(view, candidate.id)]))
+        changed = changes_text(candidate, general)
+        output.line("\n".join(["", changed, "", evidence_table(view, candidate.id, general)]))
     output.result({**run_facts(handle.state), "view": view.model_dump(mode="json")})
     return 0
 
@@ -61,7 +64,7 @@ def _export(session: Session, arguments: argparse.Namespace, output: Output) -> 
         case ".py":
             handle.export(path, arguments.candidate, general=arguments.general, say=told)
         case ".html":
-            handle.export_page(path)
+            handle.export_page(path, general=arguments.general)
         case other:
             raise InputError(f"cannot export to {other or 'a file without a suffix'}", "Use a .py or .html file.")
     output.line(str(path))

@@ -103,13 +103,14 @@ class NotebookRun:
         run as a page (``.html``)."""
         target = Path(path)
         if target.suffix == ".html":
-            return self.handle.export_page(target)
+            return self.handle.export_page(target, general=general)
         return self.handle.export(target, general=general, say=print)
 
     @verb
-    def evidence(self, candidate_id: str | None = None) -> str:
-        """Evidence card of a candidate as text (default: the one under review, else the accepted one). Raises
-        InputError if there is no such candidate."""
+    def evidence(self, candidate_id: str | None = None, *, general: bool = False) -> str:
+        """Evidence card of a candidate as text (default: the one under review, else the accepted one). Lines are those
+        of the text for its config alone; ``general``: of the text with all its parameters. Raises InputError if there
+        is no such candidate."""
         from cutegen_lab.views.text import evidence_table
 
         view = self.view()
@@ -117,7 +118,21 @@ class NotebookRun:
         if candidate_id is not None and candidate_id not in known:
             has = ", ".join(known) or "none"
             raise InputError(f"run {self.run_id} has no candidate {candidate_id!r}", f"Candidates: {has}.")
-        return evidence_table(view, candidate_id)
+        return evidence_table(view, candidate_id, general)
+
+    @verb
+    def kernel(self, candidate_id: str | None = None, *, general: bool = False) -> str:
+        """The text of a candidate (default: as for :meth:`evidence`) for its config alone; ``general``: with all its
+        parameters. Raises InputError where there is no such candidate."""
+        from cutegen_lab.views.specialised import shown
+
+        if not general:
+            self.handle.specialise()
+        chosen = self.handle.selected_candidate(candidate_id)
+        found = next((candidate for candidate in self.view().candidates if candidate.id == chosen), None)
+        if found is None:
+            raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", "Call wait() first.")
+        return shown(found, general).source
 
     @verb
     def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:

@@ -41,10 +41,12 @@ class _Moment:
     status: str
     updated_at: float
     live: bool
+    specialised: int
 
     @classmethod
     def of(cls, view: RunView, bundle: dict[str, Any]) -> _Moment:
-        return cls(view.status, view.updated_at, WIDGET_MIME in bundle)
+        specialised = sum(candidate.specialised is not None for candidate in view.candidates)
+        return cls(view.status, view.updated_at, WIDGET_MIME in bundle, specialised)
 
 
 class RefineWidget(anywidget.AnyWidget):
@@ -84,6 +86,8 @@ class RefineWidget(anywidget.AnyWidget):
             self.view = bundle[MIME_TYPE]
             self.resting = texts if view.status in _RESTING else {}
         self._keep(view, bundle)
+        if view.status in _RESTING:
+            self._run.handle.specialise(wait=False)
 
     def show(self) -> None:
         """Displays the widget. The output also contains the static snapshot, which a saved notebook shows without a

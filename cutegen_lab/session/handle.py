@@ -20,6 +20,7 @@ from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 from cutegen_lab.loop.services import Services
 from cutegen_lab.session.kernels import accepted_path, keep_accepted, kernel_text
+from cutegen_lab.session.shown_texts import ShownTexts, wait_for
 from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 
@@ -40,10 +41,10 @@ class RunHandle:
     :class:`StoreError` if another process drives the run.
     """
 
-    def __init__(self, run_id: str, services: Services, provider: Provider | None = None) -> None:
+    def __init__(self, run_id: str, services: Services, texts: ShownTexts, provider: Provider | None = None) -> None:
         """``provider`` overrides the one that the run's settings name."""
         self.run_id = run_id
-        self._services, self._provider = services, provider
+        self._services, self._texts, self._provider = services, texts, provider
         self._lease: Lease | None = None  # held while there is a driver
         self._driver: ThreadedDriver | None = None
         self._lock = threading.RLock()
@@ -82,7 +83,15 @@ class RunHandle:
 
         history, driving = self.history, self.driving
         elsewhere = "" if driving or history.state.finished else self._services.store.driven_by(self.run_id)
-        return build_view(history.state, history.events, self.log, driving, elsewhere, front)
+        texts = self._texts.known(history.state)
+        return build_view(history.state, history.events, self.log, driving, elsewhere, front, texts)
+
+    def specialise(self, wait: bool = True) -> None:
+        """Makes the candidates' texts for their config alone, which views show once they are there; without ``wait`` in
+        the background."""
+        futures = self._texts.begin(self.state, lambda: self._subscribers.tell(Notice(self.state, None)))
+        if wait:
+            wait_for(futures)
 
     def begin(self, event: RunStarted) -> None:
         """Stores a new run's first event and drives the run. Raises StoreError."""
@@ -164,13 +173,15 @@ class RunHandle:
         write_out(Path(path), kernel_text(state, chosen, written))
         return Path(path)
 
-    def export_page(self, path: Path | str) -> Path:
-        """Writes the run as one self-contained HTML page. Raises InputError if ``path`` is a file cutegen did not
-        write."""
+    def export_page(self, path: Path | str, *, general: bool = False) -> Path:
+        """Writes the run as one self-contained HTML page, ``general``: with the texts that have parameters. Raises
+        InputError if ``path`` is a file cutegen did not write."""
         from cutegen_lab.session.outputs import write_out
         from cutegen_lab.views.html import report
 
-        write_out(Path(path), report([self.view()], title=f"cutegen run {self.run_id}"))
+        if not general:
+            self.specialise()
+        write_out(Path(path), report([self.view()], title=f"cutegen run {self.run_id}", general=general))
         return Path(path)
 
     def selected_candidate(self, candidate_id: str | None = None) -> str | None:

@@ -21,6 +21,7 @@ from cutegen_lab.loop.notices import Subscriber
 from cutegen_lab.loop.services import DeviceFactory, ProviderFactory, Services, WorkloadChoice
 from cutegen_lab.session import factories
 from cutegen_lab.session.handle import RunHandle
+from cutegen_lab.session.shown_texts import ShownTexts
 from cutegen_lab.session.versions import versions
 
 
@@ -32,6 +33,7 @@ class Session:
         self.services = services
         """What its runs and searches are performed with."""
         self._lock = threading.RLock()
+        self.texts = ShownTexts(services.workdir / "specialised", services.compiler)
         self._waking: list[threading.Thread] = []
         self._handles: dict[str, RunHandle] = {}
 
@@ -92,7 +94,7 @@ class Session:
         chosen = provider or self.services.provider(settings)
         self.services.device(settings.device)
         run_id = self._new_id(problem.name)
-        handle = RunHandle(run_id, self.services, chosen)
+        handle = RunHandle(run_id, self.services, self.texts, chosen)
         if subscriber is not None:
             handle.subscribe(subscriber)
         with self._lock:  # nobody else may make a handle of it meanwhile
@@ -125,7 +127,7 @@ class Session:
         with self._lock:
             if run_id not in self._handles:
                 self.services.store.events(run_id)
-                self._handles[run_id] = RunHandle(run_id, self.services)
+                self._handles[run_id] = RunHandle(run_id, self.services, self.texts)
             return self._handles[run_id]
 
     def resume(self, run_id: str) -> RunHandle:
@@ -158,6 +160,7 @@ class Session:
 
     def close(self) -> None:
         """Ends searches, stops driving every run (all resumable), ends child processes, closes the store."""
+        self.texts.close()
         for thread in self._waking:
             thread.join()
         self.services.close()

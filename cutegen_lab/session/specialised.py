@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import CageError, SetupError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Compiler, Say
+from cutegen_lab.session.same_lines import same_lines
 
 if TYPE_CHECKING:
     from cutegen_lab.templates.emit.observe import Probe
@@ -32,6 +33,8 @@ class Written:
     """The kernel's config."""
     folded: Config | None = None
     """Config folded into the text; None for the general text, which takes ``config``."""
+    lines: Mapping[int, int] = field(default_factory=dict)
+    """Lines of the general text, and those of a specialised one that compile to the same instructions."""
     note: str = ""
     """Why the general text is written although the specialised one was requested; empty otherwise."""
 
@@ -51,16 +54,18 @@ class _Task:
         return self.compiler.compile(source, config, workloads, self.arch, lambda _: None, self.stop)
 
 
-def specialised(compiler: Compiler, problem: Problem, source: str, config: Config, arch: str) -> Written:
+def specialised(
+    compiler: Compiler, problem: Problem, source: str, config: Config, arch: str, stop: threading.Event | None = None
+) -> Written:
     """``source`` at ``config`` without its parameters and without branches that no workload of ``problem`` takes.
 
     Compiled for every workload, derived ones included; accepted only if PTX and launches equal those of ``source``
     except for names. If that fails, or nothing can be compiled here, the general text is returned with a note. Ctrl-C
-    ends the compilation.
+    ends the compilation, and so does ``stop``.
     """
     general = Written(source, config)
     try:
-        return _specialised(_Task(compiler, arch, threading.Event()), problem, general)
+        return _specialised(_Task(compiler, arch, stop or threading.Event()), problem, general)
     except (CageError, SetupError) as error:
         return replace(general, note=f"nothing could be compiled here ({error.message})")
 
@@ -107,7 +112,8 @@ def _specialised(task: _Task, problem: Problem, general: Written) -> Written:
         return replace(general, note=f"the specialised text does not compile: {new.reason}")
     if apart := [name for name, build in old.builds.items() if not _same(build, new.builds.get(name))]:
         return replace(general, note=f"the specialised text compiles to other PTX for {', '.join(apart)}")
-    return Written(text, {}, folded=values)
+    pairs = [(old.builds[name], new.builds[name]) for name in old.builds]
+    return Written(text, {}, folded=values, lines=same_lines(general.source, text, pairs))
 
 
 def _observed(task: _Task, probe: Probe, config: Config, workloads: Sequence[Workload]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from cutegen_lab.core.candidate import Candidate
@@ -24,6 +24,7 @@ from cutegen_lab.views.model import (
     TrendPoint,
     WorkloadView,
 )
+from cutegen_lab.views.specialised import SpecialisedText, config_changes, specialised_view
 from cutegen_lab.views.steps import Attempt, Timeline, read_timeline
 
 LOG_LINES = 200
@@ -32,14 +33,15 @@ Status = Literal["running", "review", "done", "interrupted"]
 
 def build_view(
     state: RunState, events: Sequence[StoredEvent], log: Sequence[str] = (), attached: bool = True, elsewhere: str = "",
-    front: Spelling = COMMAND_LINE,
+    front: Spelling = COMMAND_LINE, specialised: Mapping[str, SpecialisedText] | None = None,
 ) -> RunView:  # fmt: skip
     """The complete view of a run.
 
     ``events``: the run's events, oldest first, for their times. ``log``: the last progress lines of a live run.
     ``attached``: whether this process drives the run; otherwise an unfinished run is "interrupted" and ``resume`` is
     the only verb. ``elsewhere``: name of another process that drives it, with the same effect on verbs. ``front``:
-    where it is shown, which says how options are spelled.
+    where it is shown, which says how options are spelled. ``specialised``: by candidate, its text for its config alone,
+    if it has one.
     """
     driven = attached or bool(elsewhere)
     note = note_of(state, front)
@@ -62,7 +64,7 @@ def build_view(
             flops=state.sol.flops,
             gpu=state.sol.gpu,
         ),
-        candidates=[_candidate(c, state, timeline, driven) for c in state.candidates.values()],
+        candidates=[_candidate(c, state, timeline, driven, specialised or {}) for c in state.candidates.values()],
         trend=[_trend(c, state.trials.get(c.id), state) for c in state.candidates.values()],
         timeline=_steps(timeline.open_attempt, driven),
         current_id=current.id if current else None,
@@ -116,7 +118,13 @@ def _status(state: RunState, attached: bool) -> Status:
     return "review" if state.step is Step.REVIEW else "running"
 
 
-def _candidate(candidate: Candidate, state: RunState, timeline: Timeline, attached: bool) -> CandidateView:
+def _candidate(
+    candidate: Candidate,
+    state: RunState,
+    timeline: Timeline,
+    attached: bool,
+    texts: Mapping[str, SpecialisedText],
+) -> CandidateView:
     proposal = candidate.proposal
     trial = state.trials.get(candidate.id)
     attempt = timeline.attempts.get(candidate.id, Attempt())
@@ -144,6 +152,8 @@ def _candidate(candidate: Candidate, state: RunState, timeline: Timeline, attach
         verdict_reason=trial.reason if trial else "",
         answer=in_words(state.answers.get(candidate.id)),
         accepted=candidate.id in state.accepted,
+        config_changes=config_changes(parent.config if parent else None, candidate.config),
+        specialised=specialised_view(candidate, state, texts),
         provenance=provenance(candidate, record),
     )
 

@@ -17,6 +17,7 @@ from cutegen_lab.core.plain_text import plain
 from cutegen_lab.views import text
 from cutegen_lab.views.model import CandidateView, RunView
 from cutegen_lab.views.plots import error_plot, time_plot
+from cutegen_lab.views.specialised import shown
 from cutegen_lab.views.tree import candidate_tree
 from cutegen_lab.views.units import microseconds, plural, seconds, size
 
@@ -26,13 +27,14 @@ GENERATOR = '<meta name="generator" content="cutegen-lab">'  # identifies pages 
 
 def fragment(view: RunView) -> str:
     """Static HTML of a run with its own scoped style, for saved notebooks, GitHub and nbviewer."""
-    shown = text.pick(view)
-    return _render("fragment.html", view=view, shown=shown, standing=text.standing(view))
+    picked = text.pick(view)
+    return _render("fragment.html", view=view, shown=picked and shown(picked), standing=text.standing(view))
 
 
-def report(views: Sequence[RunView], title: str = "cutegen report") -> str:
-    """One page for several runs: evidence, trends, candidate tree, diffs, sources, provenance. No network, no
-    scripts."""
+def report(views: Sequence[RunView], title: str = "cutegen report", general: bool = False) -> str:
+    """One page for several runs: evidence, trends, candidate tree, diffs, sources, provenance. No network, no scripts.
+    ``general``: with the texts that have parameters, where there are others for one config alone."""
+    views = [v.model_copy(update={"candidates": [shown(c, general) for c in v.candidates]}) for v in views]
     runs = [{"view": view, "shown": text.pick(view), "standing": text.standing(view)} for view in views]
     return _render("report.html", runs=runs, title=title, generator=Markup(GENERATOR))  # noqa: S704 - our own
 

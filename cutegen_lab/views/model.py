@@ -87,7 +87,28 @@ class DiffLine(View):
     new: int | None = None
 
 
+class ConfigChange(View):
+    """A parameter whose value is not the parent's; an empty text where one of them has none."""
+
+    name: str
+    old: str
+    new: str
+
+
+class SpecialisedView(View):
+    """What a candidate's fields of these names are for its text without parameters, for its config alone. The diff is
+    between such texts; lines are those of this text, 0 where it has none."""
+
+    source: str
+    diff: list[DiffLine]
+    evidence: list[EvidenceRow]
+    diagnostics: list[DiagnosticView]
+
+
 class CandidateView(View):
+    """``source`` is the candidate's own text, which an edit starts from. ``specialised`` is shown rather than it, if
+    there is one: None for a text that is not from a template, and until that text is proven to compile to the same."""
+
     id: str
     parent_id: str | None
     title: str
@@ -108,6 +129,8 @@ class CandidateView(View):
     verdict_reason: str
     answer: str  # "", "approved", "approved by auto", "rejected: …", "edited", …
     accepted: bool
+    config_changes: list[ConfigChange] = []  # from the parent's
+    specialised: SpecialisedView | None = None
     provenance: dict[str, str] = {}  # provenance: hashes, seeds, tolerances, versions, prompts
 
 

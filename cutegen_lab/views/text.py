@@ -10,20 +10,23 @@ import textwrap
 
 from cutegen_lab.core.plain_text import continued, plain
 from cutegen_lab.views.model import CandidateView, DiffLine, EvidenceRow, RunView
+from cutegen_lab.views.specialised import shown as shown_text
 from cutegen_lab.views.units import plural
 
 WIDTH = 110
 _DIFF_MARK = {"same": "  ", "added": "+ ", "removed": "- "}
 
 
-def evidence_table(view: RunView, candidate_id: str | None = None) -> str:
+def evidence_table(view: RunView, candidate_id: str | None = None, general: bool = False) -> str:
     """Evidence of one candidate as a table. Default: the candidate under review, else the accepted one, else the last.
+    Lines are those of the text for its config alone, or ``general``: of the text with parameters.
 
     Raises KeyError if the run has no such candidate.
     """
-    shown = pick(view, candidate_id)
-    if shown is None:
+    picked = pick(view, candidate_id)
+    if picked is None:
         return f"{view.problem.name}: no candidate yet"
+    shown = shown_text(picked, general)
     lines = [f"{view.problem.name} · {shown.id}: {shown.title}"]
     lines += _rows(shown.evidence)
     for item in shown.diagnostics:
@@ -72,6 +75,14 @@ def pick(view: RunView, candidate_id: str | None = None) -> CandidateView | None
         if known in by_id:
             return by_id[known]
     return view.candidates[-1] if view.candidates else None
+
+
+def changes_text(candidate: CandidateView, general: bool = False) -> str:
+    """What the config and the text changed from the parent's; the texts are those for one config alone, or ``general``:
+    those with parameters."""
+    config = [f"{each.name}: {each.old or 'none'} → {each.new or 'none'}" for each in candidate.config_changes]
+    head = [f"config: {', '.join(config)}"] if config else []
+    return "\n".join([*map(plain, head), diff_text(shown_text(candidate, general).diff)])
 
 
 def diff_text(lines: list[DiffLine]) -> str:

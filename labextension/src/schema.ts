@@ -75,6 +75,9 @@ export interface SolView {
   gpu: string;
 }
 /**
+ * ``source`` is the candidate's own text, which an edit starts from. ``specialised`` is shown rather than it, if
+ * there is one: None for a text that is not from a template, and until that text is proven to compile to the same.
+ *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "CandidateView".
  */
@@ -103,6 +106,8 @@ export interface CandidateView {
   verdict_reason: string;
   answer: string;
   accepted: boolean;
+  config_changes: ConfigChange[];
+  specialised: SpecialisedView | null;
   provenance: {
     [k: string]: string;
   };
@@ -182,6 +187,30 @@ export interface DiagnosticView {
   line: number;
   excerpt: string;
   suggestion: string;
+}
+/**
+ * A parameter whose value is not the parent's; an empty text where one of them has none.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "ConfigChange".
+ */
+export interface ConfigChange {
+  name: string;
+  old: string;
+  new: string;
+}
+/**
+ * What a candidate's fields of these names are for its text without parameters, for its config alone. The diff is
+ * between such texts; lines are those of this text, 0 where it has none.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "SpecialisedView".
+ */
+export interface SpecialisedView {
+  source: string;
+  diff: DiffLine[];
+  evidence: EvidenceRow[];
+  diagnostics: DiagnosticView[];
 }
 /**
  * One candidate in the trend plots. Errors are relative to float64; times in microseconds.

@@ -53,6 +53,36 @@ describe('what is shown', () => {
     expect(basis.get('Verdict')).toBeUndefined();
   });
 
+  it('shows the text for one config, with what points into it, and the one with parameters on request', async () => {
+    const view = sample('review');
+    const last = view.candidates.at(-1);
+    if (last === undefined) {
+      throw new Error('the sample has no candidate');
+    }
+    const line = { kind: 'added', text: 'only = 1', old: null, new: 1 } as const;
+    const row = {
+      key: 'hot_line_1',
+      label: 'Line 1',
+      value: '9%',
+      detail: '',
+      tone: 'neutral',
+      basis: ''
+    } as const;
+    last.specialised = { source: 'only = 1\n', diff: [line], evidence: [row], diagnostics: [] };
+    last.config_changes = [{ name: 'threads', old: '128', new: '' }];
+    await show(view);
+    expect(host.querySelector('.cg-code')?.textContent).toContain('only = 1');
+    expect(host.querySelector('.cg-evidence')?.textContent).toContain('Line 1');
+    expect(host.querySelector('.cg-source .cg-config')?.textContent).toBe('threads: 128 → none');
+    expect(button(host, 'Specialised').getAttribute('aria-pressed')).toBe('true');
+    await click('Tunable');
+    expect(host.querySelector('.cg-code')?.textContent).not.toContain('only = 1');
+    expect(host.querySelector('.cg-evidence')?.textContent).toContain('Error vs fp64, norm');
+    last.specialised = null;
+    await show({ ...view });
+    expect(host.querySelector('.cg-choice')).toBeNull();
+  });
+
   it('shows a failed candidate with its diagnostic, line, excerpt and suggestion', async () => {
     await show(sample('review'));
     await click(/c2 vector loads/);

@@ -56,7 +56,7 @@ class Raises:
 
 def test_with_a_proof() -> None:
     written = specialised(Scripted(), PROBLEM, SOURCE, {"vec": 2}, "sm_90a")
-    assert written == Written("def launch(x, y, stream):\n    pass\n", {}, {"vec": 2})
+    assert written == Written("def launch(x, y, stream):\n    pass\n", {}, {"vec": 2}, lines={6: 2})
     text = written_text(["# by cutegen-lab"], written)
     assert '# for this config only: {"vec": 2}\n' in text and for_one_config(text) and is_unmodified(text)
     assert read_kernel(text) == (written.source, {})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import libcst as cst
 
-from cutegen_lab.templates.emit.names import Quick, bindings, names_of, within
+from cutegen_lab.templates.emit.names import Quick, bindings, dotted, names_of, within
 
 Statements = cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | cst.BaseStatement
 
@@ -19,6 +20,7 @@ class Branches(Quick):
     def __init__(self) -> None:
         super().__init__()
         self._elif = set[int]()
+        self._carried: _Carried | None = None
 
     @abstractmethod
     def test(self, original: cst.If | cst.IfExp, updated: cst.If | cst.IfExp) -> bool | None:
@@ -27,6 +29,19 @@ class Branches(Quick):
     @abstractmethod
     def trips(self, original: cst.For, updated: cst.For) -> range | None:
         """Values of a loop's target; None if unknown."""
+
+    def stays(self, loop: cst.For) -> bool:
+        """Whether it is a loop on the GPU, and remains one."""
+        return isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "cutlass.range"
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool | None:
+        self._carried = self._carried or _Carried(node, self.stays)
+        return None
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
+        if self._carried is not None and self._carried.function is original_node:
+            self._carried = None
+        return updated_node
 
     def visit_If(self, node: cst.If) -> None:
         if isinstance(node.orelse, cst.If):
@@ -44,6 +59,7 @@ class Branches(Quick):
         before = updated_node.leading_lines
         if known:
             return flattened(updated_node.body, [*before, *_comment(updated_node.body)])
+        before = [line for line in before if line.comment is None]  # a comment there is about what does not happen
         if isinstance(other, cst.Else):
             return flattened(other.body, [*before, *other.leading_lines, *_comment(other.body)])
         if other is not None:
@@ -69,6 +85,8 @@ class Branches(Quick):
         before = [*updated_node.leading_lines, *_comment(updated_node.body)]
         if not values:
             return cst.RemoveFromParent()
+        if self._carried is not None and self._carried.behind(original_node) & bound.keys():
+            return updated_node
         body = updated_node.body.visit(Renamed({names[0]: cst.Integer(str(values[0]))}))
         assert isinstance(body, cst.BaseSuite)
         return flattened(body, before)
@@ -80,6 +98,29 @@ class Branches(Quick):
         ends = [at for at, statement in enumerate(body) if _returns(statement)]
         body = body[: ends[0] + 1] if ends else body
         return updated_node.with_changes(body=body or [cst.parse_statement("pass")])
+
+
+class _Carried:
+    """Names that a function's loops on the GPU bind. The DSL takes such a name for carried if it is bound before the
+    loop too, as it would be by the body of a loop of one trip in that loop's place."""
+
+    def __init__(self, function: cst.FunctionDef, stays: Callable[[cst.For], bool]) -> None:
+        self.function, self._stays = function, stays
+
+    @cached_property
+    def _spans(self) -> dict[cst.For, tuple[int, int]]:
+        """Of every loop, the places in the function where it begins and where it has ended."""
+        found = dict[cst.For, tuple[int, int]]()
+        for at, node in enumerate(within(self.function)):
+            if isinstance(node, cst.For):
+                found[node] = (at, at + sum(1 for _ in within(node)))
+        return found
+
+    def behind(self, loop: cst.For) -> set[str]:
+        """Those of the loops that begin after ``loop`` has ended."""
+        end = self._spans[loop][1] if loop in self._spans else 0
+        later = [each for each, (first, _) in self._spans.items() if first >= end and self._stays(each)]
+        return {name for each in later for name in bindings(each)}
 
 
 class Renamed(Quick):

@@ -37,10 +37,9 @@ def settings(module: cst.Module, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_constants(module: cst.Module, values: Mapping[str, Any]) -> cst.Module:
-    """The module without tunable parameters of ``launch``. Numbers over 1 become constants in capitals in the place of
-    ``TUNABLE``; other values replace the parameter."""
-    taken = set(bindings(module)) | set(loads(module))
-    spelled = {name: _spelling(name, value, taken) for name, value in values.items()}
+    """``launch`` without its tunable parameters. Numbers over 1 become constants in capitals, in the place of
+    ``TUNABLE``; other values stand where the parameter stood."""
+    spelled = _spelled(module, values)
     constants = [
         cst.parse_statement(f"{expression.value} = {values[name]!r}")
         for name, expression in spelled.items()
@@ -58,6 +57,16 @@ def with_constants(module: cst.Module, values: Mapping[str, Any]) -> cst.Module:
     at = _behind_imports(body)
     body[at:at] = constants
     return module.with_changes(body=body)
+
+
+def spellings(module: cst.Module, values: Mapping[str, Any]) -> dict[str, str | None]:
+    """What :func:`with_constants` writes for each parameter of ``launch``."""
+    return {name: cst.Module([]).code_for_node(text) for name, text in _spelled(module, values).items()}
+
+
+def _spelled(module: cst.Module, values: Mapping[str, Any]) -> dict[str, cst.BaseExpression]:
+    taken = set(bindings(module)) | set(loads(module))
+    return {name: _spelling(name, value, taken) for name, value in values.items()}
 
 
 def with_constants_first(module: cst.Module) -> cst.Module:

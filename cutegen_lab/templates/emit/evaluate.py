@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import libcst as cst
 
-from cutegen_lab.templates.emit.names import const_expr_argument, dotted
+from cutegen_lab.templates.emit.names import const_expr_argument, dotted, names_of, pairs
 
 
 class _Unknown:
@@ -19,6 +19,7 @@ class _Unknown:
 
 UNKNOWN: Final = _Unknown()
 _LARGEST = 1 << 63
+_MOST_ELEMENTS = 64
 _LITERALS = {"True": True, "False": False, "None": None}
 _ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = {
     cst.Add: operator.add, cst.Subtract: operator.sub, cst.Multiply: operator.mul,
@@ -30,7 +31,8 @@ _COMPARISONS: Mapping[type, Callable[[Any, Any], Any]] = {
     cst.In: lambda a, b: a in b, cst.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
 _CALLS: Mapping[str, Callable[..., Any]] = {
-    "min": min, "max": max, "len": len, "math.gcd": math.gcd, "cute.ceil_div": lambda a, b: -(-a // b),
+    "min": min, "max": max, "len": len, "math.gcd": math.gcd, "math.prod": math.prod,
+    "cute.ceil_div": lambda a, b: -(-a // b),
 }  # fmt: skip
 Constants = Mapping[str, Any]
 
@@ -39,7 +41,7 @@ def evaluate(node: cst.CSTNode, constants: Constants) -> Any:
     """Value of ``node``: a number, text, boolean, None or a tuple of these; :data:`UNKNOWN` otherwise."""
     try:
         found = _evaluate(node, constants)
-    except (TypeError, ValueError, ZeroDivisionError, IndexError):
+    except (TypeError, ValueError, ZeroDivisionError, IndexError, AttributeError):
         return UNKNOWN
     return UNKNOWN if isinstance(found, int) and abs(found) > _LARGEST else found
 
@@ -64,6 +66,12 @@ def _evaluate(node: cst.CSTNode, constants: Constants) -> Any:
             return _applied(_COMPARISONS.get(type(only.operator)), [node.left, only.comparator], constants)
         case cst.BooleanOperation():
             return _boolean(node, constants)
+        case cst.Subscript(value=whole, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+            return _applied(_element, [whole, index], constants)
+        case cst.ListComp() | cst.GeneratorExp():
+            return _elements(node, constants)
+        case cst.Call(func=cst.Attribute(value=whole, attr=cst.Name(value="index")), args=[only]):
+            return _applied(lambda values, value: tuple(values).index(value), [whole, only.value], constants)
         case cst.Call():
             inner = const_expr_argument(node)
             if inner is not None:
@@ -72,6 +80,27 @@ def _evaluate(node: cst.CSTNode, constants: Constants) -> Any:
             function = _CALLS.get(dotted(node.func)) if plain else None
             return _applied(function, [argument.value for argument in node.args], constants)
     return UNKNOWN
+
+
+def _element(values: Any, index: Any) -> Any:
+    return values[index] if isinstance(values, tuple) and type(index) is int else UNKNOWN
+
+
+def _elements(node: cst.ListComp | cst.GeneratorExp, constants: Constants) -> Any:
+    """A comprehension's elements, as a tuple, over a tuple that is known."""
+    walk = node.for_in
+    values = _evaluate(walk.iter, constants)
+    names = names_of(walk.target)
+    if (
+        not isinstance(values, tuple)
+        or len(values) > _MOST_ELEMENTS
+        or walk.inner_for_in
+        or walk.ifs
+        or len(names) != 1
+    ):
+        return UNKNOWN
+    found = tuple(_evaluate(node.elt, {**constants, names[0]: value}) for value in values)
+    return UNKNOWN if UNKNOWN in found else found
 
 
 def _boolean(node: cst.BooleanOperation, constants: Constants) -> Any:
@@ -86,6 +115,25 @@ def _boolean(node: cst.BooleanOperation, constants: Constants) -> Any:
 def _applied(function: Callable[..., Any] | None, nodes: list[cst.BaseExpression], constants: Constants) -> Any:
     values = [_evaluate(node, constants) for node in nodes]
     return UNKNOWN if function is None or any(value is UNKNOWN for value in values) else function(*values)
+
+
+def returned(function: cst.FunctionDef, constants: Constants) -> Any:
+    """What a function without parameters returns, if it assigns and returns what can be evaluated; else UNKNOWN."""
+    known = dict(constants)
+    if function.params.params or not isinstance(function.body, cst.IndentedBlock):
+        return UNKNOWN
+    for statement in function.body.body:
+        only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        match only:
+            case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):
+                pass
+            case cst.Assign():
+                known.update((name, evaluate(value, known)) for name, value in pairs(only))
+            case cst.Return(value=cst.BaseExpression() as value):
+                return evaluate(value, known)
+            case _:
+                return UNKNOWN
+    return UNKNOWN
 
 
 def literal(value: Any) -> cst.BaseExpression:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache, lru_cache
+from typing import Any
 
 import libcst as cst
 
@@ -42,11 +43,17 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     found: list[cst.CSTNode] = []
     for name in _fields(type(node)):
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            found.append(value)
-        elif isinstance(value, list | tuple):
+        kind: Any = type(value)
+        if kind is list or kind is tuple:
             found += value
+        elif _is_node(kind):  # an isinstance check of an abstract class is several times slower
+            found.append(value)
     return found
+
+
+@cache
+def _is_node(kind: Any) -> bool:
+    return issubclass(kind, cst.CSTNode)
 
 
 def within(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -161,15 +168,22 @@ def top_assignments(function: cst.FunctionDef) -> list[cst.Assign]:
     return [s for line in lines for s in line.body if isinstance(s, cst.Assign) and len(s.targets) == 1]
 
 
+def parts(target: cst.CSTNode, value: cst.BaseExpression) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:
+    """(target, its value) of every assignment that ``target = value`` stands for, as far as its tuples show them."""
+    sides = (target, value)
+    shown = all(isinstance(side, cst.Tuple) for side in sides) and len(target.elements) == len(value.elements)  # type: ignore[attr-defined]
+    if not shown or any(isinstance(e, cst.StarredElement) for side in sides for e in side.elements):  # type: ignore[attr-defined]
+        return [(target, value)]
+    both = zip(target.elements, value.elements, strict=True)  # type: ignore[attr-defined]
+    return [part for one, other in both for part in parts(one.value, other.value)]
+
+
 def pairs(assign: cst.Assign) -> list[tuple[str, cst.BaseExpression]]:
-    """(name, value) pairs of ``a = x`` and ``a, b = x, y``."""
-    target, value = assign.targets[0].target, assign.value
-    if isinstance(target, cst.Name):
-        return [(target.value, value)]
-    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
-        names = [element.value for element in target.elements]
-        if all(isinstance(n, cst.Name) for n in names) and not any(
-            isinstance(e, cst.StarredElement) for e in value.elements
-        ):
-            return [(n.value, e.value) for n, e in zip(names, value.elements, strict=True)]  # type: ignore[attr-defined]
-    return []
+    """(name, its value) of ``a = x`` and ``a, (b, c) = x, (y, z)``, as far as its tuples show them."""
+    found = parts(assign.targets[0].target, assign.value) if len(assign.targets) == 1 else []
+    return [(target.value, value) for target, value in found if isinstance(target, cst.Name)]
+
+
+def assignments(function: cst.FunctionDef) -> list[cst.Assign]:
+    """A function's assignments with one target, those in branches and loops too."""
+    return [node for node in within(function.body) if isinstance(node, cst.Assign) and len(node.targets) == 1]

@@ -41,10 +41,12 @@ class _Dropped:
 
 def without_constant_parameters(
     module: cst.Module, constants: Constants, arguments: Mapping[tuple[str, str], Any], numbers: bool = True
-) -> cst.Module:
-    """The module without such parameters. ``constants``: those of the module. ``arguments``: observed values by
-    (function, parameter). Without ``numbers``, only values that need no name are used. Functions that are used as
-    values keep all parameters."""
+) -> tuple[cst.Module, dict[str, dict[str, str | None]]]:
+    """The module, and by function the parameters that left with their values' texts (None: nobody reads them).
+
+    ``constants`` are the module's own; ``arguments`` the values that parameters had at every call of every
+    workload, by function and name: without ``numbers``, only those are used that need no name. Functions that are
+    handed around keep theirs."""
     uses = _Uses(module, constants)
     dropped = {
         name: found
@@ -52,14 +54,30 @@ def without_constant_parameters(
         if (found := _all_dropped(name, function, uses, arguments, numbers))
     }
     if not dropped:
-        return module
-    changed = module.visit(_Calls(functions(module), dropped))
-    assert isinstance(changed, cst.Module)
+        return module, {}
+    calls = _Calls(functions(module), dropped)
+    changed = [node.visit(calls) if dropped.keys() & loads(node).keys() else node for node in module.body]
     body = [
         _without(node, dropped.get(node.name.value, {})) if isinstance(node, cst.FunctionDef) else node
-        for node in changed.body
+        for node in changed
     ]
-    return changed.with_changes(body=body)
+    texts = {name: {each: fate.text for each, fate in fates.items()} for name, fates in dropped.items()}
+    return module.with_changes(body=body), texts
+
+
+@dataclass(frozen=True)
+class _Given:
+    """An argument, and what names stand for where the call is."""
+
+    value: cst.BaseExpression
+    names: Mapping[str, cst.BaseExpression]
+
+    def of(self, value: cst.BaseExpression) -> _Given:
+        return _Given(value, self.names)
+
+    def resolved(self) -> cst.BaseExpression:
+        """Itself, or what its name stands for."""
+        return self.names.get(self.value.value, self.value) if isinstance(self.value, cst.Name) else self.value
 
 
 class _Uses:
@@ -69,8 +87,8 @@ class _Uses:
         self.constants = constants
         self._calls, self._aliases = _calls(module), _aliases(module, constants)
 
-    def arguments(self, function: cst.FunctionDef) -> list[dict[str, cst.BaseExpression]]:
-        """Arguments of each call by parameter; empty if a call does not show them."""
+    def arguments(self, function: cst.FunctionDef) -> list[dict[str, _Given]]:
+        """What its parameters get, a call each; none where one of the calls does not show it."""
         calls = self._calls.get(function.name.value, [])
         found = [_arguments(function, call, self._aliases.get(id(call), {})) for call in calls]
         known = [each for each in found if each is not None]
@@ -88,7 +106,7 @@ def _all_dropped(
     for parameter in parameters(function):
         if all(parameter in each for each in given):
             seen = arguments.get((name, parameter), UNKNOWN)
-            dropped = _dropped(function, parameter, [each[parameter] for each in given], uses.constants, seen)
+            dropped = _dropped(function, parameter, [each[parameter] for each in given], uses, seen)
             if dropped is not None and (numbers or not (dropped.observed and dropped.bound)):
                 found[parameter] = dropped
     return found
@@ -111,7 +129,7 @@ def _is_plain(function: cst.FunctionDef) -> bool:
 
 
 def _aliases(module: cst.Module, constants: Constants) -> dict[int, dict[str, cst.BaseExpression]]:
-    """For each call in a function, the local names that always equal a constant of the module."""
+    """Of each call in a function, the local names that only ever stand for constants of the module, or a tuple."""
     found: dict[int, dict[str, cst.BaseExpression]] = {}
     for function in functions(module).values():
         bound = bindings(function)
@@ -119,7 +137,7 @@ def _aliases(module: cst.Module, constants: Constants) -> dict[int, dict[str, cs
             name: value
             for assign in top_assignments(function)
             for name, value in pairs(assign)
-            if bound[name] == 1 and isinstance(value, cst.Name) and value.value in constants
+            if bound[name] == 1 and (isinstance(value, cst.Tuple) or _is_static(value, constants))
         }
         if names:
             found |= {id(each): names for each in within(function) if isinstance(each, cst.Call)}
@@ -128,17 +146,16 @@ def _aliases(module: cst.Module, constants: Constants) -> dict[int, dict[str, cs
 
 def _arguments(
     function: cst.FunctionDef, call: cst.Call, aliases: Mapping[str, cst.BaseExpression]
-) -> dict[str, cst.BaseExpression] | None:
-    """Argument of each parameter; None if the call does not show it."""
+) -> dict[str, _Given] | None:
+    """What each parameter gets; None where the call does not show it."""
     names = _parameter_names(parameters(function), call)
     if names is None:
         return None
-    found = {p.name.value: p.default for p in function.params.params if p.default is not None}
+    found = {p.name.value: _Given(p.default, {}) for p in function.params.params if p.default is not None}
     if any(argument.star for argument in call.args) and (found or "" not in names):
         return None
     for name, argument in zip(names, call.args, strict=True):
-        value = argument.value
-        found[name] = aliases.get(value.value, value) if isinstance(value, cst.Name) else value
+        found[name] = _Given(argument.value, aliases)
     return found
 
 
@@ -158,7 +175,7 @@ def _parameter_names(names: Sequence[str], call: cst.Call) -> list[str] | None:
 
 
 def _dropped(
-    function: cst.FunctionDef, parameter: str, given: Sequence[cst.BaseExpression], constants: Constants, seen: Any
+    function: cst.FunctionDef, parameter: str, given: Sequence[_Given], uses: _Uses, seen: Any
 ) -> _Dropped | None:
     """How to remove the parameter, whose arguments at all calls are ``given``; None if it must stay."""
     empty = all(isinstance(each, cst.Tuple) and not each.elements for each in given)
@@ -167,15 +184,33 @@ def _dropped(
     read, assigned = loads(function.body)[parameter], bindings(function.body)[parameter] > 0
     if not read and not assigned:
         return _Dropped(None)
-    texts = {_text(each) for each in given}
-    known = len(texts) == 1 and evaluate(given[0], constants) is not UNKNOWN
-    if known and all(_is_static(each, constants) for each in given):
-        (text,) = texts
-        return _Dropped(text, assigned or len(text) > 20 or (text.startswith("(") and read > 1))
+    (text, *others) = {_written(each, seen, uses.constants) for each in given}
+    if text is None or others:
+        text = None if seen is UNKNOWN else repr(seen)
+    if text is None:
+        return None
+    constant = all(_is_static(each.resolved(), uses.constants) for each in given)
+    long = assigned or len(text) > 20 or (text.startswith("(") and read > 1)
+    if constant:
+        return _Dropped(text, long)
+    short = seen is None or isinstance(seen, bool | str) or seen in (0, 1)
+    return _Dropped(text, long or not (short or text.isidentifier()), observed=True)
+
+
+def _written(given: _Given, seen: Any, constants: Constants) -> str | None:
+    """The text of an argument that was ``seen`` to be this: as the call spells it, as far as that names constants."""
+    value = given.resolved()
+    known = evaluate(value, constants)
+    if known is not UNKNOWN and (seen is UNKNOWN or known == seen) and _is_static(value, constants):
+        return _text(value)
     if seen is UNKNOWN:
         return None
-    short = seen is None or isinstance(seen, bool | str) or seen in (0, 1)
-    return _Dropped(repr(seen), assigned or not short, observed=True)
+    if not isinstance(value, cst.Tuple) or not isinstance(seen, tuple) or len(seen) != len(value.elements):
+        return repr(seen)
+    if not seen or any(isinstance(each, cst.StarredElement) for each in value.elements):
+        return repr(seen)
+    parts = [_written(given.of(each.value), part, constants) for each, part in zip(value.elements, seen, strict=True)]
+    return f"({', '.join(map(str, parts))}{',' if len(parts) == 1 else ''})"
 
 
 def _is_kernel(function: cst.FunctionDef) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from cutegen_lab.templates.emit.branches import Renamed
+from cutegen_lab.templates.emit.evaluate import UNKNOWN, evaluate
 from cutegen_lab.templates.emit.names import Quick, bindings, dotted, loads, names_of, pairs, within
 
 _METHODS = {"load", "to"}  # methods of a tensor or vector without side effects
@@ -34,7 +36,7 @@ def _without_repeats(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
 
 
 def _without_overwritten(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Removes ``x = 0`` if the next statement assigns ``x`` again, which gets its comment."""
+    """Without ``x = 0`` where the next statement is another ``x = …``, which gets its comment, and 0 for ``x``."""
     kept = list[cst.BaseStatement]()
     for statement in body:
         before, now = (_only_assign(kept[-1]) if kept else None), _only_assign(statement)
@@ -43,23 +45,28 @@ def _without_overwritten(body: list[cst.BaseStatement]) -> list[cst.BaseStatemen
             line = cst.ensure_type(statement, cst.SimpleStatementLine)
             behind = line.trailing_whitespace if line.trailing_whitespace.comment else first.trailing_whitespace
             above = [*first.leading_lines, *line.leading_lines]
-            statement = line.with_changes(leading_lines=above, trailing_whitespace=behind)
+            value = now.value.visit(Renamed(dict(pairs(before))))
+            body_now = [now.with_changes(value=value)]
+            statement = line.with_changes(body=body_now, leading_lines=above, trailing_whitespace=behind)
         kept.append(statement)
     return kept
 
 
 def _overwrites(before: cst.Assign, now: cst.Assign) -> bool:
+    """Is a literal, or a name that the next statement does not read, assigned to what that one assigns too?"""
     first, second = before.targets[0].target, now.targets[0].target
-    same = isinstance(first, cst.Name) and isinstance(second, cst.Name) and first.value == second.value
-    return same and isinstance(before.value, cst.Integer | cst.Name) and not loads(now.value)[names_of(first)[0]]
+    if not isinstance(first, cst.Name) or first.value not in names_of(second):
+        return False
+    return evaluate(before.value, {}) is not UNKNOWN or (
+        isinstance(before.value, cst.Name) and not loads(now.value)[first.value]
+    )
 
 
 def _is_known(assign: cst.Assign, before: Sequence[cst.BaseStatement]) -> bool:
-    """Whether an earlier statement makes the same assignment and nothing has changed its value since."""
-    found = pairs(assign)
-    if len(found) != 1 or not isinstance(assign.targets[0].target, cst.Name):
+    """Did a statement before say the same, and nothing since change what it says?"""
+    if not isinstance(assign.targets[0].target, cst.Name):
         return False
-    (name, value) = found[0]
+    ((name, value),) = pairs(assign)
     loaded = _loaded(value)
     if loaded is None:
         return False

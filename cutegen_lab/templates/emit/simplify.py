@@ -1,52 +1,49 @@
-"""Removes arithmetic without effect, decided tests, names of literals and unused names."""
+"""Arithmetic that does nothing, and tests that are decided."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
 
 import libcst as cst
 
-from cutegen_lab.templates.emit.branches import Branches, Renamed, is_pass, parenthesised
+from cutegen_lab.templates.emit.branches import Branches, Renamed, parenthesised
 from cutegen_lab.templates.emit.evaluate import UNKNOWN, Constants, evaluate, literal
-from cutegen_lab.templates.emit.names import (
-    bindings,
-    dotted,
-    is_range,
-    loads,
-    names_of,
-    pairs,
-    parameters,
-    target_names,
-    top_assignments,
-    within,
-)
+from cutegen_lab.templates.emit.literals import with_literals_in_place
+from cutegen_lab.templates.emit.names import dotted, is_range
+from cutegen_lab.templates.emit.unread import with_read_names_only
 
 # Calls that may be removed if their result is unused: they have no side effects.
 _PURE = {
-    "min", "max", "len", "sum", "any", "all", "tuple", "math.gcd", "math.prod", "cute.ceil_div", "cute.size",
-    "cute.make_layout", "cute.make_identity_tensor", "cute.arch.thread_idx", "cute.arch.block_idx",
-    "cute.arch.lane_idx", "cute.arch.warp_idx", "cutlass.min", "cutlass.max", "cutlass.const_expr", "Float32",
+    "min", "max", "len", "sum", "any", "all", "tuple", "range", "enumerate", "zip", "math.gcd", "math.prod",
+    "cute.ceil_div", "cute.size", "cute.make_layout", "cute.make_identity_tensor", "cute.arch.thread_idx",
+    "cute.arch.block_idx", "cute.arch.lane_idx", "cute.arch.warp_idx", "cutlass.min", "cutlass.max",
+    "cutlass.const_expr", "Float32",
 }  # fmt: skip
 _MOST_ROUNDS = 8
 
 
 class Simplify(Branches):
-    """One pass over a module. ``constants``: those of the module. ``pure``: functions without side effects."""
+    """One pass over a module. ``constants`` are its own; ``pure`` the names of functions that change nothing;
+    ``returns`` what functions without parameters return."""
 
-    def __init__(self, constants: Constants, pure: set[str]) -> None:
+    def __init__(self, constants: Constants, pure: set[str], returns: Mapping[str, Any]) -> None:
         super().__init__()
-        self._constants, self._pure = constants, _PURE | pure
+        self._constants, self._pure, self._returns = constants, _PURE | pure, returns
 
     def test(self, original: cst.If | cst.IfExp, updated: cst.If | cst.IfExp) -> bool | None:
         value = evaluate(updated.test, self._constants)
         return None if value is UNKNOWN else bool(value)
 
     def trips(self, original: cst.For, updated: cst.For) -> range | None:
-        if not is_range(updated.iter):
+        return self._values(updated.iter)
+
+    def _values(self, node: cst.BaseExpression) -> range | None:
+        """What a range that is known walks."""
+        if not is_range(node):
             return None
-        assert isinstance(updated.iter, cst.Call)
-        values = [evaluate(a.value, self._constants) for a in updated.iter.args if a.keyword is None]
+        assert isinstance(node, cst.Call)
+        values = [evaluate(a.value, self._constants) for a in node.args if a.keyword is None]
         return range(*values) if values and all(isinstance(v, int) for v in values) else None
 
     def leave_Comparison(self, original_node: cst.Comparison, updated_node: cst.Comparison) -> cst.BaseExpression:
@@ -74,7 +71,15 @@ class Simplify(Branches):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = dotted(updated_node.func)
-        if name in ("min", "max", "cutlass.const_expr", "cute.ceil_div"):
+        if name in self._returns and not updated_node.args:
+            return literal(self._returns[name])
+        if any(isinstance(argument.value, cst.List | cst.Tuple) for argument in updated_node.args if argument.star):
+            updated_node = updated_node.with_changes(
+                args=[a for each in updated_node.args for a in _spread_argument(each)]
+            )
+        if name in ("min", "max", "tuple") and len(updated_node.args) == 1 and not updated_node.args[0].star:
+            return self._of_one(updated_node, updated_node.args[0].value)
+        if name in ("min", "max", "len", "math.prod", "cutlass.const_expr", "cute.ceil_div"):
             return self._decided(updated_node)
         if name.endswith(".launch") or (isinstance(updated_node.func, cst.Attribute) and _attribute(updated_node)):
             kept = [a for a in updated_node.args if not _is_no_cluster(a)]
@@ -94,8 +99,10 @@ class Simplify(Branches):
             return literal(0)
         if does is cst.Modulo and _one(b):
             return literal(0)
-        kept = None
-        if (does in (cst.Multiply, cst.FloorDivide) and _one(b)) or (does in (cst.Add, cst.Subtract) and _zero(b)):
+        kept: cst.BaseExpression | None = None
+        if does is cst.Add and isinstance(left, cst.List) and isinstance(right, cst.List):
+            kept = left if not right.elements else None
+        elif (does in (cst.Multiply, cst.FloorDivide) and _one(b)) or (does in (cst.Add, cst.Subtract) and _zero(b)):
             kept = left
         elif (does is cst.Multiply and _one(a)) or (does is cst.Add and _zero(a)):
             kept = right
@@ -108,11 +115,71 @@ class Simplify(Branches):
             return parenthesised(kept)
         return kept
 
+    def _of_one(self, call: cst.Call, only: cst.BaseExpression) -> cst.BaseExpression:
+        """``max([x])`` is ``x``, ``tuple([])`` is ``()``."""
+        takes = "tuple" if dotted(call.func) == "tuple" else "least"
+        elements = only.elements if isinstance(only, cst.List) else None
+        if takes == "least" and elements is not None and len(elements) == 1 and isinstance(elements[0], cst.Element):
+            return elements[0].value
+        return literal(()) if takes == "tuple" and elements == () else self._decided(call)
+
+    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
+        """``(x, y)[0]``."""
+        whole, index = updated_node.value, updated_node.slice[0].slice
+        at = evaluate(index.value, {}) if isinstance(index, cst.Index) and isinstance(whole, cst.Tuple) else UNKNOWN
+        if not isinstance(whole, cst.Tuple) or type(at) is not int or not 0 <= at < len(whole.elements):
+            return updated_node
+        starred = any(isinstance(each, cst.StarredElement) for each in whole.elements)
+        return updated_node if starred else parenthesised(whole.elements[at].value)
+
+    def leave_Tuple(self, original_node: cst.Tuple, updated_node: cst.Tuple) -> cst.Tuple:
+        elements = self._spread(updated_node.elements)
+        return updated_node if elements is None else updated_node.with_changes(elements=elements)
+
+    def leave_List(self, original_node: cst.List, updated_node: cst.List) -> cst.List:
+        elements = self._spread(updated_node.elements)
+        return updated_node if elements is None else updated_node.with_changes(elements=elements)
+
+    def _spread(self, elements: Sequence[cst.BaseElement]) -> list[cst.BaseElement] | None:
+        """``*(f(i) for i in range(1))`` is ``f(0)``; None where there is no such element."""
+        found = list[cst.BaseElement]()
+        for each in elements:
+            of = each.value
+            spread = self._without_range_of_one(of) if isinstance(each, cst.StarredElement) and _walks(of) else of
+            found += spread.elements if isinstance(spread, cst.List) and spread is not of else [each]
+        return None if all(a is b for a, b in zip(found, elements, strict=False)) else found
+
+    def leave_ListComp(self, original_node: cst.ListComp, updated_node: cst.ListComp) -> cst.BaseExpression:
+        return self._without_range_of_one(updated_node)
+
+    def leave_GeneratorExp(self, original_node: cst.GeneratorExp, updated_node: cst.GeneratorExp) -> cst.GeneratorExp:
+        found = self._without_range_of_one(updated_node)
+        return found if isinstance(found, cst.GeneratorExp) else updated_node
+
+    def _without_range_of_one(self, node: cst.ListComp | cst.GeneratorExp) -> cst.BaseExpression:
+        """``[f(x, i) for x in these for i in range(1)]`` is ``[f(x, 0) for x in these]``."""
+        if _over_nothing(node.for_in):
+            return cst.List([])
+        first, last = node.for_in, node.for_in.inner_for_in
+        while last is not None and last.inner_for_in is not None:
+            first, last = last, last.inner_for_in
+        only = last is None
+        walked = first if last is None else last
+        values = self._values(walked.iter)
+        if values != range(1) or walked.ifs or not isinstance(walked.target, cst.Name):
+            return node
+        element = node.elt.visit(Renamed({walked.target.value: cst.Integer("0")}))
+        assert isinstance(element, cst.BaseExpression)
+        if only:
+            return cst.List([cst.Element(element)])
+        changed = node.with_changes(elt=element)
+        return changed.with_deep_changes(first, inner_for_in=None)
+
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
-        found = updated_node
+        found = super().leave_FunctionDef(original_node, updated_node)
         for _ in range(_MOST_ROUNDS):
             before = found
-            found = _with_read_names_only(_with_literals_in_place(found, self._constants), self._pure)
+            found = with_read_names_only(with_literals_in_place(found, self._constants), self._pure)
             if found is before:
                 break
         return found
@@ -120,6 +187,27 @@ class Simplify(Branches):
     def _decided(self, node: cst.BaseExpression) -> cst.BaseExpression:
         value = evaluate(node, self._constants)
         return node if value is UNKNOWN else literal(value)
+
+
+def _spread_argument(argument: cst.Arg) -> list[cst.Arg]:
+    """``*[x, y]`` as arguments."""
+    of = argument.value
+    if argument.star != "*" or not isinstance(of, cst.List | cst.Tuple):
+        return [argument]
+    return [cst.Arg(e.value, star="*" if isinstance(e, cst.StarredElement) else "") for e in of.elements]
+
+
+def _walks(node: cst.BaseExpression) -> TypeGuard[cst.ListComp | cst.GeneratorExp]:
+    return isinstance(node, cst.ListComp | cst.GeneratorExp)
+
+
+def _over_nothing(walk: cst.CompFor | None) -> bool:
+    """Is one of a comprehension's sequences ``()`` or ``[]``?"""
+    while walk is not None:
+        if isinstance(walk.iter, cst.Tuple | cst.List) and not walk.iter.elements:
+            return True
+        walk = walk.inner_for_in
+    return False
 
 
 def _one(value: Any) -> bool:
@@ -142,127 +230,3 @@ def _is_no_cluster(argument: cst.Arg) -> bool:
     """``cluster=None``, the default of a launch."""
     named = argument.keyword is not None and argument.keyword.value == "cluster"
     return named and isinstance(argument.value, cst.Name) and argument.value.value == "None"
-
-
-def _with_literals_in_place(function: cst.FunctionDef, constants: Constants) -> cst.FunctionDef:
-    """Inlines names that the function binds once, outside of branches and loops, to 0, 1, a boolean, None, a constant
-    of the module, or a number that is read at most twice; and names that always equal another name."""
-    bound, read = bindings(function), loads(function)
-    found: dict[str, cst.BaseExpression] = {}
-    for assign in top_assignments(function):
-        for name, value in pairs(assign):
-            constant = isinstance(value, cst.Name) and value.value in constants
-            if bound[name] == 1 and (constant or _is_short(value) or (_is_number(value) and read[name] <= 2)):
-                found[name] = value
-    found = found or _copies(function, bound)
-    if not found:
-        return function
-    body = function.body.visit(_Replaced(found))
-    assert isinstance(body, cst.BaseSuite)
-    return function.with_changes(body=body)
-
-
-def _is_number(value: cst.BaseExpression) -> bool:
-    return type(evaluate(value, {})) is int
-
-
-def _copies(function: cst.FunctionDef, bound: Mapping[str, int]) -> dict[str, cst.BaseExpression]:
-    """Names that are only assigned one other name, which is bound once, as a parameter or outside of branches."""
-    steady = {name for assign in top_assignments(function) for name in target_names(assign)} | {*parameters(function)}
-    assigned: dict[str, list[cst.BaseExpression]] = {}
-    for node in within(function.body):
-        if isinstance(node, cst.Assign):
-            for name, value in pairs(node):
-                assigned.setdefault(name, []).append(value)
-    found: dict[str, cst.BaseExpression] = {}
-    for name, values in assigned.items():
-        (other, *more) = {value.value if isinstance(value, cst.Name) else "" for value in values}
-        same = not more and len(values) == bound[name] and other != name
-        if same and bound[other] == 1 and other in steady and other not in found:
-            found[name] = values[0]
-    return found
-
-
-def _is_short(value: cst.BaseExpression) -> bool:
-    found = evaluate(value, {})
-    return found is None or isinstance(found, bool) or (type(found) is int and found in (0, 1))
-
-
-class _Replaced(Renamed):
-    """Replaces reads only. The assignment stays, and is removed later as unused."""
-
-    def leave_AssignTarget(self, original_node: cst.AssignTarget, updated_node: cst.AssignTarget) -> cst.AssignTarget:
-        return original_node if names_of(original_node.target) else updated_node
-
-    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:
-        return updated_node.with_changes(target=original_node.target)
-
-    def leave_CompFor(self, original_node: cst.CompFor, updated_node: cst.CompFor) -> cst.CompFor:
-        return updated_node.with_changes(target=original_node.target)
-
-
-def _with_read_names_only(function: cst.FunctionDef, pure: set[str]) -> cst.FunctionDef:
-    dropping = _Unread(loads(function), pure)
-    changed = function.body.visit(dropping)
-    assert isinstance(changed, cst.BaseSuite)
-    return function.with_changes(body=changed) if dropping.dropped else function
-
-
-class _Unread(Branches):
-    """Removes assignments to unused names if the value has no side effects."""
-
-    def __init__(self, read: Mapping[str, int], pure: set[str]) -> None:
-        super().__init__()
-        self._read, self._pure = read, pure
-        self.dropped = 0
-
-    def test(self, original: cst.If | cst.IfExp, updated: cst.If | cst.IfExp) -> bool | None:
-        return None
-
-    def trips(self, original: cst.For, updated: cst.For) -> range | None:
-        return None
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
-
-    def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign | cst.Pass:
-        names = names_of(updated_node.targets[0].target) if len(updated_node.targets) == 1 else []
-        if not names:
-            return updated_node
-        found = pairs(updated_node)
-        kept = [(name, value) for name, value in found if self._read.get(name) or not self._is_pure(value)]
-        if found and not kept:
-            self.dropped += 1
-            return cst.Pass()
-        if found and len(kept) < len(found):
-            self.dropped += 1
-            left, right = (", ".join(_code(part) for part in parts) for parts in zip(*kept, strict=True))
-            return cst.ensure_type(cst.parse_statement(f"{left} = {right}"), cst.SimpleStatementLine).body[0]  # type: ignore[return-value]
-        if not found and not any(self._read.get(name) for name in names) and self._is_pure(updated_node.value):
-            self.dropped += 1
-            return cst.Pass()
-        return updated_node
-
-    def leave_IndentedBlock(
-        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
-    ) -> cst.IndentedBlock:
-        """Moves the blank line above a removed statement to the next one."""
-        body, blank = list[cst.BaseStatement](), False
-        for statement in updated_node.body:
-            above = getattr(statement, "leading_lines", ())
-            if is_pass(statement):
-                blank = blank or any(line.comment is None for line in above)
-                continue
-            if blank and not above:
-                statement = statement.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
-            body.append(statement)
-            blank = False
-        return updated_node.with_changes(body=body or [cst.parse_statement("pass")])
-
-    def _is_pure(self, value: cst.BaseExpression) -> bool:
-        calls = [each for each in within(value) if isinstance(each, cst.Call)]
-        return all(dotted(call.func) in self._pure for call in calls)
-
-
-def _code(part: str | cst.CSTNode) -> str:
-    return part if isinstance(part, str) else cst.Module([]).code_for_node(part)

@@ -8,19 +8,20 @@ them all; nothing is promised for other shapes. The caller must compile the resu
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import libcst as cst
 
 from cutegen_lab.templates.emit.branches import Branches
-from cutegen_lab.templates.emit.config import settings, with_constants, with_constants_first
-from cutegen_lab.templates.emit.evaluate import UNKNOWN, evaluate, literal
+from cutegen_lab.templates.emit.config import settings, spellings, with_constants, with_constants_first
+from cutegen_lab.templates.emit.evaluate import UNKNOWN, evaluate, literal, returned
 from cutegen_lab.templates.emit.inline import inlined
-from cutegen_lab.templates.emit.names import bindings, called, dotted, functions, loads, names_of, target_names, within
+from cutegen_lab.templates.emit.literals import ReadsReplaced
+from cutegen_lab.templates.emit.names import bindings, called, dotted, functions, loads, names_of, target_names
 from cutegen_lab.templates.emit.observe import Facts, Probe
-from cutegen_lab.templates.emit.parameters import without_constant_parameters
+from cutegen_lab.templates.emit.parameters import ENTRIES, without_constant_parameters
+from cutegen_lab.templates.emit.prose import with_true_words
 from cutegen_lab.templates.emit.reach import reachable
 from cutegen_lab.templates.emit.repeats import Repeats
 from cutegen_lab.templates.emit.simplify import Simplify
@@ -40,30 +41,56 @@ def specialise(probe: Probe, config: Mapping[str, Any], *, rules: bool = False) 
     facts = probe.facts()
     module = probe.module.visit(_Observed(facts, set(functions(probe.module)), set(_constants(probe.module))))
     assert isinstance(module, cst.Module)
-    module = with_constants(module, values)
+    replaced: dict[str, dict[str, str | None]] = {"launch": spellings(module, values)}
+    module = _without_aliases(with_constants(module, values))
     entries = {"launch", "workspace", *(("constraints",) if rules else ())}
-    module = _folded(module, facts, entries, numbers=False)  # values for which a caller has a name keep it
+    module = _folded(module, facts, entries, False, replaced)  # values for which a caller has a name keep it
     module = inlined(module, probe.module)
-    module = _folded(module, facts, entries, numbers=True)
+    module = _folded(module, facts, entries, True, replaced)
     short = with_constants_first(module).visit(Repeats())
     for counted in (loads, bindings):  # metadata of trees that are no longer needed
         counted.cache_clear()
     assert isinstance(short, cst.Module)
-    return tidy(short).code
+    return tidy(with_true_words(short, probe.module, replaced))
 
 
-def _folded(module: cst.Module, facts: Facts, entries: Collection[str], numbers: bool) -> cst.Module:
-    """Applies all passes until nothing changes."""
+def _folded(
+    module: cst.Module,
+    facts: Facts,
+    entries: Collection[str],
+    numbers: bool,
+    replaced: dict[str, dict[str, str | None]],
+) -> cst.Module:
+    """Until nothing changes any more. ``replaced`` gets the parameters that leave, by function."""
+    settled = dict[cst.CSTNode, str]()
     for _ in range(_MOST_ROUNDS):
         before = module
         module = reachable(module, entries)
         constants = _constants(module)
-        simpler = module.visit(Simplify(constants, _pure(module)))
-        assert isinstance(simpler, cst.Module)
-        module = without_constant_parameters(simpler, constants, facts.arguments, numbers)
-        if module.code == before.code:
+        simpler = _simplified(module, constants, settled)
+        module, left = without_constant_parameters(simpler, constants, facts.arguments, numbers)
+        for function, texts in left.items():
+            replaced.setdefault(function, {}).update(texts)
+        if len(module.body) == len(before.body) and all(a is b for a, b in zip(module.body, before.body, strict=True)):
             break
     return module
+
+
+def _simplified(module: cst.Module, constants: Mapping[str, Any], settled: dict[cst.CSTNode, str]) -> cst.Module:
+    """``settled`` are statements that do not change any more, with what that depends on."""
+    pure, returns = _pure(module), _returns(module, constants)
+    given = repr((sorted(constants.items()), sorted(pure), sorted(returns.items())))
+    body = []
+    for statement in module.body:
+        if settled.get(statement) != given:
+            simpler = statement.visit(Simplify(constants, pure, returns))
+            assert isinstance(simpler, cst.BaseStatement)
+            if simpler.deep_equals(statement):
+                settled[statement] = given
+            else:
+                statement = simpler
+        body.append(statement)
+    return module.with_changes(body=body)
 
 
 class _Observed(Branches):
@@ -72,21 +99,17 @@ class _Observed(Branches):
     def __init__(self, facts: Facts, module_functions: set[str], constants: set[str]) -> None:
         super().__init__()
         self._facts, self._functions, self._constants = facts, module_functions, constants
-        self._carried: Counter[str] = Counter()
         self._known = set[str]()
 
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        """Collects names that GPU loops bind (the DSL treats a name as loop-carried if it is bound before the loop
-        too), and parameters with a single value."""
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool | None:
+        """Which of its parameters had one value."""
         self._known = {name for function, name in self._facts.arguments if function == node.name.value}
         self._known |= self._constants
-        loops = [each for each in within(node) if isinstance(each, cst.For) and self._stays(each)]
-        self._carried = sum((bindings(loop) for loop in loops), Counter())
+        return super().visit_FunctionDef(node)
 
-    def _stays(self, loop: cst.For) -> bool:
-        dynamic = isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "cutlass.range"
+    def stays(self, loop: cst.For) -> bool:
         found = self._facts.ranges.get(loop)
-        return dynamic and loop not in self._facts.unseen and (found is None or len(range(*found)) > 1)
+        return super().stays(loop) and loop not in self._facts.unseen and (found is None or len(range(*found)) > 1)
 
     def test(self, original: cst.If | cst.IfExp, updated: cst.If | cst.IfExp) -> bool | None:
         return self._facts.tests.get(original)
@@ -104,9 +127,21 @@ class _Observed(Branches):
 
     def trips(self, original: cst.For, updated: cst.For) -> range | None:
         found = self._facts.ranges.get(original)
-        if self._carried.keys() & bindings(original.body).keys():
-            return None
         return range(*found) if found else None
+
+
+def _without_aliases(module: cst.Module) -> cst.Module:
+    """What a module's name for a function stands for, in its place."""
+    bound, found = bindings(module), dict[str, cst.BaseExpression]()
+    for statement in module.body:
+        only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        names = target_names(only) if isinstance(only, cst.Assign) else []
+        if isinstance(only, cst.Assign) and len(names) == 1 and bound[names[0]] == 1 and dotted(only.value):
+            function = dotted(only.value) in functions(module) or "." in dotted(only.value)
+            found |= {names[0]: only.value} if function else {}
+    changed = module.visit(ReadsReplaced(found)) if found else module
+    assert isinstance(changed, cst.Module)
+    return changed
 
 
 def _constants(module: cst.Module) -> dict[str, Any]:
@@ -119,6 +154,13 @@ def _constants(module: cst.Module) -> dict[str, Any]:
             if len(names) == 1 and value is not UNKNOWN:
                 found[names[0]] = value
     return found
+
+
+def _returns(module: cst.Module, constants: Mapping[str, Any]) -> dict[str, Any]:
+    """What functions without parameters return, of those that are only computed from constants."""
+    plain = {name: f for name, f in functions(module).items() if name not in ENTRIES and not f.decorators}
+    found = {name: returned(function, constants) for name, function in plain.items()}
+    return {name: value for name, value in found.items() if isinstance(value, int | bool)}
 
 
 def _pure(module: cst.Module) -> set[str]:

@@ -90,12 +90,15 @@ function notice(view: RunView, attached: boolean): string {
  */
 export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
+  const [tunable, setTunable] = useState(false);
   const find = (id: string | null) => view.candidates.find(candidate => candidate.id === id) ?? null;
   const lead =
     view.status === 'done'
       ? (find(view.incumbent_id) ?? find(view.current_id))
       : (find(view.current_id) ?? find(view.incumbent_id));
   const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
+  const specialised = selected?.specialised ?? null;
+  const shown = selected && specialised && !tunable ? { ...selected, ...specialised } : selected;
   const select = (id: string) => setPicked(id === lead?.id ? null : id);
   const answer = async (given: IAnswer) => {
     await ask?.(given);
@@ -162,7 +165,7 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
           <Trends trend={view.trend} solUs={view.sol.time_us} selectedId={selected?.id ?? null} />
         </aside>
         <main class="cg-main">
-          {selected === null ? (
+          {selected === null || shown === null ? (
             <p class="cg-empty">The first candidate shows here as soon as it is written.</p>
           ) : (
             <>
@@ -172,11 +175,16 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
                   <b>{selected.verdict.replaceAll('_', ' ')}</b>: {selected.verdict_reason}
                 </p>
               )}
-              <Diagnostics items={selected.diagnostics} />
+              <Diagnostics items={shown.diagnostics} />
               <Comparison key={`compared ${selected.id}`} view={view} candidate={selected} />
               <Terms candidate={selected} />
-              <Evidence rows={selected.evidence} />
-              <Source key={selected.id} candidate={selected} />
+              <Evidence rows={shown.evidence} />
+              <Source
+                key={selected.id}
+                candidate={shown}
+                tunable={specialised === null ? null : tunable}
+                onTunable={setTunable}
+              />
             </>
           )}
           <footer class="cg-footer">

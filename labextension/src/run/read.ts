@@ -34,5 +34,11 @@ export function readRun(data: unknown): Read {
       return { problem: `This saved run is damaged: its “${name}” is missing. Export the run again.` };
     }
   }
-  return { view: data as RunView };
+  return { view: completed(data as RunView) };
+}
+
+/** With what candidates of runs lack that were saved before there was it. */
+function completed(view: RunView): RunView {
+  const added = { config_changes: [], specialised: null };
+  return { ...view, candidates: view.candidates.map(candidate => ({ ...added, ...candidate })) };
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { CandidateView, DiffLine } from '../schema';
+import type { CandidateView, ConfigChange, DiffLine } from '../schema';
 
 const SIGNS: Record<DiffLine['kind'], string> = { same: ' ', added: '+', removed: '−', gap: '⋯' };
 const SPOKEN: Record<DiffLine['kind'], string> = {
@@ -67,8 +67,30 @@ function Diff({ diff, source }: { diff: readonly DiffLine[]; source: readonly st
   );
 }
 
+/** The parameters whose values are not the parent's. */
+function ConfigChanges({ changes }: { changes: readonly ConfigChange[] }) {
+  return (
+    <ul class="cg-config" aria-label="Changed parameters">
+      {changes.map(({ name, old, new: now }) => (
+        <li key={name}>
+          <code>
+            {name}: {old || 'none'} → {now || 'none'}
+          </code>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface ISourceProps {
+  candidate: CandidateView;
+  /** Whether the text shown has parameters; null where the candidate has one text only. */
+  tunable: boolean | null;
+  onTunable: (tunable: boolean) => void;
+}
+
 /** A candidate's source: what changed since its parent, or the whole text. */
-export function Source({ candidate }: { candidate: CandidateView }) {
+export function Source({ candidate, tunable, onTunable }: ISourceProps) {
   const [whole, setWhole] = useState(false);
   const source = lines(candidate.source);
   const hasDiff = candidate.diff.length > 0;
@@ -87,6 +109,26 @@ export function Source({ candidate }: { candidate: CandidateView }) {
         )}
         <span class="cg-spacer" />
         <span class="cg-muted">{source.length} lines</span>
+        {tunable !== null && (
+          <span class="cg-choice" role="group" aria-label="Which text">
+            {[false, true].map(general => (
+              <button
+                key={String(general)}
+                type="button"
+                class="cg-button cg-small"
+                aria-pressed={tunable === general}
+                title={
+                  general
+                    ? 'The text with its parameters, which a search tunes and an edit starts from'
+                    : 'The text for this config alone: it compiles to the same machine code'
+                }
+                onClick={() => onTunable(general)}
+              >
+                {general ? 'Tunable' : 'Specialised'}
+              </button>
+            ))}
+          </span>
+        )}
         {hasDiff && (
           <button
             type="button"
@@ -98,6 +140,9 @@ export function Source({ candidate }: { candidate: CandidateView }) {
           </button>
         )}
       </header>
+      {showDiff && candidate.config_changes.length > 0 && (
+        <ConfigChanges changes={candidate.config_changes} />
+      )}
       {/* Focusable, so that the keyboard can scroll it. */}
       <div class="cg-code" tabIndex={0} role="region" aria-label={`Source of ${candidate.id}`}>
         <table>

@@ -402,3 +402,72 @@ def test_a_report_that_is_no_plain_value_is_not_known(report: str) -> None:
     probe = Probe(module("note(1 if x.shape[0] else 2)"))
     probe.read([report])
     assert ("launch", "x") not in probe.facts().arguments
+
+
+def test_a_comment_above_a_branch_that_is_not_taken_goes_with_it() -> None:
+    source = module("# why it is wide\nif vec > 8:\n    note(1)\nelse:\n    # why not\n    note(2)", VEC)
+    assert launch_of(folded(source)) == ["    # why not", "    note(2)"]
+
+
+def test_a_tuple_that_is_taken_apart_goes() -> None:
+    source = (
+        HEAD
+        + """
+
+def tiled(note, x, tiling: cutlass.Constexpr):
+    (tile_m, tile_n), pairs, whole = tiling
+    for p in cutlass.range_constexpr(len(pairs)):
+        note(x, tile_m, tile_n, pairs[p][0], 1 + max(pair[1] for pair in pairs))
+    note(*whole, [x for i in range(len(pairs))])
+
+
+def launch(x, note, stream, tile_m: cutlass.Constexpr = 64):
+    tile = (tile_m, 4)
+    tiling = tile, ((0, 1),), ()
+    tiled(note, x.shape[0], tiling)
+"""
+    )
+    assert "def tiled(note, x):\n    note(x, TILE_M, 4, 0, 2)\n    note([x])\n" in folded(source, 8, 9)
+
+
+def test_what_a_function_without_parameters_computes_is_its_value() -> None:
+    source = (
+        HEAD
+        + '''
+KIB = 1024
+
+
+def room(tile):
+    """Stages that fit."""
+    terms = ((0, 1),)
+    bytes = tile * KIB
+    return 8 * KIB // bytes + [term[1] for term in terms].index(1)
+
+
+def launch(x, note, stream, tile: cutlass.Constexpr = 4):
+    note(x.shape[0] * room(tile))
+'''
+    )
+    text = folded(source, 8, 9)
+    assert "room" not in text and "KIB" not in text and launch_of(text) == ["    note(x.shape[0] * 2)"]
+
+
+def test_a_name_for_a_function_is_that_function() -> None:
+    plus = "\n\ndef plus(a, b):\n    return a + b\n\n\nADD = plus\n\n\n"
+    text = folded(HEAD + plus + "def launch(x, note, stream):\n    note(ADD(x.shape[0], 1))\n", 8, 9)
+    assert "ADD" not in text and "note(plus(x.shape[0]" in text
+
+
+def test_what_is_assigned_and_changed_at_once_is_assigned_once() -> None:
+    source = module(
+        "at = 0\nat, slot = (at, x.shape[0]), 3\nnote(at, slot, slot, slot)\nn = x.shape[0]\nn = n\nnote(n)"
+    )
+    assert launch_of(folded(source, 8, 9))[0] == "    at, slot = (0, x.shape[0]), 3"
+
+
+def test_a_loop_of_one_trip_inside_a_loop_on_the_gpu_is_its_body() -> None:
+    source = module(
+        "for step in cutlass.range(x.shape[0]):\n    for i in range(vec):\n        at = i\n        note(at)",
+        ", vec: int = 1",
+    )
+    assert launch_of(folded(source, 8, 9)) == ["    for step in cutlass.range(x.shape[0]):", "        note(0)"]

@@ -8,8 +8,12 @@ import pytest
 
 from cutegen_lab.compile import gate
 from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.problem import Problem
 from cutegen_lab.session.specialised import specialised
+from cutegen_lab.templates.pipeline.pipeline import Pipeline
 from cutegen_lab.templates.recognise import template_for
+from cutegen_lab.templates.registry import families
+from cutegen_lab.templates.template import Single
 from cutegen_lab.tuning.refactor.template import same_machine_code
 from tests.harness.checking import ARCH, NEVER, Compiler, problem_of
 
@@ -25,38 +29,49 @@ class Case:
     lines: int
     arch: str = ARCH
     config: tuple[tuple[str, int | str], ...] = ()
+    tf32: bool = False
+
+    def problem(self) -> Problem:
+        return replace(problem_of(self.expression, self.inputs), tf32=self.tf32)
 
 
 LINEAR = "x: bf16[512,1024], w: bf16[1024,1024], b: bf16[1024]"
 CASES = {
-    "softmax": Case("torch.softmax(x, -1)", "x: bf16[4096,8192]", 210),
-    "softmax of a cluster": Case("torch.softmax(x, -1)", "x: bf16[256,8192]", 265, config=(("cluster_n", 2),)),
-    "online rows": Case("torch.softmax(x, -1)", "x: f32[64,530001]", 370),
-    "moments": Case("F.layer_norm(x, w.shape, w, b)", "x: bf16[4096,4096], w: bf16[4096], b: bf16[4096]", 300),
-    "RMSNorm": Case("F.rms_norm(x, w.shape, w)", "x: bf16[4096,4096], w: bf16[4096]", 280),
-    "argmax": Case("x.argmax(-1)", "x: f32[128,1000]", 195),
-    "loss": Case("F.cross_entropy(x, t)", "x: bf16[512,32000], t: i64[512]", 310),
-    "elementwise": Case("F.gelu(x * s) + b[:, None]", "x: bf16[64,4096], s: bf16[4096], b: f32[64]", 90),
-    "columns": Case("x.sum(0)", "x: bf16[65536,512]", 140),
-    "softmax of columns": Case("torch.softmax(x, 1)", "x: f32[4,500,72]", 200),
-    "total": Case("F.mse_loss(x, y)", "x: bf16[1024,4096], y: bf16[1024,4096]", 170),
-    "scan of rows": Case("x.cumsum(-1)", "x: f32[64,5000]", 145),
-    "scan of columns": Case("x.cumsum(0)", "x: f32[5000,64]", 130),
-    "average pooling": Case("F.relu(F.avg_pool2d(x, 3, 2, 1))", "x: bf16[16,32,64,64]", 115),
-    "few rows": Case("F.linear(x, w, b)", "x: bf16[4,4096], w: bf16[4096,4096], b: bf16[4096]", 340),
-    "gemm": Case("x @ w", "x: bf16[1024,1024], w: bf16[1024,1024]", 620),
-    "gemm with epilogue": Case("F.gelu(F.linear(x, w, b))", LINEAR, 640),
-    "gemm of parts": Case("F.gelu(F.linear(x, w, b))", LINEAR, 700, config=(("split_k", 2),)),
-    "gemm reduced": Case("torch.softmax(a @ b, -1)", "a: bf16[1024,512], b: bf16[512,1024]", 870),
-    "mma": Case("F.relu(F.linear(x, w, b))", "x: f16[1024,1024], w: f16[1024,1024], b: f16[1024]", 360, "sm_80"),
-    "two steps": Case("torch.softmax(x - x.mean(0), -1)", "x: f32[64,100]", 335),
+    "softmax": Case("torch.softmax(x, -1)", "x: bf16[4096,8192]", 161),
+    "softmax of a cluster": Case("torch.softmax(x, -1)", "x: bf16[256,8192]", 200, config=(("cluster_n", 2),)),
+    "online rows": Case("torch.softmax(x, -1)", "x: f32[64,530001]", 293),
+    "moments": Case("F.layer_norm(x, w.shape, w, b)", "x: bf16[4096,4096], w: bf16[4096], b: bf16[4096]", 223),
+    "RMSNorm": Case("F.rms_norm(x, w.shape, w)", "x: bf16[4096,4096], w: bf16[4096]", 199),
+    "argmax": Case("x.argmax(-1)", "x: f32[128,1000]", 149),
+    "loss": Case("F.cross_entropy(x, t)", "x: bf16[512,32000], t: i64[512]", 235),
+    "elementwise": Case("F.gelu(x * s) + b[:, None]", "x: bf16[64,4096], s: bf16[4096], b: f32[64]", 84),
+    "columns": Case("x.sum(0)", "x: bf16[65536,512]", 133),
+    "softmax of columns": Case("torch.softmax(x, 1)", "x: f32[4,500,72]", 188),
+    "total": Case("F.mse_loss(x, y)", "x: bf16[1024,4096], y: bf16[1024,4096]", 164),
+    "scan of rows": Case("x.cumsum(-1)", "x: f32[64,5000]", 139),
+    "scan of columns": Case("x.cumsum(0)", "x: f32[5000,64]", 126),
+    "average pooling": Case("F.relu(F.avg_pool2d(x, 3, 2, 1))", "x: bf16[16,32,64,64]", 85),
+    "few rows": Case("F.linear(x, w, b)", "x: bf16[4,4096], w: bf16[4096,4096], b: bf16[4096]", 301),
+    "gemm": Case("x @ w", "x: bf16[1024,1024], w: bf16[1024,1024]", 530),
+    "gemm with epilogue": Case("F.gelu(F.linear(x, w, b))", LINEAR, 527),
+    "gemm of parts": Case("F.gelu(F.linear(x, w, b))", LINEAR, 569, config=(("split_k", 2),)),
+    "gemm reduced": Case("torch.softmax(a @ b, -1)", "a: bf16[1024,512], b: bf16[512,1024]", 701),
+    "gemm of 8 bits": Case("(a.float() @ b.float().T).bfloat16()",
+                           "a: f8e4m3fn[1024,1024], b: f8e4m3fn[1024,1024]", 530),
+    "gemm of fp32": Case("a @ b", "a: f32[1024,1024], b: f32[1024,1024]", 820),
+    "gemm gated": Case("F.silu(x @ g.T) * (x @ u.T)", "x: bf16[512,1024], g: bf16[1024,1024], u: bf16[1024,1024]", 590),
+    "mma": Case("F.relu(F.linear(x, w, b))", "x: f16[1024,1024], w: f16[1024,1024], b: f16[1024]", 332, "sm_80"),
+    "TF32": Case("a @ b", "a: f32[1024,1024], b: f32[1024,1024]", 650, tf32=True),
+    "attention": Case("F.scaled_dot_product_attention(q, k, v)",
+                      "q: bf16[2,8,256,64], k: bf16[2,8,256,64], v: bf16[2,8,256,64]", 1310),
+    "two steps": Case("torch.softmax(x - x.mean(0), -1)", "x: f32[64,100]", 278),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_for_one_config_compiles_to_the_same(name: str, compiler: Compiler) -> None:
     case = CASES[name]
-    problem = problem_of(case.expression, case.inputs)
+    problem = case.problem()
     template = template_for(problem, case.arch)
     config = {**template.default_config(), **dict(case.config)}
     text = template.write(config)
@@ -71,6 +86,16 @@ def test_the_text_for_one_config_compiles_to_the_same(name: str, compiler: Compi
     )
     assert isinstance(old, Artifact) and isinstance(new, Artifact) and old.unserved == new.unserved
     assert all(same_machine_code(old.builds[each], new.builds[each]) for each in old.builds)
+
+
+def test_every_family_is_here_and_so_are_several_kernels() -> None:
+    served = [template_for(case.problem(), case.arch) for case in CASES.values()]
+    several = [each for each in served if isinstance(each, Pipeline)]
+    alone = [each for each in served if isinstance(each, Single)] + [
+        step.kernel for each in several for step in each.steps
+    ]
+    assert {each.family.name for each in alone} == {f.name for arch in (ARCH, "sm_80") for f in families(arch)}
+    assert several
 
 
 def _long(text: str) -> int:

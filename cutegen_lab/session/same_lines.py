@@ -1,0 +1,45 @@
+"""Which lines of two texts are the same: those that compile to the same instructions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from cutegen_lab.core.artifact import Build
+
+
+def same_lines(general: str, specialised: str, builds: Iterable[tuple[Build, Build]]) -> dict[int, int]:
+    """Lines of ``general``, from 1, and those of ``specialised``: by the instructions of ``builds``, which are pairs of
+    equal PTX; a line without instructions by its text, if each of the two has it once."""
+    counted = dict[int, Counter[int]]()
+    for old, new in builds:
+        for before, now in zip(_lines(old), _lines(new), strict=False):
+            if before and now:
+                counted.setdefault(before, Counter())[now] += 1
+    found = _once_in_both(general, specialised)
+    return dict(sorted({**found, **{line: counts.most_common(1)[0][0] for line, counts in counted.items()}}.items()))
+
+
+def _lines(build: Build) -> list[int]:
+    """The candidate's line of each instruction, 0 where the compiler tells none."""
+    begins = {each.ptx_line: each.line for each in build.lines}
+    found, line = list[int](), 0
+    for number, text in enumerate(build.ptx.partition(".section\t.debug")[0].splitlines(), 1):
+        line = begins.get(number, line)
+        code = text.partition("//")[0].strip()
+        if code.endswith(";") and not code.startswith("."):
+            found.append(line)
+    return found
+
+
+def _once_in_both(general: str, specialised: str) -> dict[int, int]:
+    places = [_places(text) for text in (general, specialised)]
+    both = places[0].keys() & places[1].keys()
+    return {places[0][text]: places[1][text] for text in both}
+
+
+def _places(text: str) -> dict[str, int]:
+    """The line of each text that only one line has."""
+    lines = [line.strip() for line in text.splitlines()]
+    counts = Counter(lines)
+    return {line: number for number, line in enumerate(lines, 1) if line and counts[line] == 1}

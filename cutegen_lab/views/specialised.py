@@ -1,0 +1,98 @@
+"""A candidate as its kernel reads for its config alone, and what points into its text mapped to that one's lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from cutegen_lab.core.candidate import Candidate, Config
+from cutegen_lab.core.run import RunState
+from cutegen_lab.core.trial import LineCounters, Profile
+from cutegen_lab.core.verdict import Diagnostic
+from cutegen_lab.views.diff import source_diff
+from cutegen_lab.views.evidence import diagnostics, evidence_rows
+from cutegen_lab.views.model import CandidateView, ConfigChange, SpecialisedView
+
+_LINE = re.compile(r"\bline (\d+): ")
+_REPLACED = ("source", "diff", "evidence", "diagnostics")
+
+
+@dataclass(frozen=True)
+class SpecialisedText:
+    """The text of a candidate for its config alone, which compiles to the same machine code."""
+
+    source: str
+    """The text."""
+    lines: Mapping[int, int] = field(default_factory=dict)
+    """Lines of the candidate's text, from 1, and those of ``source`` that compile to the same instructions."""
+
+
+def shown(candidate: CandidateView, general: bool = False) -> CandidateView:
+    """``candidate`` with the text for its config alone, or ``general``: with its parameters. Itself where there is only
+    one text."""
+    if general or candidate.specialised is None:
+        return candidate
+    return candidate.model_copy(update={name: getattr(candidate.specialised, name) for name in _REPLACED})
+
+
+def specialised_view(
+    candidate: Candidate, state: RunState, texts: Mapping[str, SpecialisedText]
+) -> SpecialisedView | None:
+    """What replaces the candidate's own text, and what points into it; None where it has one text only. The diff is to
+    the parent's text as that one is shown."""
+    text = texts.get(candidate.id)
+    if text is None:
+        return None
+    trial, compiled = state.trials.get(candidate.id), state.compiled.get(candidate.id)
+    parent = state.candidates.get(candidate.parent_id or "")
+    before = None if parent is None else texts.get(parent.id, SpecialisedText(parent.source)).source
+    proposal = replace(candidate.proposal, source=text.source)
+    of_text = replace(candidate, proposal=proposal)
+    if trial is not None:
+        trial = replace(trial, profile=_profile(trial.profile, text.lines))
+    said = trial.diagnostics if trial else compiled.notes if compiled else ()
+    return SpecialisedView(
+        source=text.source,
+        diff=source_diff(before, text.source),
+        evidence=evidence_rows(of_text, trial, compiled.resources if compiled else None, state.problem, state.sol),
+        diagnostics=diagnostics(tuple(_diagnostic(each, text) for each in said)),
+    )
+
+
+def config_changes(before: Config | None, now: Config) -> list[ConfigChange]:
+    """Parameters whose values differ from the parent's; none without a parent."""
+    if before is None:
+        return []
+    names = [
+        name for name in (*now, *(each for each in before if each not in now)) if before.get(name) != now.get(name)
+    ]
+    return [ConfigChange(name=name, old=_value(before, name), new=_value(now, name)) for name in names]
+
+
+def _value(config: Config, name: str) -> str:
+    return str(config[name]) if name in config else ""
+
+
+def _profile(profile: Profile | None, lines: Mapping[int, int]) -> Profile | None:
+    """``profile`` by the text's lines: counters of lines that became one are added."""
+    if profile is None:
+        return None
+    counters = dict[int, Counter[str]]()
+    for each in profile.lines:
+        counters.setdefault(lines.get(each.line, 0), Counter()).update(each.counters)
+    found = tuple(LineCounters(line, dict(counted)) for line, counted in sorted(counters.items()))
+    findings = tuple(_LINE.sub(lambda of: _place(of, lines), text) for text in profile.findings)
+    return replace(profile, lines=found, findings=findings)
+
+
+def _place(found: re.Match[str], lines: Mapping[int, int]) -> str:
+    line = lines.get(int(found[1]))
+    return f"line {line}: " if line else ""
+
+
+def _diagnostic(item: Diagnostic, text: SpecialisedText) -> Diagnostic:
+    """``item`` at the text's line, which is its excerpt; without a place where the text has none."""
+    line = text.lines.get(item.line, 0)
+    return replace(item, line=line, excerpt=text.source.splitlines()[line - 1].strip() if line else "")
