@@ -131,7 +131,7 @@ def column_kernel(
         for u in cutlass.range_constexpr(loads):
             i = start + u * step
             x = rX[None, u].load().to(Float32)
-            rTotal.store(rTotal.load() + (x))
+            rTotal.store(plus(rTotal.load(), x))
     for start in cutlass.range(whole + first, n, step * loads, unroll=1):
         rX = cute.make_rmem_tensor(batch, gX.element_type)
         for u in cutlass.range_constexpr(rest):
@@ -141,7 +141,7 @@ def column_kernel(
             i = start + u * step
             x = rX[None, u].load().to(Float32)
             inside = cute.full_like(extent, i < n, cutlass.Boolean)
-            rTotal.store(cute.where(inside, rTotal.load() + (x), rTotal.load()))
+            rTotal.store(cute.where(inside, plus(rTotal.load(), x), rTotal.load()))
     if cutlass.const_expr(slices * cluster_m > 1):
         meet(rTotal, partials, tidx, slice_, plus, slices, cluster_m)
     total = rTotal.load()

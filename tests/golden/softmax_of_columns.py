@@ -34,6 +34,10 @@ def larger(a, b):
     return cute.arch.fmax(a, b, nan=True)
 
 
+def larger_each(x, y):
+    return cute.math.max(x, y, propagate_nan=True)
+
+
 MAX_SMEM = 48 << 10
 
 
@@ -135,7 +139,7 @@ def column_kernel(
         for u in cutlass.range_constexpr(loads):
             i = start + u * step
             x = rX[None, u].load().to(Float32)
-            rPeak.store(cute.math.max(rPeak.load(), (x), propagate_nan=True))
+            rPeak.store(larger_each(rPeak.load(), x))
     for start in cutlass.range(whole + first, n, step * loads, unroll=1):
         rX = cute.make_rmem_tensor(batch, gX.element_type)
         for u in cutlass.range_constexpr(rest):
@@ -145,7 +149,7 @@ def column_kernel(
             i = start + u * step
             x = rX[None, u].load().to(Float32)
             inside = cute.full_like(extent, i < n, cutlass.Boolean)
-            rPeak.store(cute.where(inside, cute.math.max(rPeak.load(), (x), propagate_nan=True), rPeak.load()))
+            rPeak.store(cute.where(inside, larger_each(rPeak.load(), x), rPeak.load()))
     if cutlass.const_expr(slices * cluster_m > 1):
         meet(rPeak, partials, tidx, slice_, larger, slices, cluster_m)
     peak = rPeak.load()
@@ -161,7 +165,7 @@ def column_kernel(
             i = start + u * step
             x = rX[None, u].load().to(Float32)
             e = cute.math.exp(x - peak)
-            rTotal.store(rTotal.load() + (e))
+            rTotal.store(plus(rTotal.load(), e))
     for start in cutlass.range(whole + first, n, step * loads, unroll=1):
         rX = cute.make_rmem_tensor(batch, gX.element_type)
         for u in cutlass.range_constexpr(rest):
@@ -172,7 +176,7 @@ def column_kernel(
             x = rX[None, u].load().to(Float32)
             e = cute.math.exp(x - peak)
             inside = cute.full_like(extent, i < n, cutlass.Boolean)
-            rTotal.store(cute.where(inside, rTotal.load() + (e), rTotal.load()))
+            rTotal.store(cute.where(inside, plus(rTotal.load(), e), rTotal.load()))
     if cutlass.const_expr(slices * cluster_m > 1):
         meet(rTotal, partials, tidx, slice_, plus, slices, cluster_m)
     total = rTotal.load()

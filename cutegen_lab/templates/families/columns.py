@@ -169,7 +169,7 @@ class _Columns(ColumnKernel):
         register, inner = variable("r", name), dict(env)
         loads = self._loads([node.args[0]], inner, *_BATCH)
         text, _ = self.writer.expression(node.args[0], inner)
-        combined = COMBINE_VECTORS[node.op].format(f"{register}.load()", f"({text})")
+        combined = f"{COMBINE_VECTORS[node.op]}({register}.load(), {text})"
         return [
             f"{register} = cute.make_rmem_tensor(mine, Float32)",
             f"{register}.fill({number(NEUTRAL[node.op])})",

@@ -13,11 +13,8 @@ from cutegen_lab.templates.emit.views import View, Views
 from cutegen_lab.templates.frontend.expr import Graph, Reduce, Total
 from cutegen_lab.templates.frontend.names import variable
 
-COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two scalars …
-COMBINE_VECTORS = {
-    "add": "{0} + {1}", "mul": "{0} * {1}", "max": "cute.math.max({0}, {1}, propagate_nan=True)",
-    "min": "cute.math.min({0}, {1}, propagate_nan=True)",
-}  # fmt: skip
+COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two numbers …
+COMBINE_VECTORS = {"add": "plus", "mul": "times", "max": "larger_each", "min": "smaller_each"}  # … of two vectors
 WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
 
 
@@ -76,12 +73,10 @@ class KernelModule:
     def _single(self, view: View) -> bool:
         return all(dim is None for dim in view.dims)
 
-    def single_loads(self, env: dict[int, str], roots: Sequence[int]) -> list[str]:
-        """Reads what ``roots`` need of inputs that are one number; their names go to ``env``."""
-        wanted = self.writer.pending(roots, env)
-        found = {i: view.name for i, view in self.views.of_load.items() if self._single(view) and i in wanted}
-        env |= found
-        return [f"{name} = Float32({variable('g', name)}[0])" for name in dict.fromkeys(found.values())]
+    @property
+    def single_numbers(self) -> dict[int, str]:
+        """Names of inputs that are one number, by the nodes that load them."""
+        return {index: view.name for index, view in self.views.of_load.items() if self._single(view)}
 
     @property
     def single_tensors(self) -> list[str]:

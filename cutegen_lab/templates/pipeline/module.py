@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cutegen_lab.templates.emit.bundle import definitions as emit_definitions
-from cutegen_lab.templates.families.finish import STARTS, WAITS, where_overlapping
 
+_STARTS, _WAITS = "cute.arch.griddepcontrol_launch_dependents()", "cute.arch.griddepcontrol_wait()"
 _ENTRIES = ("launch", "constraints", "workspace")
 
 
@@ -120,8 +120,9 @@ def overlapped(text: str) -> str:
         if isinstance(node, ast.FunctionDef) and "cute.kernel" in map(ast.unparse, node.decorator_list):
             said = ast.unparse(node)
             row = node.body[1 if ast.get_docstring(node) else 0].lineno - 1
-            if calls := [call for call in (STARTS, WAITS) if call not in said]:
-                added.append((row, 0, "".join(f"    {line}\n" for line in where_overlapping(*calls))))
+            if calls := [call for call in (_STARTS, _WAITS) if call not in said]:
+                head = "    if cutlass.const_expr(overlapping()):\n"
+                added.append((row, 0, head + "".join(f"        {call}\n" for call in calls)))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "launch":
             last = node.keywords[-1].value
             if all(keyword.arg != "use_pdl" for keyword in node.keywords):

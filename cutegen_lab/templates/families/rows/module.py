@@ -6,7 +6,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.cute_text import divided_by_rows
 from cutegen_lab.templates.emit.module import Space, approximate, constraints
-from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch, started
+from cutegen_lab.templates.families.finish import finishing_function, finishing_launch
 from cutegen_lab.templates.families.rows.config import DOMAINS, NAME
 from cutegen_lab.templates.families.rows.online import Online, in_one_walk
 from cutegen_lab.templates.families.rows.passes import Passes
@@ -21,6 +21,7 @@ _TURNS = [
     "    groups = (rows + rows_per_block - 1) // rows_per_block",
     "    turns = min(max(groups // 512, 1), 8) if cluster_n > 1 else 1  # of a block, which keeps what rows share",
 ]
+_STARTS = ["if cutlass.const_expr(overlapping()):", "    cute.arch.griddepcontrol_launch_dependents()"]
 _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 
 
@@ -52,7 +53,7 @@ class RowModule(Passes):
                 "block reduces it. The order of every sum is fixed, so results are the same at every call."
             )
             names = {index: self.reduction_name(index) for index in self.totals}
-            kernels.append(finishing_kernel(self, self.late_outputs, names, "row_values", "rows", 8))
+            kernels.append(finishing_function(self, self.late_outputs, names, "rows"))
         writes = any(self.along(self.views.by_name[name]) for name, *_ in self.row_outputs)
         constants = [
             *["LOAD = load_lasting"] * writes,
@@ -91,7 +92,9 @@ class RowModule(Passes):
             "        stream=stream,",
             "    )",
             *(
-                finishing_launch(self, self.late_outputs, "row_values", ["n", "rows"], _FINISHERS)
+                finishing_launch(
+                    self, self.late_outputs, self.totals, "row_values", ["n", _FINISHERS, "rows"], unroll=8
+                )
                 if self.totals
                 else []
             ),
@@ -127,7 +130,7 @@ class RowModule(Passes):
         lines = [
             "tidx, _, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
-            *(started() if self.totals else []),
+            *(_STARTS if self.totals else []),
             "lane = tidx % threads_per_row",
             "stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once",
             "vectors, held, steps, sure = share_of_row(n, vec, stride, loads)",
