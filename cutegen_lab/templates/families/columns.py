@@ -13,13 +13,12 @@ from collections.abc import Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.emit.cute_text import number
 from cutegen_lab.templates.emit.module import call, constraints, signature, text_of_tuple
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.family import Family
-from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS
+from cutegen_lab.templates.families.kernel_module import of_vectors
 from cutegen_lab.templates.families.rows.config import partly_written
-from cutegen_lab.templates.frontend.expr import NEUTRAL, Dot, Extent, Graph, Index, Pick, Place, Reduce, Scan, Total
+from cutegen_lab.templates.frontend.expr import Dot, Extent, Graph, Index, Pick, Place, Reduce, Scan, Total
 from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import column_reduction as rules
 
@@ -120,9 +119,8 @@ class _Columns(ColumnKernel):
             node = self.graph.nodes[index]
             assert isinstance(node, Reduce)
             lines, function = self._function(f"for_{self.names[index]}", node.args, self.order[:at])
-            op = f"({COMBINE_VECTORS[node.op]}, {COMBINE[node.op]}, {number(NEUTRAL[node.op])})"
             functions.append(lines)
-            walks.append(f"({function}, {op})")
+            walks.append(f"({function}, {of_vectors(node.op)})")
         calls = [text_of_tuple(walks)]
         for name, roots in (("outs", self.walked.values()), ("results", self.single.values())):
             lines, function = self._function(name, list(roots), self.order)

@@ -7,15 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.bundle import bundle
-from cutegen_lab.templates.emit.cute_text import Writer
+from cutegen_lab.templates.emit.cute_text import Writer, number
 from cutegen_lab.templates.emit.module import Space, approximate, constexprs, docstring, signature, tunable
 from cutegen_lab.templates.emit.views import View, Views
-from cutegen_lab.templates.frontend.expr import Graph, Reduce, Total
+from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Reduce, Total
 from cutegen_lab.templates.frontend.names import variable
 
 COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two numbers …
 COMBINE_VECTORS = {"add": "plus", "mul": "times", "max": "larger_each", "min": "smaller_each"}  # … of two vectors
 WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
+
+
+def of_numbers(op: str) -> str:
+    """Text of a reduction's function of two numbers and what changes nothing in it."""
+    return f"({COMBINE[op]}, {number(NEUTRAL[op])})"
+
+
+def of_vectors(op: str) -> str:
+    """Text of a reduction's functions of two vectors and of two numbers, and what changes nothing in them."""
+    return f"({COMBINE_VECTORS[op]}, {COMBINE[op]}, {number(NEUTRAL[op])})"
 
 
 class KernelModule:
@@ -58,7 +68,7 @@ class KernelModule:
     ) -> list[str]:  # fmt: skip
         """``numbers`` are parameters that the compiler is not to know."""
         parameters = [f"{tensor}: cute.Tensor" for tensor in tensors]
-        parameters += [f"{number}: cutlass.Int32" for number in numbers]
+        parameters += [f"{name}: cutlass.Int32" for name in numbers]
         head = signature(name, [*parameters, *(f"{constant}: cutlass.Constexpr" for constant in constants)])
         return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
 

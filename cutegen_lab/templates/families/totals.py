@@ -10,13 +10,12 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.emit.cute_text import number
 from cutegen_lab.templates.emit.module import call, constraints, signature, text_of_tuple
 from cutegen_lab.templates.emit.views import View, Views
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.finish import finishing_function, finishing_launch
-from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS, KernelModule
-from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Index, Pick, Place, Reduce, Total
+from cutegen_lab.templates.families.kernel_module import KernelModule, of_vectors
+from cutegen_lab.templates.frontend.expr import Graph, Index, Pick, Place, Reduce, Total
 from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import total as rules
 
@@ -119,7 +118,7 @@ class _Totals(KernelModule):
                 lines += view.tensor_lines(f"cute.make_layout((width, vectors, 1), stride=({step}, {across}, 0))")
             else:
                 lines += view.tensor_lines("cute.make_layout(1)")
-        ops = [f"({COMBINE_VECTORS[n.op]}, {COMBINE[n.op]}, {number(NEUTRAL[n.op])})" for n in self.reductions.values()]
+        ops = [of_vectors(node.op) for node in self.reductions.values()]
         given = [
             text_of_tuple(variable("g", name) for name in self.loaded), text_of_tuple(self.single_tensors), "partials",
             "reduced", text_of_tuple(ops), text_of_tuple(self.sizes), "n", "threads", "loads", "working",

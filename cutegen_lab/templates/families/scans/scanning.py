@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.emit.cute_text import number
 from cutegen_lab.templates.emit.module import signature, text_of_tuple
-from cutegen_lab.templates.families.kernel_module import COMBINE, KernelModule
-from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph
+from cutegen_lab.templates.families.kernel_module import KernelModule, of_numbers
+from cutegen_lab.templates.frontend.expr import Graph
 
 
 class Scanning(KernelModule):
@@ -41,7 +40,7 @@ class Scanning(KernelModule):
     @property
     def ops(self) -> str:
         """Text of each scan's function of two numbers and what changes nothing in it."""
-        return text_of_tuple(f"({COMBINE[scan.op]}, {number(NEUTRAL[scan.op])})" for scan in self.scans.values())
+        return text_of_tuple(of_numbers(scan.op) for scan in self.scans.values())
 
     def paddings(self, loaded: Sequence[str]) -> str:
         """Text of the zeros before each of the views ``loaded``; of an empty tuple where there are none."""
