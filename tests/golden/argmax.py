@@ -165,6 +165,11 @@ def cluster_reduce(
     return pairwise(values_of(sent[None, 0]), op)
 
 
+def overlapping():
+    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
 def together(counts, totals, squares):
     """How many values several parts of a row are, their sum, and their squares about their mean, of each part's.
 
@@ -263,11 +268,6 @@ SHIFT = finite  # of a maximum: what exponents are taken relative to
 def rescale(before: Float32, after: Float32):
     """What a sum of exponentials relative to one maximum is multiplied by for another."""
     return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)
-
-
-def overlapping():
-    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
-    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 LOAD = cute.autovec_copy  # of a vector, to registers

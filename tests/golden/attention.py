@@ -40,14 +40,9 @@ TUNABLE = {
 def constraints(config, workload, device):
     """Every step's own."""
     return (
-        gemm1_constraints(own(config, "gemm1_"), gemm1_part(workload), device)
-        and gemm2_constraints(own(config, "gemm2_"), gemm2_part(workload), device)
+        gemm1_constraints(step_config(config, "gemm1_"), gemm1_part(workload), device)
+        and gemm2_constraints(step_config(config, "gemm2_"), gemm2_part(workload), device)
     )
-
-
-def own(config, step):
-    """One step's parameters under the names that it knows."""
-    return {name.removeprefix(step): value for name, value in config.items() if name.startswith(step)}
 
 
 def workspace(workload, config):
@@ -55,31 +50,36 @@ def workspace(workload, config):
     tensors = [
         ("h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[0].shape[1], workload.inputs[0].shape[2], workload.inputs[0].shape[2])),
     ]
-    for name, dtype, shape in gemm1_workspace(gemm1_part(workload), own(config, "gemm1_")):
+    for name, dtype, shape in gemm1_workspace(gemm1_part(workload), step_config(config, "gemm1_")):
         tensors.append((f"gemm1_{name}", dtype, shape))
-    for name, dtype, shape in gemm2_workspace(gemm2_part(workload), own(config, "gemm2_")):
+    for name, dtype, shape in gemm2_workspace(gemm2_part(workload), step_config(config, "gemm2_")):
         tensors.append((f"gemm2_{name}", dtype, shape))
     return tensors
-
-
-def tensor(workload, name, dtype, shape):
-    """What lies between two steps, as a workload describes tensors."""
-    like = workload.inputs[0]
-    return dataclasses.replace(like, name=name, dtype=type(like.dtype)(dtype), shape=shape, strides=())
 
 
 def gemm1_part(workload):
     """The tensors that the step sees."""
     inputs = (workload.inputs[0], workload.inputs[1],)
-    outputs = (tensor(workload, "h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[0].shape[1], workload.inputs[0].shape[2], workload.inputs[0].shape[2])),)
+    outputs = (intermediate(workload, "h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[0].shape[1], workload.inputs[0].shape[2], workload.inputs[0].shape[2])),)
     return dataclasses.replace(workload, inputs=inputs, outputs=outputs)
 
 
 def gemm2_part(workload):
     """The tensors that the step sees."""
-    inputs = (workload.inputs[2], tensor(workload, "h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[0].shape[1], workload.inputs[0].shape[2], workload.inputs[0].shape[2])),)
+    inputs = (workload.inputs[2], intermediate(workload, "h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[0].shape[1], workload.inputs[0].shape[2], workload.inputs[0].shape[2])),)
     outputs = (workload.outputs[0],)
     return dataclasses.replace(workload, inputs=inputs, outputs=outputs)
+
+
+def step_config(config, prefix):
+    """The parameters of one step, under the names that its own functions use."""
+    return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+
+
+def intermediate(workload, name, dtype, shape):
+    """What one step leaves for another, described as the workload's tensors are."""
+    like = workload.inputs[0]
+    return dataclasses.replace(like, name=name, dtype=type(like.dtype)(dtype), shape=shape, strides=())
 
 
 def gemm1_constraints(config, workload, device):

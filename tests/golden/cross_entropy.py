@@ -168,6 +168,46 @@ def cluster_reduce(
     return pairwise(values_of(sent[None, 0]), op)
 
 
+def overlapping():
+    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+@cute.kernel
+def total_kernel(
+    gNumbers: tuple,
+    partials: cute.Tensor,
+    gOuts: tuple,
+    finish_totals: cutlass.Constexpr,
+    ops: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    n: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    count: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
+):
+    """``partials`` are (reductions, ``count``) in fp32, ``ops`` functions of two numbers with what changes nothing.
+
+    ``finish_totals`` maps the totals, ``n``, ``count``, ``gNumbers`` (one number each) and ``sizes`` to the outputs.
+    """
+    tidx, _, _ = cute.arch.thread_idx()
+    smem = cutlass.utils.SmemAllocator()
+    warps = cute.make_layout((1, threads // 32))
+    buffers = [smem.allocate_tensor(Float32, warps, 16) for _ in ops]
+    if cutlass.const_expr(overlapping()):
+        cute.arch.griddepcontrol_wait()
+    totals = []
+    for at, (op, neutral) in enumerate(ops):
+        total = Float32(neutral)
+        for i in cutlass.range(tidx, count, threads, unroll=unroll):
+            total = op(total, partials[at, i])
+        totals.append(row_reduce(total, buffers[at], op, threads))
+    numbers = [Float32(gNumber[0]) for gNumber in gNumbers]
+    if tidx == 0:
+        for gOut, result in zip(gOuts, finish_totals(*totals, n, count, *numbers, *sizes)):
+            gOut[0] = gOut.element_type(result)
+
+
 def together(counts, totals, squares):
     """How many values several parts of a row are, their sum, and their squares about their mean, of each part's.
 
@@ -263,11 +303,6 @@ SHIFT = finite  # of a maximum: what exponents are taken relative to
 def rescale(before: Float32, after: Float32):
     """What a sum of exponentials relative to one maximum is multiplied by for another."""
     return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)
-
-
-def overlapping():
-    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
-    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 LOAD = cute.autovec_copy  # of a vector, to registers
@@ -770,31 +805,8 @@ def row_results(value, chosen, d):
     return ((Float32(0.0) if value else -d * chosen), chosen)
 
 
-@cute.kernel
-def total_kernel(
-    row_values: cute.Tensor,
-    gOut: cute.Tensor,
-    n: cutlass.Constexpr,
-    threads: cutlass.Constexpr,
-    rows: cutlass.Constexpr,
-):
-    tidx, _, _ = cute.arch.thread_idx()
-    smem = cutlass.utils.SmemAllocator()
-    warps = cute.make_layout((1, threads // 32))
-    buffer0 = smem.allocate_tensor(Float32, warps, 16)
-    buffer1 = smem.allocate_tensor(Float32, warps, 16)
-    if cutlass.const_expr(overlapping()):
-        cute.arch.griddepcontrol_wait()
-    total_2 = Float32(0.0)
-    for i in cutlass.range(tidx, rows, threads, unroll=8):
-        total_2 = plus(total_2, row_values[0, i])
-    total_2 = row_reduce(total_2, buffer0, plus, threads)
-    total_3 = Float32(0.0)
-    for i in cutlass.range(tidx, rows, threads, unroll=8):
-        total_3 = plus(total_3, row_values[1, i])
-    total_3 = row_reduce(total_3, buffer1, plus, threads)
-    if tidx == 0:
-        gOut[0] = cutlass.BFloat16(total_2 / total_3)
+def finish_totals(total_2, total_3, n, rows):
+    return (total_2 / total_3,)
 
 
 @cute.jit
@@ -834,6 +846,9 @@ def launch(
         cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,
         stream=stream,
     )
-    total_kernel(row_values, gOut, n, min(1024, (rows + 31) // 32 * 32), rows).launch(
+    total_kernel(
+        (), row_values, (gOut,), finish_totals, ((plus, 0.0), (plus, 0.0)), (), n,
+        min(1024, (rows + 31) // 32 * 32), rows, 8,
+    ).launch(
         grid=[1, 1, 1], block=[min(1024, (rows + 31) // 32 * 32), 1, 1], stream=stream, use_pdl=overlapping()
     )

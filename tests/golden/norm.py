@@ -161,6 +161,11 @@ def cluster_reduce(
     return pairwise(values_of(sent[None, 0]), op)
 
 
+def overlapping():
+    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
 EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
 
 
@@ -274,11 +279,6 @@ SHIFT = finite  # of a maximum: what exponents are taken relative to
 def rescale(before: Float32, after: Float32):
     """What a sum of exponentials relative to one maximum is multiplied by for another."""
     return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)
-
-
-def overlapping():
-    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
-    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 @cute.jit

@@ -196,7 +196,7 @@ def column_scan(
 
 
 def before(x):
-    return (x,)
+    yield x
 
 
 def after(running, x):

@@ -82,6 +82,79 @@ def put(
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 
+@cute.kernel
+def scan_kernel(
+    gXs: tuple,
+    gRowValues: tuple,
+    gOuts: tuple,
+    before: cutlass.Constexpr,
+    after: cutlass.Constexpr,
+    ops: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    paddings: cutlass.Constexpr,
+    reverse: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    rows_per_block: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+):
+    """``before`` maps vectors of ``gXs`` and the row's values to what is scanned, ``after`` what was scanned and those
+    to the outputs. ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows
+    of ``gXs``."""
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    vec, vectors, rows = (cute.size(gOuts[0], mode=[d]) for d in range(3))
+    lane = tidx % threads_per_row
+    row = bidx * rows_per_block + tidx // threads_per_row
+    # Threads past the last row work on it too, and store nothing: barriers stay uniform.
+    source_row = cutlass.min(row, rows - 1)
+    share = threads_per_row * loads  # vectors of a step
+    num_unpredicated = loads if vectors % share == 0 else 0  # vectors of a step that every thread has
+    smem = cutlass.utils.SmemAllocator()
+    slots = cute.make_layout((loads * threads_per_row // 32, rows_per_block, 2))
+    parts = [smem.allocate_tensor(Float32, slots, 16) for _ in ops]
+    rXs = [cute.make_rmem_tensor((vec, loads), gX.element_type) for gX in gXs]
+    for rX in rXs:
+        rX.fill(0.0)
+    row_values = [Float32(gValue[source_row]) for gValue in gRowValues]
+    rScanned = [cute.make_rmem_tensor((vec, loads), Float32) for _ in ops]
+    rOuts = [cute.make_rmem_tensor((vec, loads), gOut.element_type) for gOut in gOuts]
+    carried = [Float32(neutral) for _, neutral in ops]  # what came before a step
+    for step in cutlass.range((vectors + share - 1) // share, unroll=1):
+        start, stride = step * share + lane, threads_per_row
+        if cutlass.const_expr(reverse):
+            start, stride = vectors - 1 - start, -threads_per_row
+        if cutlass.const_expr(len(paddings) > 0):
+            for gX, rX, padding in zip(gXs, rXs, paddings):
+                if cutlass.const_expr(padding > 0):
+                    fetch_after(gX, rX, source_row, start, stride, padding)
+                else:
+                    fetch(gX, rX, source_row, start, stride, num_unpredicated)
+        else:
+            for gX, rX in zip(gXs, rXs):
+                fetch(gX, rX, source_row, start, stride, num_unpredicated)
+        values = [rX.load().to(Float32) for rX in rXs]
+        if cutlass.const_expr(len(row_values) > 0):
+            values += row_values
+        if cutlass.const_expr(len(sizes) > 0):
+            values += sizes
+        carried_on = []
+        for rScan, value, part, earlier, (op, neutral) in zip(rScanned, before(*values), parts, carried, ops):
+            if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
+                rScan.store(value)
+            else:
+                rScan.fill(value)
+            carried_on.append(row_scan(rScan, part, earlier, step % 2, op, neutral, threads_per_row, reverse))
+        carried = carried_on
+        for rOut, value in zip(rOuts, after(*[rScan.load() for rScan in rScanned], *values)):
+            if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
+                rOut.store(value.to(rOut.element_type))
+            else:
+                rOut.fill(value)
+        if row < rows:
+            for rOut, gOut in zip(rOuts, gOuts):
+                put(rOut, gOut, row, start, stride, num_unpredicated)
+
+
 @cute.jit
 def row_scan(
     rX: cute.Tensor,
@@ -144,47 +217,29 @@ def below_lane(value: Float32, neutral: cutlass.Constexpr):
     return below if cute.arch.lane_idx() > 0 else Float32(neutral)
 
 
-@cute.kernel
-def scan_kernel(
+@cute.jit
+def fetch_after(
     gX: cute.Tensor,
-    gOut: cute.Tensor,
-    rows: cutlass.Constexpr,
-    n: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
-    threads_per_row: cutlass.Constexpr,
-    rows_per_block: cutlass.Constexpr,
-    loads: cutlass.Constexpr,
+    rX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    padding: cutlass.Constexpr,
 ):
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    lane = tidx % threads_per_row
-    row = bidx * rows_per_block + tidx // threads_per_row
-    # Threads past the last row work on it too, and store nothing: barriers stay uniform.
-    source_row = cutlass.min(row, rows - 1)
-    vectors = n // vec
-    share = threads_per_row * loads  # vectors of a step
-    steps = (vectors + share - 1) // share
-    sure = loads if vectors % share == 0 else 0  # of the vectors of a step, that every thread has
-    mine = cute.make_layout((vec, loads))
-    smem = cutlass.utils.SmemAllocator()
-    slots = cute.make_layout((loads * threads_per_row // 32, rows_per_block, 2))
-    parts_running = smem.allocate_tensor(Float32, slots, 16)
-    rX = cute.make_rmem_tensor(mine, gX.element_type)
+    """As ``fetch``, with ``padding`` zeros before each row; vectors are of one value."""
     rX.fill(0.0)
-    rrunning = cute.make_rmem_tensor(mine, Float32)
-    running = Float32(0.0)
-    for step in cutlass.range(steps, unroll=1):
-        start = step * share + lane
-        fetch(gX, rX, source_row, start, threads_per_row, sure)
-        x = rX.load().to(Float32)
-        rrunning.store(x)
-        running = row_scan(
-            rrunning, parts_running, running, step % 2, plus, 0.0, threads_per_row, False
-        )
-        rOut = cute.make_rmem_tensor(mine, gOut.element_type)
-        rOut.store((rrunning.load()).to(gOut.element_type))
-        if row < rows:
-            put(rOut, gOut, row, start, threads_per_row, sure)
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if column >= padding and column < cute.size(gX, mode=[1]):
+            cute.autovec_copy(gX[None, column - padding, row], rX[None, i])
+
+
+def before(x):
+    yield x
+
+
+def after(running, x):
+    return (running,)
 
 
 @cute.jit
@@ -207,7 +262,9 @@ def launch(
     gOut = cute.make_tensor(
         out.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, out.stride[0]))
     )
-    scan_kernel(gX, gOut, rows, n, width, threads_per_row, rows_per_block, loads).launch(
+    scan_kernel(
+        (gX,), (), (gOut,), before, after, ((plus, 0.0),), (), (), False, threads_per_row, rows_per_block, loads,
+    ).launch(
         grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1],
         block=[threads_per_row * rows_per_block, 1, 1],
         stream=stream,

@@ -34,6 +34,10 @@ def larger(a, b):
     return cute.arch.fmax(a, b, nan=True)
 
 
+def larger_each(x, y):
+    return cute.math.max(x, y, propagate_nan=True)
+
+
 MAX_SMEM = 48 << 10
 
 
@@ -44,6 +48,123 @@ def why_not(config):
         return f"{threads:,} threads in a block, of 1,024 at most"
     smem = 4 * threads * config["vec"]
     return f"{smem:,} bytes of shared memory for partial results, of {MAX_SMEM:,} at most" if smem > MAX_SMEM else ""
+
+
+@cute.kernel
+def column_kernel(
+    gXs: tuple,
+    gOuts: tuple,
+    gResults: tuple,
+    walks: cutlass.Constexpr,
+    outs: cutlass.Constexpr,
+    results: cutlass.Constexpr,
+    counted: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    slices: cutlass.Constexpr,
+    cluster_m: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+):
+    """``walks`` have for each reduction its function, the numbers of those of ``gXs`` that it takes, and operations.
+
+    These are a function of two vectors, one of two numbers, and what changes nothing in them. ``outs`` and ``results``
+    are such functions too, to what varies down the columns and to what is one a column. All take vectors in fp32, the
+    reductions so far, how many rows there are and which this is, where these are ``counted``, and ``sizes``.
+    """
+    tidx, slice_, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    vec, columns, n = (cute.size((*gOuts, *gResults)[0], mode=[d]) for d in range(3))
+    column = bidx // cluster_m * threads + tidx
+    first = slice_  # of the rows this thread walks
+    if cutlass.const_expr(cluster_m > 1):
+        first = cute.arch.block_idx_in_cluster() * slices + slice_
+    step = slices * cluster_m
+    whole = n // (step * loads) * step * loads  # rows, in batches that every thread has all of
+    rest = (n - whole + step - 1) // step  # rows of a thread after them; its last may lie past the end
+    # Threads past the last column work on it too, and store nothing: barriers stay uniform.
+    source = cutlass.min(column, columns - 1)
+    smem = cutlass.utils.SmemAllocator()
+    layout = cute.make_layout((vec, threads, slices), stride=(1, vec, vec * threads))
+    partials = smem.allocate_tensor(Float32, layout, 16)
+    extent = None
+    if cutlass.const_expr(counted):
+        rExtent = cute.make_rmem_tensor(vec, Float32)
+        rExtent.fill(n)
+        extent = rExtent.load()
+
+    reduced = []
+    for function, takes, (op_of_vectors, op, neutral) in walks:
+        gTaken = [gXs[at] for at in takes]
+        rTotal = cute.make_rmem_tensor(vec, Float32)
+        rTotal.fill(neutral)
+        for start in cutlass.range(first, whole, step * loads, unroll=1):
+            rXs = loaded_rows(gTaken, (vec, loads), source, [start + u * step for u in range(loads)])
+            for u in cutlass.range_constexpr(loads):
+                value = function(*vectors_of(rXs, u), *reduced, *counts(extent, start + u * step), *sizes)
+                rTotal.store(op_of_vectors(rTotal.load(), value))
+        for start in cutlass.range(whole + first, n, step * loads, unroll=1):
+            rows = (cutlass.min(start + u * step, n - 1) for u in range(rest))
+            rXs = loaded_rows(gTaken, (vec, loads), source, rows)
+            for u in cutlass.range_constexpr(rest):
+                value = function(*vectors_of(rXs, u), *reduced, *counts(extent, start + u * step), *sizes)
+                inside = cute.full_like(rTotal.load(), start + u * step < n, cutlass.Boolean)
+                rTotal.store(cute.where(inside, op_of_vectors(rTotal.load(), value), rTotal.load()))
+        if cutlass.const_expr(slices * cluster_m > 1):
+            meet(rTotal, partials, tidx, slice_, op, slices, cluster_m)
+        reduced.append(rTotal.load())
+
+    if cutlass.const_expr(len(gResults) > 0):
+        function, takes = results
+        if column < columns and first == 0:
+            rXs = loaded_rows([gXs[at] for at in takes], (vec, 1), source, [0])
+            store(function(*vectors_of(rXs, 0), *reduced, *counts(extent, 0), *sizes), gResults, column, 0)
+    if cutlass.const_expr(len(gOuts) > 0):
+        function, takes = outs
+        gTaken = [gXs[at] for at in takes]
+        for start in cutlass.range(first, whole, step * loads, unroll=1):
+            rXs = loaded_rows(gTaken, (vec, loads), source, [start + u * step for u in range(loads)])
+            for u in cutlass.range_constexpr(loads):
+                i = start + u * step
+                values = function(*vectors_of(rXs, u), *reduced, *counts(extent, i), *sizes)
+                if column < columns:
+                    store(values, gOuts, column, i)
+        for start in cutlass.range(whole + first, n, step * loads, unroll=1):
+            rows = (cutlass.min(start + u * step, n - 1) for u in range(rest))
+            rXs = loaded_rows(gTaken, (vec, loads), source, rows)
+            for u in cutlass.range_constexpr(rest):
+                i = start + u * step
+                values = function(*vectors_of(rXs, u), *reduced, *counts(extent, i), *sizes)
+                if column < columns and i < n:
+                    store(values, gOuts, column, i)
+
+
+def loaded_rows(gXs, shape, column, rows):
+    """Registers of ``shape`` (values of a vector, rows) for each of ``gXs``, with ``rows`` of a column."""
+    rXs = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
+    for u, row in enumerate(rows):
+        for gX, rX in zip(gXs, rXs):
+            if cute.rank(gX) == 2:
+                rX[None, u].fill(gX[column, row])
+            else:
+                cute.autovec_copy(gX[None, column, row], rX[None, u])
+    return rXs
+
+
+def vectors_of(rXs, u):
+    """Row ``u`` of those that are loaded, in fp32."""
+    return [rX[None, u].load().to(Float32) for rX in rXs]
+
+
+def counts(extent, row):
+    """How many rows there are and which this is, as vectors; nothing where ``extent`` is None."""
+    return [] if extent is None else [extent, cute.full_like(extent, Float32(row))]
+
+
+def store(values, gOuts, column, row):
+    for value, gOut in zip(values, gOuts):
+        rOut = cute.make_rmem_tensor(cute.size(gOut, mode=[0]), gOut.element_type)
+        rOut.store(value.to(gOut.element_type))
+        cute.autovec_copy(rOut, gOut[None, column, row])
 
 
 @cute.jit
@@ -93,116 +214,18 @@ def join(rX, rOther, op):
         rX[v] = op(rX[v], rOther[v])
 
 
-@cute.kernel
-def column_kernel(
-    gX: cute.Tensor,
-    gOut: cute.Tensor,
-    n: cutlass.Constexpr,
-    columns: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
-    threads: cutlass.Constexpr,
-    slices: cutlass.Constexpr,
-    cluster_m: cutlass.Constexpr,
-    loads: cutlass.Constexpr,
-):
-    tidx, slice_, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    column = bidx // cluster_m * threads + tidx
-    first = slice_  # of the rows this thread walks
-    if cutlass.const_expr(cluster_m > 1):
-        first = cute.arch.block_idx_in_cluster() * slices + slice_
-    step = slices * cluster_m
-    whole = n // (step * loads) * step * loads  # rows, in batches that every thread has all of
-    rest = (n - whole + step - 1) // step  # rows of a thread after them; its last may lie past the end
-    # Threads past the last column work on it too, and store nothing: barriers stay uniform.
-    source = cutlass.min(column, columns - 1)
-    mine, batch = cute.make_layout(vec), cute.make_layout((vec, loads))
-    smem = cutlass.utils.SmemAllocator()
-    partials = smem.allocate_tensor(
-        Float32, cute.make_layout((vec, threads, slices), stride=(1, vec, vec * threads)), 16
-    )
-    rZero = cute.make_rmem_tensor(mine, Float32)
-    rZero.fill(0.0)
-    extent = cute.full_like(rZero.load(), n)
+def for_peak(x):
+    return x
 
-    rPeak = cute.make_rmem_tensor(mine, Float32)
-    rPeak.fill(-Float32.inf)
-    for start in cutlass.range(first, whole, step * loads, unroll=1):
-        rX = cute.make_rmem_tensor(batch, gX.element_type)
-        for u in cutlass.range_constexpr(loads):
-            at = start + u * step
-            cute.autovec_copy(gX[None, source, at], rX[None, u])
-        for u in cutlass.range_constexpr(loads):
-            i = start + u * step
-            x = rX[None, u].load().to(Float32)
-            rPeak.store(cute.math.max(rPeak.load(), (x), propagate_nan=True))
-    for start in cutlass.range(whole + first, n, step * loads, unroll=1):
-        rX = cute.make_rmem_tensor(batch, gX.element_type)
-        for u in cutlass.range_constexpr(rest):
-            at = cutlass.min(start + u * step, n - 1)
-            cute.autovec_copy(gX[None, source, at], rX[None, u])
-        for u in cutlass.range_constexpr(rest):
-            i = start + u * step
-            x = rX[None, u].load().to(Float32)
-            inside = cute.full_like(extent, i < n, cutlass.Boolean)
-            rPeak.store(cute.where(inside, cute.math.max(rPeak.load(), (x), propagate_nan=True), rPeak.load()))
-    if cutlass.const_expr(slices * cluster_m > 1):
-        meet(rPeak, partials, tidx, slice_, larger, slices, cluster_m)
-    peak = rPeak.load()
 
-    rTotal = cute.make_rmem_tensor(mine, Float32)
-    rTotal.fill(0.0)
-    for start in cutlass.range(first, whole, step * loads, unroll=1):
-        rX = cute.make_rmem_tensor(batch, gX.element_type)
-        for u in cutlass.range_constexpr(loads):
-            at = start + u * step
-            cute.autovec_copy(gX[None, source, at], rX[None, u])
-        for u in cutlass.range_constexpr(loads):
-            i = start + u * step
-            x = rX[None, u].load().to(Float32)
-            e = cute.math.exp(x - peak)
-            rTotal.store(rTotal.load() + (e))
-    for start in cutlass.range(whole + first, n, step * loads, unroll=1):
-        rX = cute.make_rmem_tensor(batch, gX.element_type)
-        for u in cutlass.range_constexpr(rest):
-            at = cutlass.min(start + u * step, n - 1)
-            cute.autovec_copy(gX[None, source, at], rX[None, u])
-        for u in cutlass.range_constexpr(rest):
-            i = start + u * step
-            x = rX[None, u].load().to(Float32)
-            e = cute.math.exp(x - peak)
-            inside = cute.full_like(extent, i < n, cutlass.Boolean)
-            rTotal.store(cute.where(inside, rTotal.load() + (e), rTotal.load()))
-    if cutlass.const_expr(slices * cluster_m > 1):
-        meet(rTotal, partials, tidx, slice_, plus, slices, cluster_m)
-    total = rTotal.load()
+def for_total(x, peak):
+    e = cute.math.exp(x - peak)
+    return e
 
-    for start in cutlass.range(first, whole, step * loads, unroll=1):
-        rX = cute.make_rmem_tensor(batch, gX.element_type)
-        for u in cutlass.range_constexpr(loads):
-            at = start + u * step
-            cute.autovec_copy(gX[None, source, at], rX[None, u])
-        for u in cutlass.range_constexpr(loads):
-            i = start + u * step
-            x = rX[None, u].load().to(Float32)
-            e_2 = cute.math.exp(x - peak)
-            if column < columns:
-                rOut = cute.make_rmem_tensor(mine, gOut.element_type)
-                rOut.store((e_2 / total).to(gOut.element_type))
-                cute.autovec_copy(rOut, gOut[None, column, i])
-    for start in cutlass.range(whole + first, n, step * loads, unroll=1):
-        rX = cute.make_rmem_tensor(batch, gX.element_type)
-        for u in cutlass.range_constexpr(rest):
-            at = cutlass.min(start + u * step, n - 1)
-            cute.autovec_copy(gX[None, source, at], rX[None, u])
-        for u in cutlass.range_constexpr(rest):
-            i = start + u * step
-            x = rX[None, u].load().to(Float32)
-            e_2 = cute.math.exp(x - peak)
-            if column < columns and i < n:
-                rOut = cute.make_rmem_tensor(mine, gOut.element_type)
-                rOut.store((e_2 / total).to(gOut.element_type))
-                cute.autovec_copy(rOut, gOut[None, column, i])
+
+def outs(x, peak, total):
+    e = cute.math.exp(x - peak)
+    return (e / total,)
 
 
 @cute.jit
@@ -228,7 +251,11 @@ def launch(
     gOut = cute.make_tensor(
         out.iterator, cute.make_layout((width, (inner // width, outer), n), stride=(1, (width, out.stride[0]), out.stride[1]))
     )
-    column_kernel(gX, gOut, n, columns, width, threads, slices, cluster_m, loads).launch(
+    column_kernel(
+        (gX,), (gOut,), (),
+        ((for_peak, (0,), (larger_each, larger, -Float32.inf)), (for_total, (0,), (plus, plus, 0.0))),
+        (outs, (0,)), None, False, (), threads, slices, cluster_m, loads,
+    ).launch(
         grid=[(columns + threads - 1) // threads * cluster_m, 1, 1],
         block=[threads, slices, 1],
         cluster=[cluster_m, 1, 1] if cutlass.const_expr(cluster_m > 1) else None,

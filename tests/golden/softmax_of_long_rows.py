@@ -36,52 +36,9 @@ def larger(a, b):
     return cute.arch.fmax(a, b, nan=True)
 
 
-EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
-
-
-def load_lasting(gX, rX):
-    """Loads a vector, which L2 is to keep rather than what is written (PTX ISA 9.7.9.8, .L2::cache_hint)."""
-    width = rX.element_type.width
-    bits = math.gcd(cute.size(rX) * width, 128)
-    if bits < 32 or gX.stride != (1,) or gX.iterator.max_alignment * 8 % bits:
-        cute.autovec_copy(gX, rX)
-        return
-    load = cute.make_copy_atom(cute.nvgpu.CopyG2ROp(), gX.element_type, num_bits_per_copy=bits)
-    parts = (bits // width,)
-    cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
-
-
-FAST = False  # by the hardware's exponential?
-
-
-@cute.jit
-def finite(top: Float32):
-    """What exponents are taken relative to; nothing but -inf was seen where that is the maximum."""
-    return top if top > -Float32.inf else Float32(0.0)
-
-
-SHIFT = finite  # of a maximum: what exponents are taken relative to
-
-
-@cute.jit
-def rescale(before: Float32, after: Float32):
-    """What a sum of exponentials relative to one maximum is multiplied by for another."""
-    return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)
-
-
 def overlapping():
     """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
-
-
-def positions(start, stride, shape):
-    """Each of a thread's values' position in the row."""
-    rColumn = cute.make_rmem_tensor(shape, Float32)
-    vec, loads = shape
-    for i in range(loads):
-        for j in range(vec):
-            rColumn[j, i] = Float32((start + i * stride) * vec + j)
-    return rColumn.load()
 
 
 @cute.jit
@@ -118,6 +75,49 @@ def pairwise(parts, combine):
         odd = parts[len(parts) // 2 * 2 :]
         parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
     return parts[0]
+
+
+EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
+
+
+def load_lasting(gX, rX):
+    """Loads a vector, which L2 is to keep rather than what is written (PTX ISA 9.7.9.8, .L2::cache_hint)."""
+    width = rX.element_type.width
+    bits = math.gcd(cute.size(rX) * width, 128)
+    if bits < 32 or gX.stride != (1,) or gX.iterator.max_alignment * 8 % bits:
+        cute.autovec_copy(gX, rX)
+        return
+    load = cute.make_copy_atom(cute.nvgpu.CopyG2ROp(), gX.element_type, num_bits_per_copy=bits)
+    parts = (bits // width,)
+    cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
+
+
+FAST = False  # by the hardware's exponential?
+
+
+@cute.jit
+def finite(top: Float32):
+    """What exponents are taken relative to; nothing but -inf was seen where that is the maximum."""
+    return top if top > -Float32.inf else Float32(0.0)
+
+
+SHIFT = finite  # of a maximum: what exponents are taken relative to
+
+
+@cute.jit
+def rescale(before: Float32, after: Float32):
+    """What a sum of exponentials relative to one maximum is multiplied by for another."""
+    return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)
+
+
+def positions(start, stride, shape):
+    """Each of a thread's values' position in the row."""
+    rColumn = cute.make_rmem_tensor(shape, Float32)
+    vec, loads = shape
+    for i in range(loads):
+        for j in range(vec):
+            rColumn[j, i] = Float32((start + i * stride) * vec + j)
+    return rColumn.load()
 
 
 MAX_VALUES = 96  # of a row in one thread's registers

@@ -48,25 +48,6 @@ def overlapping():
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
-LOAD = cute.autovec_copy  # of a vector, to registers
-
-
-@cute.jit
-def fetch(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-):
-    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
-            LOAD(gX[None, column, row], rX[None, i])
-
-
 @cute.jit
 def row_reduce(
     value: Float32,
@@ -103,90 +84,133 @@ def pairwise(parts, combine):
     return parts[0]
 
 
-def inside(start, stride, vectors, mine, sure):
-    """1 for each of a thread's values that lies inside, 0 past the end; None where none ever does."""
-    vec, loads = mine.shape
-    if sure == loads:
-        return None
-    rInside = cute.make_rmem_tensor(mine, Float32)
-    for i in range(loads):
-        left = cutlass.max(vectors - (start + i * stride), 0)
-        for j in range(vec):
-            rInside[j, i] = Float32(cutlass.min(left, 1))
-    return rInside.load()
+@cute.kernel
+def total_kernel(
+    gNumbers: tuple,
+    partials: cute.Tensor,
+    gOuts: tuple,
+    finish_totals: cutlass.Constexpr,
+    ops: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    n: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    count: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
+):
+    """``partials`` are (reductions, ``count``) in fp32, ``ops`` functions of two numbers with what changes nothing.
+
+    ``finish_totals`` maps the totals, ``n``, ``count``, ``gNumbers`` (one number each) and ``sizes`` to the outputs.
+    """
+    tidx, _, _ = cute.arch.thread_idx()
+    smem = cutlass.utils.SmemAllocator()
+    warps = cute.make_layout((1, threads // 32))
+    buffers = [smem.allocate_tensor(Float32, warps, 16) for _ in ops]
+    if cutlass.const_expr(overlapping()):
+        cute.arch.griddepcontrol_wait()
+    totals = []
+    for at, (op, neutral) in enumerate(ops):
+        total = Float32(neutral)
+        for i in cutlass.range(tidx, count, threads, unroll=unroll):
+            total = op(total, partials[at, i])
+        totals.append(row_reduce(total, buffers[at], op, threads))
+    numbers = [Float32(gNumber[0]) for gNumber in gNumbers]
+    if tidx == 0:
+        for gOut, result in zip(gOuts, finish_totals(*totals, n, count, *numbers, *sizes)):
+            gOut[0] = gOut.element_type(result)
 
 
-def only(values, real, neutral):
-    """``values``, and what changes nothing in their place past the end."""
-    if real is None:
-        return values
-    return cute.where(real > 0.0, values, cute.full_like(values, neutral))
+LOAD = cute.autovec_copy  # of a vector, to registers
+
+
+@cute.jit
+def fetch(
+    gX: cute.Tensor,
+    rX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+):
+    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+            LOAD(gX[None, column, row], rX[None, i])
 
 
 @cute.kernel
 def partial_kernel(
-    gX: cute.Tensor,
-    gY: cute.Tensor,
+    gXs: tuple,
+    gNumbers: tuple,
     partials: cute.Tensor,
+    reduced: cutlass.Constexpr,
+    ops: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
     n: cutlass.Constexpr,
-    vectors: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
     threads: cutlass.Constexpr,
     loads: cutlass.Constexpr,
     blocks: cutlass.Constexpr,
 ):
+    """``gXs`` are (values of a vector, vectors, 1), ``gNumbers`` one number each, ``partials`` (reductions, blocks).
+
+    ``reduced`` maps vectors in fp32 of ``gXs``, ``n`` (how many values there are), ``gNumbers`` and ``sizes`` to what
+    each reduction is of. ``ops`` are for each a function of two vectors, one of two numbers, and what changes nothing.
+    """
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     if cutlass.const_expr(overlapping()):
         cute.arch.griddepcontrol_launch_dependents()
-    mine = cute.make_layout((vec, loads))
+    vec, vectors = (cute.size(gXs[0], mode=[d]) for d in range(2))
     share = threads * loads  # vectors that a block reads at once
     steps = (vectors + share * blocks - 1) // (share * blocks)
-    sure = loads if vectors % (share * blocks) == 0 else 0  # of the vectors of a step, that every thread has
+    ragged = vectors % (share * blocks) != 0
     smem = cutlass.utils.SmemAllocator()
     warps = cute.make_layout((1, threads // 32))
-    buffer0 = smem.allocate_tensor(Float32, warps, 16)
-    rX = cute.make_rmem_tensor(mine, gX.element_type)
-    rX.fill(0.0)
-    rY = cute.make_rmem_tensor(mine, gY.element_type)
-    rY.fill(0.0)
-    rTotal = cute.make_rmem_tensor(mine, Float32)
-    rTotal.fill(0.0)
-
+    buffers = [smem.allocate_tensor(Float32, warps, 16) for _ in ops]
+    rXs = [cute.make_rmem_tensor((vec, loads), gX.element_type) for gX in gXs]
+    rTotals = [cute.make_rmem_tensor((vec, loads), Float32) for _ in ops]
+    for rEach, start_value in zip((*rXs, *rTotals), (*[0.0 for _ in gXs], *[neutral for _, _, neutral in ops])):
+        rEach.fill(start_value)
+    numbers = [Float32(gNumber[0]) for gNumber in gNumbers]
     for step in cutlass.range(steps, unroll=1):
         start = (step * blocks + bidx) * share + tidx
-        fetch(gX, rX, 0, start, threads, sure)
-        fetch(gY, rY, 0, start, threads, sure)
-        x = rX.load().to(Float32)
-        y = rY.load().to(Float32)
-        real = inside(start, threads, vectors, mine, sure)
-        rTotal.store(rTotal.load() + only((x - y) * (x - y), real, 0.0))
-    total = row_reduce(pairwise(values_of(rTotal), plus), buffer0, plus, threads)
+        for gX, rX in zip(gXs, rXs):
+            fetch(gX, rX, 0, start, threads, 0 if ragged else loads)
+        values = reduced(*[rX.load().to(Float32) for rX in rXs], n, *numbers, *sizes)
+        inside = None
+        if cutlass.const_expr(ragged):
+            inside = vectors_inside(start, threads, vectors, rXs[0].shape)
+        for rTotal, value, (op_of_vectors, _, neutral) in zip(rTotals, values, ops):
+            if cutlass.const_expr(ragged):
+                value = cute.where(inside, value, cute.full_like(value, neutral))
+            rTotal.store(op_of_vectors(rTotal.load(), value))
+    totals = [
+        row_reduce(pairwise(values_of(rTotal), op), buffer, op, threads)
+        for rTotal, buffer, (_, op, _) in zip(rTotals, buffers, ops)
+    ]
     if tidx == 0:
-        partials[0, bidx] = total
+        for at, total in enumerate(totals):
+            partials[at, bidx] = total
 
 
-@cute.kernel
-def total_kernel(
-    partials: cute.Tensor,
-    gOut: cute.Tensor,
-    n: cutlass.Constexpr,
-    threads: cutlass.Constexpr,
-    blocks: cutlass.Constexpr,
-):
-    tidx, _, _ = cute.arch.thread_idx()
-    smem = cutlass.utils.SmemAllocator()
-    warps = cute.make_layout((1, threads // 32))
-    buffer0 = smem.allocate_tensor(Float32, warps, 16)
-    if cutlass.const_expr(overlapping()):
-        cute.arch.griddepcontrol_wait()
-    total = Float32(0.0)
-    for i in cutlass.range(tidx, blocks, threads):
-        total = plus(total, partials[0, i])
-    total = row_reduce(total, buffer0, plus, threads)
+def vectors_inside(start, stride, vectors, shape):
+    """For each of a thread's values of ``shape``: does its vector, ``start + i * stride``, lie inside?"""
+    vec, loads = shape
+    rInside = cute.make_rmem_tensor(shape, Float32)
+    for i in range(loads):
+        left = cutlass.max(vectors - (start + i * stride), 0)
+        for j in range(vec):
+            rInside[j, i] = Float32(cutlass.min(left, 1))
+    return rInside.load() > 0.0
+
+
+def reduced(x, y, n):
+    return ((x - y) * (x - y),)
+
+
+def finish_totals(total, n, blocks):
     mean = total / n
-    if tidx == 0:
-        gOut[0] = cutlass.BFloat16(mean)
+    return (mean,)
 
 
 @cute.jit
@@ -209,9 +233,9 @@ def launch(
     gX = cute.make_tensor(x.iterator, cute.make_layout((width, vectors, 1), stride=(1, width, 0)))
     gY = cute.make_tensor(y.iterator, cute.make_layout((width, vectors, 1), stride=(1, width, 0)))
     gOut = cute.make_tensor(out.iterator, cute.make_layout(1))
-    partial_kernel(gX, gY, partials, n, vectors, width, threads, loads, working).launch(
+    partial_kernel((gX, gY), (), partials, reduced, ((plus, plus, 0.0),), (), n, threads, loads, working).launch(
         grid=[working, 1, 1], block=[threads, 1, 1], stream=stream
     )
-    total_kernel(partials, gOut, n, threads, working).launch(
+    total_kernel((), partials, (gOut,), finish_totals, ((plus, 0.0),), (), n, threads, working, 0).launch(
         grid=[1, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=overlapping()
     )

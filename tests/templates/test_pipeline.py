@@ -11,6 +11,7 @@ from cutegen_lab.core.artifact import PROGRAMMATIC
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import read_text
+from cutegen_lab.templates.emit.bundle import kernel_file
 from cutegen_lab.templates.pipeline import Pipeline
 from cutegen_lab.templates.pipeline.module import Module, definitions, renamed
 from cutegen_lab.templates.pipeline.sizes import fitted
@@ -163,15 +164,14 @@ def test_modules_share_what_is_the_same_and_keep_apart_what_is_not() -> None:
     assert "return b_fold(x)" in written[-1]
 
 
-def test_a_step_takes_no_name_of_the_pipeline() -> None:
-    """Rows that begin anywhere bring a function ``own``, and so does what passes each step its parameters."""
-    made = problem_of(
-        "F.rms_norm(F.gelu(x @ w) + x.mean(), (w.shape[1],))", "x: bf16[29,72], w: bf16[72,24]", checks=()
-    )
+def test_a_step_takes_no_name_of_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the functions that pass each step its parameters had a name that kernels' sums have."""
+    monkeypatch.setitem(kernel_file("pipeline").definitions, "plus", "def plus():\n    pass")
+    made = problem_of("torch.softmax(x - x.mean(0), -1)", "x: f32[64,100]", checks=())
     template = template_for(made, ARCH)
-    text = template.write(template.default_config() | {"row_vec": 16, "row_threads_per_row": 128, "row_cluster_n": 2})
+    text = template.write(template.default_config())
     names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    assert "row_own" in names and len(set(names)) == len(names)
+    assert "column_plus" in names and "plus" not in names and len(set(names)) == len(names)
 
 
 def test_only_names_themselves_are_renamed() -> None:

@@ -7,6 +7,8 @@ import libcst as cst
 from cutegen_lab.templates.emit.branches import Renamed, parenthesised
 from cutegen_lab.templates.emit.names import Quick, bindings, functions, loads, names_of, parameters, within
 
+_LONGEST = 60  # characters: a line has room for more around it
+
 
 def inlined(module: cst.Module, before: cst.Module) -> cst.Module:
     """The module with calls replaced by what their function returns, where that is all that folding left of it.
@@ -43,7 +45,12 @@ class _Inline(Quick):
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         self._local = set(bindings(node))
 
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+    def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
+        """Only a whole value: within another the line would get long."""
+        value = updated_node.value
+        return updated_node.with_changes(value=self._returned(value)) if isinstance(value, cst.Call) else updated_node
+
+    def _returned(self, updated_node: cst.Call) -> cst.BaseExpression:
         name = updated_node.func.value if isinstance(updated_node.func, cst.Name) else ""
         if name not in self._values or name in self._local:
             return updated_node
@@ -57,6 +64,8 @@ class _Inline(Quick):
             return updated_node
         found = value.visit(Renamed(dict(zip(names, given, strict=True))))
         assert isinstance(found, cst.BaseExpression)
+        if len(_text(found)) > _LONGEST:
+            return updated_node
         return parenthesised(found) if not isinstance(found, cst.ListComp) else found
 
 

@@ -7,18 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.bundle import bundle
-from cutegen_lab.templates.emit.cute_text import Writer
+from cutegen_lab.templates.emit.cute_text import Writer, number
 from cutegen_lab.templates.emit.module import Space, approximate, constexprs, docstring, signature, tunable
 from cutegen_lab.templates.emit.views import View, Views
-from cutegen_lab.templates.frontend.expr import Graph, Reduce, Total
+from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Reduce, Total
 from cutegen_lab.templates.frontend.names import variable
 
-COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two scalars …
-COMBINE_VECTORS = {
-    "add": "{0} + {1}", "mul": "{0} * {1}", "max": "cute.math.max({0}, {1}, propagate_nan=True)",
-    "min": "cute.math.min({0}, {1}, propagate_nan=True)",
-}  # fmt: skip
+COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two numbers …
+COMBINE_VECTORS = {"add": "plus", "mul": "times", "max": "larger_each", "min": "smaller_each"}  # … of two vectors
 WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
+
+
+def of_numbers(op: str) -> str:
+    """Text of a reduction's function of two numbers and what changes nothing in it."""
+    return f"({COMBINE[op]}, {number(NEUTRAL[op])})"
+
+
+def of_vectors(op: str) -> str:
+    """Text of a reduction's functions of two vectors and of two numbers, and what changes nothing in them."""
+    return f"({COMBINE_VECTORS[op]}, {COMBINE[op]}, {number(NEUTRAL[op])})"
 
 
 class KernelModule:
@@ -61,7 +68,7 @@ class KernelModule:
     ) -> list[str]:  # fmt: skip
         """``numbers`` are parameters that the compiler is not to know."""
         parameters = [f"{tensor}: cute.Tensor" for tensor in tensors]
-        parameters += [f"{number}: cutlass.Int32" for number in numbers]
+        parameters += [f"{name}: cutlass.Int32" for name in numbers]
         head = signature(name, [*parameters, *(f"{constant}: cutlass.Constexpr" for constant in constants)])
         return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
 
@@ -76,12 +83,10 @@ class KernelModule:
     def _single(self, view: View) -> bool:
         return all(dim is None for dim in view.dims)
 
-    def single_loads(self, env: dict[int, str], roots: Sequence[int]) -> list[str]:
-        """Reads what ``roots`` need of inputs that are one number; their names go to ``env``."""
-        wanted = self.writer.pending(roots, env)
-        found = {i: view.name for i, view in self.views.of_load.items() if self._single(view) and i in wanted}
-        env |= found
-        return [f"{name} = Float32({variable('g', name)}[0])" for name in dict.fromkeys(found.values())]
+    @property
+    def single_numbers(self) -> dict[int, str]:
+        """Names of inputs that are one number, by the nodes that load them."""
+        return {index: view.name for index, view in self.views.of_load.items() if self._single(view)}
 
     @property
     def single_tensors(self) -> list[str]:

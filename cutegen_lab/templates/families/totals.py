@@ -10,13 +10,12 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.emit.cute_text import number
-from cutegen_lab.templates.emit.module import constraints
+from cutegen_lab.templates.emit.module import call, constraints, signature, text_of_tuple
 from cutegen_lab.templates.emit.views import View, Views
 from cutegen_lab.templates.families.family import Family
-from cutegen_lab.templates.families.finish import buffers, finishing_kernel, finishing_launch, started
-from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS, KernelModule
-from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Index, Pick, Place, Reduce, Total
+from cutegen_lab.templates.families.finish import finishing_function, finishing_launch
+from cutegen_lab.templates.families.kernel_module import KernelModule, of_vectors
+from cutegen_lab.templates.frontend.expr import Graph, Index, Pick, Place, Reduce, Total
 from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import total as rules
 
@@ -71,15 +70,13 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 class _Totals(KernelModule):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        reserved = "n vectors vec width threads loads blocks tidx bidx mine warps step steps start sure partials real"
-        super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="n", index="0")
-        self.loaded = [self.views.by_name[name] for name in self.views.loaded]
+        super().__init__(problem, graph, config, "n vectors width blocks", vector=graph.varies, extent="n", index="0")
+        self.loaded = [name for name in self.views.loaded if self._along(self.views.by_name[name])]
         self.reductions = {i: node for i, node in enumerate(graph.nodes) if isinstance(node, Reduce)}
         self.names = {i: self.reduction_name(i) for i in self.reductions}
 
     def text(self) -> str:
-        partial = self._partial()
-        total = finishing_kernel(self, self.outputs, self.names, "partials", "blocks")
+        functions = [self._reduced(), finishing_function(self, self.outputs, self.names, "blocks")]
         sentences = (
             "The first kernel's blocks share everything there is to read and leave a partial result each; the second "
             "reduces those. The order of every sum is fixed, so results are the same at every call."
@@ -89,69 +86,20 @@ class _Totals(KernelModule):
             "def workspace(workload, config):", '    """A partial result for each reduction and block."""',
             f'    return [("partials", "f32", ({len(self.reductions)}, config["blocks"]))]',
         ]  # fmt: skip
-        return self.bundled("total", NAME, sentences, DOMAINS, host, [partial, total, self._launch()])
+        return self.bundled("total", NAME, sentences, DOMAINS, host, [*functions, self._launch()])
 
     def _along(self, view: View) -> bool:
         return view.dims[-1] is not None
 
-    # --- the kernels ---
-
-    def _partial(self) -> list[str]:
-        wide = [view for view in self.loaded if self._along(view)]
-        body = [
-            "tidx, _, _ = cute.arch.thread_idx()",
-            "bidx, _, _ = cute.arch.block_idx()",
-            *started(),
-            "mine = cute.make_layout((vec, loads))",
-            "share = threads * loads  # vectors that a block reads at once",
-            "steps = (vectors + share * blocks - 1) // (share * blocks)",
-            "sure = loads if vectors % (share * blocks) == 0 else 0  # of the vectors of a step, that every thread has",
-            *buffers(len(self.reductions)),
-        ]
-        for view in wide:
-            register = variable("r", view.name)
-            body.append(f"{register} = cute.make_rmem_tensor(mine, {variable('g', view.name)}.element_type)")
-            body.append(f"{register}.fill(0.0)")
-        for index, node in self.reductions.items():
-            register = variable("r", self.names[index])
-            body.append(f"{register} = cute.make_rmem_tensor(mine, Float32)")
-            body.append(f"{register}.fill({number(NEUTRAL[node.op])})")
-        env: dict[int, str] = {}
-        body += self.single_loads(env, [node.args[0] for node in self.reductions.values()])
-        body += ["", "for step in cutlass.range(steps, unroll=1):"]
-        body += [f"    {line}" for line in ("start = (step * blocks + bidx) * share + tidx", *self._step(wide, env))]
-        for position, (index, node) in enumerate(self.reductions.items()):
-            name, combine = self.names[index], COMBINE[node.op]
-            folded = f"pairwise(values_of({variable('r', name)}), {combine})"
-            body.append(f"{name} = row_reduce({folded}, buffer{position}, {combine}, threads)")
-        body.append("if tidx == 0:")
-        body += [f"    partials[{at}, bidx] = {self.names[i]}" for at, i in enumerate(self.reductions)]
-        tensors = [variable("g", view.name) for view in self.loaded] + ["partials"]
-        return self.kernel(
-            "partial_kernel", tensors, ["n", "vectors", "vec", "threads", "loads", "blocks", *self.sizes], body
-        )
-
-    def _step(self, wide: list[View], env: dict[int, str]) -> list[str]:
-        """Loads, values, and their place in a thread's running results."""
-        lines = [
-            f"fetch({variable('g', view.name)}, {variable('r', view.name)}, 0, start, threads, sure)" for view in wide
-        ]
-        inner = dict(env)
-        for index, view in self.views.of_load.items():
-            if self._along(view):
-                lines.append(f"{view.name} = {variable('r', view.name)}.load().to(Float32)")
-                inner[index] = view.name
+    def _reduced(self) -> list[str]:
+        """From vectors of the inputs to what each reduction is of."""
+        env = {index: view.name for index, view in self.views.of_load.items()}
         roots = [node.args[0] for node in self.reductions.values()]
-        lines += self.writer.assignments(roots, inner, {})
-        lines.append("real = inside(start, threads, vectors, mine, sure)")
-        for index, node in self.reductions.items():
-            text, _ = self.writer.expression(node.args[0], inner)
-            register = variable("r", self.names[index])
-            kept = f"only({text}, real, {number(NEUTRAL[node.op])})"
-            lines.append(f"{register}.store({COMBINE_VECTORS[node.op].format(f'{register}.load()', kept)})")
-        return lines
-
-    # --- the launch ---
+        lines = self.writer.assignments(roots, env, {})
+        lines.append(f"return {text_of_tuple(self.writer.expression(root, env)[0] for root in roots)}")
+        numbers = dict.fromkeys(self.single_numbers.values())
+        head = signature("reduced", [*self.loaded, "n", *numbers, *self.sizes])
+        return [*head, *(f"    {line}" for line in lines)]
 
     def _launch(self) -> list[str]:
         lines = self.launch_head("partials")
@@ -170,14 +118,19 @@ class _Totals(KernelModule):
                 lines += view.tensor_lines(f"cute.make_layout((width, vectors, 1), stride=({step}, {across}, 0))")
             else:
                 lines += view.tensor_lines("cute.make_layout(1)")
-        loaded = [variable("g", view.name) for view in self.loaded]
-        first = ", ".join([*loaded, "partials", "n", "vectors", "width", "threads", "loads", "working", *self.sizes])
+        ops = [of_vectors(node.op) for node in self.reductions.values()]
+        given = [
+            text_of_tuple(variable("g", name) for name in self.loaded), text_of_tuple(self.single_tensors), "partials",
+            "reduced", text_of_tuple(ops), text_of_tuple(self.sizes), "n", "threads", "loads", "working",
+        ]  # fmt: skip
+        *before, last = call("partial_kernel", given, 4)
         return [
             *lines,
-            f"    partial_kernel({first}).launch(",
+            *before,
+            f"{last}.launch(",
             "        grid=[working, 1, 1], block=[threads, 1, 1], stream=stream",
             "    )",
-            *finishing_launch(self, self.outputs, "partials", ["n", "working"], "threads"),
+            *finishing_launch(self, self.outputs, self.reductions, "partials", ["n", "threads", "working"]),
         ]
 
 

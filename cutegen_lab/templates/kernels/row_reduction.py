@@ -31,6 +31,7 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.cluster_reduce import cluster_reduce
+from cutegen_lab.templates.kernels.device.finish import total_kernel  # noqa: F401 - of totals
 from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting  # noqa: F401 - for LOAD
 from cutegen_lab.templates.kernels.device.math import larger, plus
 from cutegen_lab.templates.kernels.device.moments import centre_of, cluster_moments, row_moments, together

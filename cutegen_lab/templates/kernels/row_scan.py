@@ -1,15 +1,88 @@
-"""What kernels for scans along the last dimension call: the scan of a step, and loads of what has zeros before it.
+"""A kernel for scans along the last dimension: a row is walked in steps, or from its end.
 
-A row is walked in steps, or from its end; what came before is carried from one to the next. Each step's vectors are
-scanned by the threads that hold them, by warps with shuffles, and over all warps of the row through shared memory, in
-two buffers by turns, so that one barrier a step is enough.
+What came before is carried from one step to the next. Each step's vectors are scanned by the threads that hold them, by
+warps with shuffles, and over all warps of the row through shared memory, in two buffers by turns, so that one barrier a
+step is enough. Tensors are (values of a vector, vectors of a row, rows), or (rows) with one value a row.
 """
 
 import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
-from cutegen_lab.templates.kernels.device.row_io import fetch, put  # noqa: F401 - of this kernel
+from cutegen_lab.templates.kernels.device.row_io import fetch, put
+
+
+@cute.kernel
+def scan_kernel(
+    gXs: tuple,
+    gRowValues: tuple,
+    gOuts: tuple,
+    before: cutlass.Constexpr,
+    after: cutlass.Constexpr,
+    ops: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    paddings: cutlass.Constexpr,
+    reverse: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    rows_per_block: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+):
+    """``before`` maps vectors of ``gXs`` and the row's values to what is scanned, ``after`` what was scanned and those
+    to the outputs. ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows
+    of ``gXs``."""
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    vec, vectors, rows = (cute.size(gOuts[0], mode=[d]) for d in range(3))
+    lane = tidx % threads_per_row
+    row = bidx * rows_per_block + tidx // threads_per_row
+    # Threads past the last row work on it too, and store nothing: barriers stay uniform.
+    source_row = cutlass.min(row, rows - 1)
+    share = threads_per_row * loads  # vectors of a step
+    num_unpredicated = loads if vectors % share == 0 else 0  # vectors of a step that every thread has
+    smem = cutlass.utils.SmemAllocator()
+    slots = cute.make_layout((loads * threads_per_row // 32, rows_per_block, 2))
+    parts = [smem.allocate_tensor(Float32, slots, 16) for _ in ops]
+    rXs = [cute.make_rmem_tensor((vec, loads), gX.element_type) for gX in gXs]
+    for rX in rXs:
+        rX.fill(0.0)
+    row_values = [Float32(gValue[source_row]) for gValue in gRowValues]
+    rScanned = [cute.make_rmem_tensor((vec, loads), Float32) for _ in ops]
+    rOuts = [cute.make_rmem_tensor((vec, loads), gOut.element_type) for gOut in gOuts]
+    carried = [Float32(neutral) for _, neutral in ops]  # what came before a step
+    for step in cutlass.range((vectors + share - 1) // share, unroll=1):
+        start, stride = step * share + lane, threads_per_row
+        if cutlass.const_expr(reverse):
+            start, stride = vectors - 1 - start, -threads_per_row
+        if cutlass.const_expr(len(paddings) > 0):
+            for gX, rX, padding in zip(gXs, rXs, paddings):
+                if cutlass.const_expr(padding > 0):
+                    fetch_after(gX, rX, source_row, start, stride, padding)
+                else:
+                    fetch(gX, rX, source_row, start, stride, num_unpredicated)
+        else:
+            for gX, rX in zip(gXs, rXs):
+                fetch(gX, rX, source_row, start, stride, num_unpredicated)
+        values = [rX.load().to(Float32) for rX in rXs]
+        if cutlass.const_expr(len(row_values) > 0):
+            values += row_values
+        if cutlass.const_expr(len(sizes) > 0):
+            values += sizes
+        carried_on = []
+        for rScan, value, part, earlier, (op, neutral) in zip(rScanned, before(*values), parts, carried, ops):
+            if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
+                rScan.store(value)
+            else:
+                rScan.fill(value)
+            carried_on.append(row_scan(rScan, part, earlier, step % 2, op, neutral, threads_per_row, reverse))
+        carried = carried_on
+        for rOut, value in zip(rOuts, after(*[rScan.load() for rScan in rScanned], *values)):
+            if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
+                rOut.store(value.to(rOut.element_type))
+            else:
+                rOut.fill(value)
+        if row < rows:
+            for rOut, gOut in zip(rOuts, gOuts):
+                put(rOut, gOut, row, start, stride, num_unpredicated)
 
 
 @cute.jit

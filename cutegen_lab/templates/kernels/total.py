@@ -1,4 +1,4 @@
-"""What kernels that reduce everything to single numbers call: two kernels, so that the whole GPU reads.
+"""Kernels that reduce everything to single numbers: two, so that the whole GPU reads.
 
 The first kernel's blocks walk all elements and leave a partial result each in a workspace; the second, one block,
 reduces those and works out the results. The order of every sum is fixed, so results are the same at every call.
@@ -8,26 +8,73 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
-from cutegen_lab.templates.kernels.device.overlap import overlapping  # noqa: F401 - of both kernels
-from cutegen_lab.templates.kernels.device.row_io import fetch  # noqa: F401 - of the first kernel
-from cutegen_lab.templates.kernels.device.row_reduce import pairwise, row_reduce, values_of  # noqa: F401 - of both
+from cutegen_lab.templates.kernels.device.finish import total_kernel  # noqa: F401 - the second
+from cutegen_lab.templates.kernels.device.overlap import overlapping
+from cutegen_lab.templates.kernels.device.row_io import fetch
+from cutegen_lab.templates.kernels.device.row_reduce import pairwise, row_reduce, values_of
 
 
-def inside(start, stride, vectors, mine, sure):
-    """1 for each of a thread's values that lies inside, 0 past the end; None where none ever does."""
-    vec, loads = mine.shape
-    if sure == loads:
-        return None
-    rInside = cute.make_rmem_tensor(mine, Float32)
+@cute.kernel
+def partial_kernel(
+    gXs: tuple,
+    gNumbers: tuple,
+    partials: cute.Tensor,
+    reduced: cutlass.Constexpr,
+    ops: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    n: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+    blocks: cutlass.Constexpr,
+):
+    """``gXs`` are (values of a vector, vectors, 1), ``gNumbers`` one number each, ``partials`` (reductions, blocks).
+
+    ``reduced`` maps vectors in fp32 of ``gXs``, ``n`` (how many values there are), ``gNumbers`` and ``sizes`` to what
+    each reduction is of. ``ops`` are for each a function of two vectors, one of two numbers, and what changes nothing.
+    """
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    if cutlass.const_expr(overlapping()):
+        cute.arch.griddepcontrol_launch_dependents()
+    vec, vectors = (cute.size(gXs[0], mode=[d]) for d in range(2))
+    share = threads * loads  # vectors that a block reads at once
+    steps = (vectors + share * blocks - 1) // (share * blocks)
+    ragged = vectors % (share * blocks) != 0
+    smem = cutlass.utils.SmemAllocator()
+    warps = cute.make_layout((1, threads // 32))
+    buffers = [smem.allocate_tensor(Float32, warps, 16) for _ in ops]
+    rXs = [cute.make_rmem_tensor((vec, loads), gX.element_type) for gX in gXs]
+    rTotals = [cute.make_rmem_tensor((vec, loads), Float32) for _ in ops]
+    for rEach, start_value in zip((*rXs, *rTotals), (*[0.0 for _ in gXs], *[neutral for _, _, neutral in ops])):
+        rEach.fill(start_value)
+    numbers = [Float32(gNumber[0]) for gNumber in gNumbers]
+    for step in cutlass.range(steps, unroll=1):
+        start = (step * blocks + bidx) * share + tidx
+        for gX, rX in zip(gXs, rXs):
+            fetch(gX, rX, 0, start, threads, 0 if ragged else loads)
+        values = reduced(*[rX.load().to(Float32) for rX in rXs], n, *numbers, *sizes)
+        inside = None
+        if cutlass.const_expr(ragged):
+            inside = vectors_inside(start, threads, vectors, rXs[0].shape)
+        for rTotal, value, (op_of_vectors, _, neutral) in zip(rTotals, values, ops):
+            if cutlass.const_expr(ragged):
+                value = cute.where(inside, value, cute.full_like(value, neutral))
+            rTotal.store(op_of_vectors(rTotal.load(), value))
+    totals = [
+        row_reduce(pairwise(values_of(rTotal), op), buffer, op, threads)
+        for rTotal, buffer, (_, op, _) in zip(rTotals, buffers, ops)
+    ]
+    if tidx == 0:
+        for at, total in enumerate(totals):
+            partials[at, bidx] = total
+
+
+def vectors_inside(start, stride, vectors, shape):
+    """For each of a thread's values of ``shape``: does its vector, ``start + i * stride``, lie inside?"""
+    vec, loads = shape
+    rInside = cute.make_rmem_tensor(shape, Float32)
     for i in range(loads):
         left = cutlass.max(vectors - (start + i * stride), 0)
         for j in range(vec):
             rInside[j, i] = Float32(cutlass.min(left, 1))
-    return rInside.load()
-
-
-def only(values, real, neutral):
-    """``values``, and what changes nothing in their place past the end."""
-    if real is None:
-        return values
-    return cute.where(real > 0.0, values, cute.full_like(values, neutral))
+    return rInside.load() > 0.0

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cutegen_lab.templates.emit.bundle import definitions as emit_definitions
-from cutegen_lab.templates.families.finish import STARTS, WAITS, where_overlapping
 
+_STARTS, _WAITS = "cute.arch.griddepcontrol_launch_dependents()", "cute.arch.griddepcontrol_wait()"
 _ENTRIES = ("launch", "constraints", "workspace")
 
 
@@ -109,6 +109,19 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
+def _always(kernel: ast.FunctionDef) -> str:
+    """What a kernel does whenever kernels overlap, as text: its statements, and those under
+    ``const_expr(overlapping())`` alone."""
+    found = []
+    for statement in kernel.body:
+        if isinstance(statement, ast.If) and "overlapping()" in ast.unparse(statement.test):
+            sure = ast.unparse(statement.test) == "cutlass.const_expr(overlapping())"
+            found += statement.body if sure else []
+        else:
+            found.append(statement)
+    return "\n".join(map(ast.unparse, found))
+
+
 def overlapped(text: str) -> str:
     """``text`` with kernels that start while the previous one ends and wait for it before they access memory
     (programmatic dependent launch).
@@ -120,10 +133,11 @@ def overlapped(text: str) -> str:
     added: list[tuple[int, int, str]] = []  # (row, column, text to insert)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and "cute.kernel" in map(ast.unparse, node.decorator_list):
-            said = ast.unparse(node)
+            said = _always(node)
             row = node.body[1 if ast.get_docstring(node) else 0].lineno - 1
-            if calls := [call for call in (STARTS, WAITS) if call not in said]:
-                added.append((row, 0, "".join(f"    {line}\n" for line in where_overlapping(*calls))))
+            if calls := [call for call in (_STARTS, _WAITS) if call not in said]:
+                head = "    if cutlass.const_expr(overlapping()):\n"
+                added.append((row, 0, head + "".join(f"        {call}\n" for call in calls)))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "launch":
             last = node.keywords[-1].value
             if all(keyword.arg != "use_pdl" for keyword in node.keywords):

@@ -8,32 +8,15 @@ from dataclasses import dataclass
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.emit.bundle import kernel_file
+from cutegen_lab.templates.emit.bundle import definitions as definitions_of
+from cutegen_lab.templates.emit.bundle import kernel_file, names_used
 from cutegen_lab.templates.emit.module import clean, constexprs, signature, tunable
 from cutegen_lab.templates.frontend.formula import formula
 from cutegen_lab.templates.pipeline.module import Module, definitions, imports, overlapped
 from cutegen_lab.templates.pipeline.wiring import Step, Tensor, Wiring
 
-_NAMED = 3  # kernels named in full; more are counted
-_OWN = '''
-def own(config, step):
-    """One step's parameters under the names that it knows."""
-    return {name.removeprefix(step): value for name, value in config.items() if name.startswith(step)}
-'''
-_TENSOR = '''
-def tensor(workload, name, dtype, shape):
-    """What lies between two steps, as a workload describes tensors."""
-    like = workload.inputs[0]
-    return dataclasses.replace(like, name=name, dtype=type(like.dtype)(dtype), shape=shape, strides=())
-'''
-_ROW_MAJOR = '''
-def row_major(shape):
-    """Dense strides, of sizes of 1 too: CuTe's own layouts have 0 there, and families fold dimensions by them."""
-    strides = [1]
-    for size in shape[:0:-1]:
-        strides.insert(0, strides[0] * size)
-    return tuple(strides)
-'''
+_NAMED = 3  # kernels: more are counted
+_HOST = kernel_file("pipeline")  # functions that the module's own call
 
 
 @dataclass(frozen=True)
@@ -72,11 +55,11 @@ class Pipeline:
         return None
 
     def feasible(self, config: Config) -> bool:
-        return all(step.kernel.feasible(own(config, step)) for step in self.steps)
+        return all(step.kernel.feasible(step_config(config, step)) for step in self.steps)
 
     def why_not(self, config: Config) -> str:
         for step in self.steps:
-            if why := step.kernel.why_not(own(config, step)):
+            if why := step.kernel.why_not(step_config(config, step)):
                 return f"{step.name}: {why}"
         return ""
 
@@ -84,8 +67,8 @@ class Pipeline:
         return _Text(self, config).text()
 
 
-def own(config: Config, step: Step) -> Config:
-    """Parameters of one step, under the names of its template."""
+def step_config(config: Config, step: Step) -> Config:
+    """One step's parameters under its template's names."""
     return {name: config[f"{step.name}_{name}"] for name in step.kernel.domains}
 
 
@@ -95,23 +78,23 @@ class _Text:
     def __init__(self, pipeline: Pipeline, config: Config) -> None:
         self.problem, self.steps, self.tensors = pipeline.problem, pipeline.steps, pipeline.wiring.tensors
         self.domains, self.config = pipeline.domains, config
-        self.modules = [Module(step.name, step.kernel.write(own(config, step))) for step in self.steps]
+        self.modules = [Module(step.name, step.kernel.write(step_config(config, step))) for step in self.steps]
         self.inputs = [t.name for t in self.problem.workload.inputs]
         self.outputs = [t.name for t in self.problem.workload.outputs]
         self.between = {tensor.name: tensor for tensor in self.tensors}
 
     def text(self) -> str:
-        host = [*self._constraints(), *self._workspace(), *self._parts()]
-        brought = ["import dataclasses"] if self._parts() else []
-        lines = [*self._header(), *brought, *imports(self.modules), "", *tunable(self.domains), "", *host]
         overlap = not self._product_before_another()
-        taken = Module("", "\n".join([*host, _ROW_MAJOR])).definitions
+        generated, launch = [*self._constraints(), *self._workspace(), *self._parts()], self._launch()
+        used = names_used("\n".join([*generated, *launch]))
+        host = [*generated, *(f"\n\n{text}" for name, text in _HOST.definitions.items() if name in used)]
+        brought = [line for name, line in _HOST.imports.items() if name in names_used("\n".join(host))]
+        lines = [*self._header(), *brought, *imports(self.modules), "", *tunable(self.domains), "", *host]
+        taken = {*definitions_of("\n".join(host)), *_HOST.definitions}
         shared = [kernel_file("device.overlap").definitions["overlapping"]] if overlap else []
         for definition in dict.fromkeys([*definitions(self.modules, taken), *shared]):
             lines += ["", "", *definition.splitlines()]
-        if any(tensor.base for tensor in self.tensors):
-            lines += ["", "", *_ROW_MAJOR.strip().splitlines()]
-        text = clean([*lines, "", "", *self._launch()])
+        text = clean([*lines, "", "", *launch])
         return overlapped(text) if overlap else text
 
     def _product_before_another(self) -> bool:
@@ -134,13 +117,13 @@ class _Text:
 
     def _constraints(self) -> list[str]:
         asked = [
-            f'{m.step}_constraints(own(config, "{m.step}_"), {self._workload(m, "constraints")}, device)'
+            f'{m.step}_constraints(step_config(config, "{m.step}_"), {self._workload(m, "constraints")}, device)'
             for m in self.modules
             if m.function("constraints")
         ]
         lines = ["def constraints(config, workload, device):", '    """Every step\'s own."""', "    return ("]
         lines += [f"        {'and ' if at else ''}{text}" for at, text in enumerate(asked or ["True"])]
-        return [*lines, "    )", "", *_OWN.splitlines(), ""]
+        return [*lines, "    )", ""]
 
     def _workspace(self) -> list[str]:
         says = '    """What steps leave for those after them, and their own."""'
@@ -150,7 +133,7 @@ class _Text:
         for module in self.modules:
             if module.function("workspace"):
                 seen = self._workload(module, "workspace")
-                call = f'{module.step}_workspace({seen}, own(config, "{module.step}_"))'
+                call = f'{module.step}_workspace({seen}, step_config(config, "{module.step}_"))'
                 lines.append(f"    for name, dtype, shape in {call}:")
                 lines.append(f'        tensors.append((f"{module.step}_{{name}}", dtype, shape))')
         return [*lines, "    return tensors", ""]
@@ -168,7 +151,7 @@ class _Text:
                 lines += ["", f"def {step.name}_part(workload):", '    """The tensors that the step sees."""',
                           f"    inputs = ({inputs},)", f"    outputs = ({outputs},)",
                           "    return dataclasses.replace(workload, inputs=inputs, outputs=outputs)", ""]  # fmt: skip
-        return [*_TENSOR.splitlines(), "", *lines] if lines else []
+        return lines
 
     def _step(self, module: Module) -> Step:
         return next(step for step in self.steps if step.name == module.step)
@@ -179,7 +162,7 @@ class _Text:
             return f"workload.inputs[{self.inputs.index(name)}]"
         if name in self.outputs:
             return f"workload.outputs[{self.outputs.index(name)}]"
-        return f"tensor(workload, {self._described(self.between[name])[1:]}"
+        return f"intermediate(workload, {self._described(self.between[name])[1:]}"
 
     def _described(self, tensor: Tensor) -> str:
         """``("h1", "bf16", (…))``."""

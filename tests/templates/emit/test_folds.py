@@ -215,17 +215,17 @@ def launch(x, note, stream, vec: cutlass.Constexpr = 8):
 
 
 def test_what_folding_left_of_a_function_takes_the_place_of_its_calls() -> None:
-    source = HEAD + SHORTENED.format("    note(shortened(values, at, vec), doubled(values[0]))")
+    source = HEAD + SHORTENED.format("    found = shortened(values, at, vec)\n    note(found, doubled(values[0]))")
     text = folded(source, 8, 9)
-    assert "note([values[i] for i in at], doubled(values[0]))" in text and "def shortened" not in text
+    assert "found = [values[i] for i in at]" in text and "doubled(values[0])" in text and "def shortened" not in text
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        "    i = (0,)\n    note(shortened(values, i, vec))",  # the comprehension's own i
-        "    note(shortened(values + [0], at, vec))",  # would be computed for each i
-        "    note(shortened(values, numbers=at, vec=vec))",
+        "    i = (0,)\n    found = shortened(values, i, vec)\n    note(found)",  # the comprehension's own i
+        "    found = shortened(values + [0], at, vec)\n    note(found)",  # would be computed for each i
+        "    found = shortened(values, numbers=at, vec=vec)\n    note(found)",
     ],
 )
 def test_a_call_that_would_then_say_another_thing_stays(body: str) -> None:

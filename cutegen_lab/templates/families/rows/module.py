@@ -8,7 +8,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.cute_text import divided_by_rows, number
 from cutegen_lab.templates.emit.module import Space, approximate, call, constraints, text_of_tuple
-from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch
+from cutegen_lab.templates.families.finish import finishing_function, finishing_launch
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.config import DOMAINS, NAME
 from cutegen_lab.templates.families.rows.functions import Function, RowFunctions
@@ -48,7 +48,7 @@ class RowModule(RowFunctions):
                 "block reduces it. The order of every sum is fixed, so results are the same at every call."
             )
             names = {index: self.reduction_name(index) for index in self.totals}
-            kernels.append(finishing_kernel(self, self.late_outputs, names, "row_values", "rows", 8))
+            kernels.append(finishing_function(self, self.late_outputs, names, "rows"))
         online = self.pair if isinstance(self.pair, Online) else None
         constants = [
             *["LOAD = load_lasting"] * bool(self.wide_outputs),
@@ -109,7 +109,9 @@ class RowModule(RowFunctions):
             "        stream=stream,",
             "    )",
             *(
-                finishing_launch(self, self.late_outputs, "row_values", ["n", "rows"], _FINISHERS)
+                finishing_launch(
+                    self, self.late_outputs, self.totals, "row_values", ["n", _FINISHERS, "rows"], unroll=8
+                )
                 if self.totals
                 else []
             ),

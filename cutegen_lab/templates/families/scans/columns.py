@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.emit.cute_text import number
-from cutegen_lab.templates.emit.module import call, constraints, signature, text_of_tuple
+from cutegen_lab.templates.emit.module import call, constraints, text_of_tuple
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.family import Family
-from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.scans.rows import scans_alone
 from cutegen_lab.templates.families.scans.scanning import Scanning
-from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph
+from cutegen_lab.templates.frontend.expr import Graph
 from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import column_scan as rules
 
@@ -72,33 +70,14 @@ class _ColumnScans(Scanning, ColumnKernel):
             "A block walks down its columns in steps; threads scan their rows, slices meet in shared memory, and what "
             "came before is carried along. Every element is read once and every result written once."
         )
-        return self.bundled(
-            "column_scan", NAME, sentences, DOMAINS, constraints(""), [*self._functions(), self._launch()]
-        )
-
-    def _functions(self) -> list[list[str]]:
-        """``before``: from loaded values to those that are scanned; ``after``: from scanned and loaded to results."""
-        loaded = {index: view.name for index, view in self.views.of_load.items()}
-        given = [*dict.fromkeys(loaded.values()), *self.sizes]
-        env = dict(loaded)
-        roots = [scan.args[0] for scan in self.scans.values()]
-        before = [*signature("before", given), *_indented(self.writer.assignments(roots, env, {}))]
-        before.append(f"    return {text_of_tuple(self.writer.expression(root, env)[0] for root in roots)}")
-        env = loaded | self.names
-        roots = [output.node for output in self.graph.outputs]
-        after = [*signature("after", [*self.names.values(), *given])]
-        after += _indented(self.writer.assignments(roots, env, {}))
-        after.append(f"    return {text_of_tuple(self.writer.expression(root, env)[0] for root in roots)}")
-        return [before, after]
+        host, functions = constraints(""), self.functions(self.views.loaded)
+        return self.bundled("column_scan", NAME, sentences, DOMAINS, host, [*functions, self._launch()])
 
     def _launch(self) -> list[str]:
-        padded = any(self.padding.values())
-        scans = [f"({COMBINE[scan.op]}, {number(NEUTRAL[scan.op])})" for scan in self.scans.values()]
         given = [
             text_of_tuple(variable("g", name) for name in self.views.loaded),
             text_of_tuple(variable("g", name) for name in self.outputs),
-            "before", "after", text_of_tuple(scans), text_of_tuple(self.sizes),
-            text_of_tuple(str(self.padding[name]) for name in self.views.loaded if padded),
+            "before", "after", self.ops, text_of_tuple(self.sizes), self.paddings(self.views.loaded),
             str(self.reverse), "threads", "slices", "loads",
         ]  # fmt: skip
         *before, last = call("scan_kernel", given, 4)
@@ -112,10 +91,6 @@ class _ColumnScans(Scanning, ColumnKernel):
             "        stream=stream,",
             "    )",
         ]
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
 
 
 FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

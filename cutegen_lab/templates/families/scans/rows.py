@@ -7,18 +7,14 @@ through shared memory, in two buffers by turns, so that one barrier a step is en
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.emit.cute_text import number
-from cutegen_lab.templates.emit.module import constraints
-from cutegen_lab.templates.emit.views import View
+from cutegen_lab.templates.emit.module import call, constraints, text_of_tuple
 from cutegen_lab.templates.families.family import Family
-from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.scans.scanning import Scanning
-from cutegen_lab.templates.frontend.expr import NEUTRAL, Dot, Graph, Index, Pick, Place, Reduce, Scan, Total
+from cutegen_lab.templates.frontend.expr import Dot, Graph, Index, Pick, Place, Reduce, Scan, Total
 from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import row_scan as rules
 
@@ -85,104 +81,33 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 class _RowScans(Scanning, RowKernel):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        reserved = (
-            "n rows vec row lane vectors share steps step turn start mine sure tidx bidx source_row width smem slots"
-        )
-        super().__init__(problem, graph, config, reserved)
+        super().__init__(problem, graph, config, "n rows width before after")
+        along = {name: self.along(self.views.by_name[name]) for name in self.views.loaded}
+        self.vectors = [name for name in along if along[name]]  # views with vectors of a row
+        self.row_values = [name for name in along if not along[name]]  # … with one value a row
 
     def text(self) -> str:
-        kernel = self._kernel()
         sentences = (
             "A block walks its rows in steps; threads, then warps, then all warps of a row scan what they hold, and "
             "what came before is carried along. Every element is read once and every result written once."
         )
-        return self.bundled("row_scan", NAME, sentences, DOMAINS, constraints(""), [kernel, self._launch()])
-
-    def _kernel(self) -> list[str]:
-        body = [
-            "tidx, _, _ = cute.arch.thread_idx()",
-            "bidx, _, _ = cute.arch.block_idx()",
-            "lane = tidx % threads_per_row",
-            "row = bidx * rows_per_block + tidx // threads_per_row",
-            "# Threads past the last row work on it too, and store nothing: barriers stay uniform.",
-            "source_row = cutlass.min(row, rows - 1)",
-            "vectors = n // vec",
-            "share = threads_per_row * loads  # vectors of a step",
-            "steps = (vectors + share - 1) // share",
-            "sure = loads if vectors % share == 0 else 0  # of the vectors of a step, that every thread has",
-            "mine = cute.make_layout((vec, loads))",
-            "smem = cutlass.utils.SmemAllocator()",
-            "slots = cute.make_layout((loads * threads_per_row // 32, rows_per_block, 2))",
-            *(f"parts_{name} = smem.allocate_tensor(Float32, slots, 16)" for name in self.names.values()),
-        ]
-        wide = {name: view for name, view in self.views.by_name.items() if self.along(view)}
-        for name in self.views.loaded:
-            if name in wide:
-                register = variable("r", name)
-                body.append(f"{register} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
-                body.append(f"{register}.fill(0.0)")
-            else:
-                body.append(f"{name} = Float32({variable('g', name)}[source_row])")
-        for index, name in self.names.items():
-            body.append(f"r{name} = cute.make_rmem_tensor(mine, Float32)")
-            body.append(f"{name} = Float32({number(NEUTRAL[self.scans[index].op])})")
-        body += ["for step in cutlass.range(steps, unroll=1):", *(f"    {line}" for line in self._step(wide))]
-        constants = ["rows", "n", "vec", "threads_per_row", "rows_per_block", "loads", *self.sizes]
-        return self.kernel("scan_kernel", self.tensors, constants, body)
-
-    def _step(self, wide: Mapping[str, View]) -> list[str]:
-        start, stride = "step * share + lane", "threads_per_row"
-        if self.reverse:
-            start, stride = f"vectors - 1 - ({start})", "-threads_per_row"
-        lines = [f"start = {start}"]
-        for name in self.views.loaded:
-            if name in wide:
-                padding = self.padding[name]
-                given = f"{variable('g', name)}, {variable('r', name)}, source_row, start, {stride}, "
-                move = f"fetch_after({given}{padding})" if padding else f"fetch({given}sure)"
-                lines += [move, f"{name} = {variable('r', name)}.load().to(Float32)"]
-
-        def scan_lines(name: str, scan: Scan) -> list[str]:
-            combine, neutral = COMBINE[scan.op], number(NEUTRAL[scan.op])
-            return [
-                f"{name} = row_scan(",
-                f"    r{name}, parts_{name}, {name}, step % 2, {combine}, {neutral}, threads_per_row, {self.reverse}",
-                ")",
-            ]
-
-        lines += self._scanned(scan_lines)
-        lines.append("if row < rows:")
-        for name in self.outputs:
-            lines.append(f"    put({variable('r', name)}, {variable('g', name)}, row, start, {stride}, sure)")
-        return lines
-
-    def _scanned(self, scan_lines: Callable[[str, Scan], list[str]]) -> list[str]:
-        """A step from loaded values to registers with its results; ``scan_lines`` scan ``r{name}`` in place."""
-        env = {index: view.name for index, view in self.views.of_load.items()}
-        lines = self.writer.assignments([scan.args[0] for scan in self.scans.values()], env, {})
-        for index, scan in self.scans.items():
-            name = self.names[index]
-            lines += [f"r{name}.store({self._vector(scan.args[0], env)})", *scan_lines(name, scan)]
-            env[index] = f"r{name}.load()"
-        named = list(zip(self.outputs, self.graph.outputs, strict=True))
-        lines += self.writer.assignments([output.node for _, output in named], env, {})
-        for name, output in named:
-            register, target = variable("r", name), variable("g", name)
-            lines.append(f"{register} = cute.make_rmem_tensor(mine, {target}.element_type)")
-            lines.append(f"{register}.store(({self._vector(output.node, env)}).to({target}.element_type))")
-        return lines
-
-    def _vector(self, index: int, env: dict[int, str]) -> str:
-        text, _ = self.writer.expression(index, env)
-        like = next(iter(self.names.values()))
-        return text if self.writer.is_vector(index) else f"cute.full_like(r{like}.load(), {text})"
+        host, functions = constraints(""), self.functions([*self.vectors, *self.row_values])
+        return self.bundled("row_scan", NAME, sentences, DOMAINS, host, [*functions, self._launch()])
 
     def _launch(self) -> list[str]:
-        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "loads", *self.sizes]
+        given = [
+            text_of_tuple(variable("g", name) for name in self.vectors),
+            text_of_tuple(variable("g", name) for name in self.row_values),
+            text_of_tuple(variable("g", name) for name in self.outputs),
+            "before", "after", self.ops, text_of_tuple(self.sizes), self.paddings(self.vectors),
+            str(self.reverse), "threads_per_row", "rows_per_block", "loads",
+        ]  # fmt: skip
+        *before, last = call("scan_kernel", given, 4)
         return [
             *self.launch_head(),
             *self.size_and_view_lines(),
-            f"    scan_kernel({', '.join([*self.tensors, *sizes])}).launch(",
+            *before,
+            f"{last}.launch(",
             "        grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1],",
             "        block=[threads_per_row * rows_per_block, 1, 1],",
             "        stream=stream,",

@@ -1,15 +1,18 @@
-"""What scans along rows and down columns begin with: the scans, their direction, padding, and names for them."""
+"""What scans along rows and down columns share: their direction and padding, what is computed before and after them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.families.kernel_module import KernelModule
+from cutegen_lab.templates.emit.module import signature, text_of_tuple
+from cutegen_lab.templates.families.kernel_module import KernelModule, of_numbers
 from cutegen_lab.templates.frontend.expr import Graph
 
 
 class Scanning(KernelModule):
-    """To stand before a family's own base. ``names`` are what is carried from step to step, by scan."""
+    """To stand before a family's own base. ``names`` are what ``after`` calls the results, by scan."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         super().__init__(problem, graph, config, reserved)  # type: ignore[call-arg]  # the family's own base's
@@ -17,3 +20,29 @@ class Scanning(KernelModule):
         self.reverse = any(scan.reverse for scan in self.scans.values())
         self.padding = {view.name: view.padding for view in self.views}
         self.names = {index: self.writer.name("running") for index in self.scans}
+
+    def functions(self, loaded: Sequence[str]) -> list[list[str]]:
+        """``before``: from the views ``loaded``, in this order, to what is scanned, one after another, since few of
+        them are then alive at a time; ``after``: from what was scanned and the same views to the results."""
+        env = {index: view.name for index, view in self.views.of_load.items()}
+        given = [*loaded, *self.sizes]
+        lines, scanned = self._values([scan.args[0] for scan in self.scans.values()], dict(env))
+        before = [*signature("before", given), *lines, *(f"    yield {text}" for text in scanned)]
+        lines, results = self._values([output.node for output in self.graph.outputs], env | self.names)
+        after = [*signature("after", [*self.names.values(), *given]), *lines, f"    return {text_of_tuple(results)}"]
+        return [before, after]
+
+    def _values(self, roots: list[int], env: dict[int, str]) -> tuple[list[str], list[str]]:
+        """Lines of a function, and the texts of ``roots`` behind them."""
+        lines = [f"    {line}" for line in self.writer.assignments(roots, env, {})]
+        return lines, [self.writer.expression(root, env)[0] for root in roots]
+
+    @property
+    def ops(self) -> str:
+        """Text of each scan's function of two numbers and what changes nothing in it."""
+        return text_of_tuple(of_numbers(scan.op) for scan in self.scans.values())
+
+    def paddings(self, loaded: Sequence[str]) -> str:
+        """Text of the zeros before each of the views ``loaded``; of an empty tuple where there are none."""
+        padded = any(self.padding.values())
+        return text_of_tuple(str(self.padding[name]) for name in loaded if padded)

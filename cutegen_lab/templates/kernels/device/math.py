@@ -40,3 +40,11 @@ def larger(a, b):
 
 def smaller(a, b):
     return cute.arch.fmin(a, b, nan=True)
+
+
+def larger_each(x, y):
+    return cute.math.max(x, y, propagate_nan=True)
+
+
+def smaller_each(x, y):
+    return cute.math.min(x, y, propagate_nan=True)

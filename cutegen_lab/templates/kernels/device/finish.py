@@ -1,0 +1,43 @@
+"""The second kernel of a reduction of everything: one block reduces what the first left, and works out the results."""
+
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32
+
+from cutegen_lab.templates.kernels.device.overlap import overlapping
+from cutegen_lab.templates.kernels.device.row_reduce import row_reduce
+
+
+@cute.kernel
+def total_kernel(
+    gNumbers: tuple,
+    partials: cute.Tensor,
+    gOuts: tuple,
+    finish_totals: cutlass.Constexpr,
+    ops: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    n: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    count: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
+):
+    """``partials`` are (reductions, ``count``) in fp32, ``ops`` functions of two numbers with what changes nothing.
+
+    ``finish_totals`` maps the totals, ``n``, ``count``, ``gNumbers`` (one number each) and ``sizes`` to the outputs.
+    """
+    tidx, _, _ = cute.arch.thread_idx()
+    smem = cutlass.utils.SmemAllocator()
+    warps = cute.make_layout((1, threads // 32))
+    buffers = [smem.allocate_tensor(Float32, warps, 16) for _ in ops]
+    if cutlass.const_expr(overlapping()):
+        cute.arch.griddepcontrol_wait()
+    totals = []
+    for at, (op, neutral) in enumerate(ops):
+        total = Float32(neutral)
+        for i in cutlass.range(tidx, count, threads, unroll=unroll):
+            total = op(total, partials[at, i])
+        totals.append(row_reduce(total, buffers[at], op, threads))
+    numbers = [Float32(gNumber[0]) for gNumber in gNumbers]
+    if tidx == 0:
+        for gOut, result in zip(gOuts, finish_totals(*totals, n, count, *numbers, *sizes)):
+            gOut[0] = gOut.element_type(result)
