@@ -124,7 +124,7 @@ class _Server:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-I", "-c", _BOOT, _ROOT, str(theirs.fileno()), *installed_packages()],
+                [sys.executable, "-P", "-s", "-c", _BOOT, _ROOT, str(theirs.fileno()), *installed_packages()],
                 env=clean_environment(arch, standin, str(self._home.path)),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,

@@ -24,7 +24,10 @@ from cutegen_lab.perfmodel import MODEL, predict_plan
 
 SAMPLE_BLOCKS = 64
 FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others
-WATCHED = 4  # clusters of each launch in which a large run, a build's first, looks for races: 3 to 8 times their time
+WATCHED = (
+    4  # clusters of each launch in which a large run, one of a build's first, looks for races: 3 to 8 times their time
+)
+_WATCHED_RUNS = 3
 MANY_INSTRUCTIONS = (
     2e6  # warp instructions of a block sample that is large enough: more takes seconds and changes little
 )
@@ -111,11 +114,12 @@ class EmulatorDevice:
         """Does nothing: no resources are held."""
 
     def _watched(self, build: Build) -> int:
-        """Number of clusters of a large run in which races are looked for: races seldom depend on data, so the first
-        are enough."""
-        before: Build | None = getattr(self._last, "watched", None)
-        self._last.watched = build
-        return self._options.watched if before is build else WATCHED
+        """Number of clusters of a large run in which races are looked for: more in a build's first runs, which meet
+        its branches on different data."""
+        before, runs = getattr(self._last, "watched", (None, 0))
+        runs = runs + 1 if before is build else 1
+        self._last.watched = build, runs
+        return WATCHED if runs <= _WATCHED_RUNS else self._options.watched
 
     def _next_order(self, build: Build) -> Order:
         before: tuple[Build, Order] | None = getattr(self._last, "execution", None)

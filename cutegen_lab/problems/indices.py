@@ -50,7 +50,24 @@ def _beyond(spec: TensorSpec) -> tuple[int, ...]:
     """Values of the index ``spec`` outside its range: negative ones that count from the end, and others that a
     reference accepts only if it clamps, wraps or masks them first."""
     size = spec.below
-    ends = (-1, -2, -(size // 2), 1 - size, -size, -size - 1, size, size + 1, 2 * size + 1, 3 * size, -_FAR - 1, _FAR)
+    far = 1 << 32  # for an index of 64 bits: the same low 32 bits, and a sum that wraps in them
+    ends = (
+        -1,
+        -2,
+        -(size // 2),
+        1 - size,
+        -size,
+        -size - 1,
+        size,
+        size + 1,
+        2 * size + 1,
+        3 * size,
+        -_FAR - 1,
+        _FAR,
+        far + size // 2,
+        far // 2,
+        -far - 1,
+    )
     info = torch.iinfo(TORCH[spec.dtype])
     outside = {n for n in ends if info.min <= n <= info.max and not 0 <= n < size}
     return tuple(sorted({*spec.beside, *outside}))

@@ -322,3 +322,84 @@ def test_a_rounding_effect_that_is_infinite_allows_nothing() -> None:
     assert not error.ok
     right = compare(spec, reference.float(), reference, reference.float(), Tolerances(), moved=[moved])
     assert right.ok
+
+
+def of_floats_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Doubles as two floats each: 48 of 53 bits."""
+    high, other = x.float().double(), y.float().double()
+    return high + other + ((x - high).float().double() + (y - other).float().double())
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "wrong", "right"),
+    [
+        ("(x * 40).to(torch.uint8)", "x: f32[40,300]",
+         lambda x: torch.where((x * 40 < 0) & (x * 40 > -1), 255, (x * 40).to(torch.uint8)).to(torch.uint8),
+         lambda x: (x * 40).to(torch.uint8)),
+        ("torch.nan_to_num(x, nan=0.0, posinf=100.0, neginf=-100.0) * 0.5", "x: f32[40,300]",
+         lambda x: torch.where(x.isnan(), 0.0, x) * 0.5,
+         lambda x: torch.where(x.isnan(), 0.0, x.clamp(-3.4e38, 3.4e38)).where(~x.isinf(), 100 * x.sign()) * 0.5),
+        ("torch.where(x == float('inf'), 7.0, x)", "x: f32[40,300]", lambda x: x,
+         lambda x: torch.where(x > 3.4028235e38, 7.0, x)),
+        ("x.float()", "x: i64[64,100]", lambda x: (x // 8 * 8).float(), lambda x: x.float()),
+        ("x + y", "x: f64[64,100], y: f64[64,100]", of_floats_two, lambda x, y: y + x),
+    ],
+    ids=["fractions below zero", "infinities replaced", "an infinity told", "integers as floats", "doubles as floats"],
+)  # fmt: skip
+def test_what_comparison_allowed(expression: str, inputs: str, wrong: Function, right: Function) -> None:
+    for seed in range(3):
+        assert judged(expression, inputs, wrong, seed).verdict is Verdict.WRONG_RESULT
+        assert judged(expression, inputs, right, seed).verdict is Verdict.PASSED
+
+
+def bucketed(most: int) -> Function:
+    """Counts up to ``most`` of each number."""
+    return lambda x: (x.unsqueeze(-1) == torch.arange(64)).sum(0).clamp_max(most)
+
+
+def one_page(kv: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+    """Reads neighbouring pages as the first of them."""
+    return kv[p[:1].expand(len(p))] if len(p) > 1 and bool((p.diff() == 1).all()) else kv[p]
+
+
+RANGES: dict[str, tuple[str, str, Function, Function]] = {
+    "8-bit counters": (
+        "(x.unsqueeze(-1) == torch.arange(64)).sum(0)", "x: i32[4096] below 64", bucketed(255), bucketed(4096),
+    ),
+    "the last of a range": (
+        "torch.where((t == 50256).unsqueeze(-1), 0.0, x)", "x: f32[64,48], t: i32[64] below 50257",
+        lambda x, t: x.clone(), lambda x, t: x.masked_fill((t == 50256).unsqueeze(-1), 0.0),
+    ),
+    "a full length": (
+        "torch.where(torch.arange(x.shape[1]) < n[:, None], x, 0.0)", "x: f32[8,2048], n: i32[8] below 2049",
+        lambda x, n: x.masked_fill(torch.arange(x.shape[1]) >= (n % 2048)[:, None], 0.0),
+        lambda x, n: x.masked_fill(torch.arange(x.shape[1]) >= n[:, None], 0.0),
+    ),
+    "neighbouring pages": (
+        "kv[p]", "kv: f32[64,16], p: i32[24] distinct below kv[0]",
+        one_page, lambda kv, p: kv.index_select(0, p),
+    ),
+    "64-bit indices": (
+        "t[i % t.shape[0]]", "t: f32[1000,16], i: i64[256]",
+        lambda t, i: t[i.int().long() % len(t)], lambda t, i: t.index_select(0, i % len(t)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_integers_of_a_declared_range_are_drawn_at_its_ends_and_in_patterns(name: str) -> None:
+    expression, inputs, wrong, right = RANGES[name]
+    for seed in range(3):
+        assert judged(expression, inputs, wrong, seed).verdict is not Verdict.PASSED
+        assert judged(expression, inputs, right, seed).verdict is Verdict.PASSED
+
+
+def test_integers_wrap_at_the_ends_of_their_type_too() -> None:
+    """What is added and multiplied wraps in a defined way; what abs() makes of the least number is not defined."""
+    for seed in range(3):
+        least = judged("x * y", "x: i8[64,100], y: i8[64,100]", lambda x, y: x.clamp_min(-127) * y, seed)
+        assert least.verdict is Verdict.WRONG_RESULT
+        right = judged("x * y", "x: i8[64,100], y: i8[64,100]", lambda x, y: (x.int() * y.int()).to(torch.int8), seed)
+        assert right.verdict is Verdict.PASSED
+        either = judged("x.abs() * y", "x: i8[64,100], y: i8[64,100]", lambda x, y: x.clamp_min(-127).abs() * y, seed)
+        assert either.verdict is Verdict.PASSED

@@ -40,6 +40,8 @@ class Allowance:
     finite_limit: torch.Tensor | None = None
     """Limits of results as infinite inputs are replaced by large ones: an infinity of that sign may stand for NaN;
     where it is NaN nothing is compared."""
+    defined_at_infinity: bool = False
+    """Whether the formula says what comes of an infinity, so that results are compared there too."""
     ignored_nan: torch.Tensor | None = None
     """Elements that are NaN for an input they do not depend on (:mod:`independent_nan`); not compared."""
     tf32: bool = False

@@ -103,6 +103,7 @@ class OutputComparison:
                 all_or_nothing=whole, by_slice=least, written=some,
                 relative=calm and kind.relative and not spec.dtype.is_float8,
                 by_size=_VANISHING * usual if calm and kind.elementwise and spec.dtype is DType.F32 else None,
+                defined_at_infinity=kind.elementwise and kind.handles_infinity,
                 bias=check.distribution == "normal" and spec.dtype in _OF_16_BITS,
             )  # fmt: skip
 
@@ -110,10 +111,13 @@ class OutputComparison:
 
         most = min(terms(self._workload), _FEW_TERMS) if kind.elementwise else terms(self._workload)
 
+        def most_terms(spec: TensorSpec) -> int:
+            return 1 if kind.elementwise and kind.strict and spec.dtype is DType.F64 else most
+
         def compared(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[OutputError, ...]:
             rows = enumerate(zip(self._workload.outputs, outputs, wanted, own, allowances, strict=True))
             return tuple(
-                compare(spec, got, want, mine, self._tolerances, most, allowance, [s[i] for s in samples])
+                compare(spec, got, want, mine, self._tolerances, most_terms(spec), allowance, [s[i] for s in samples])
                 for i, (spec, got, want, mine, allowance) in rows
             )
 

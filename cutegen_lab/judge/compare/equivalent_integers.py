@@ -73,7 +73,8 @@ class _ChoiceTracker(TorchDispatchMode):
                 self.undefined[self._id(result)] = self.undefined[id(before)]
             elif before.is_floating_point() and result.dtype is not torch.bool:
                 info = torch.iinfo(result.dtype)
-                self.undefined[self._id(result)] = ~((before >= info.min) & (before <= info.max))
+                whole = before.trunc()  # what a conversion keeps: -0.5 is 0 of every type
+                self.undefined[self._id(result)] = ~((whole >= info.min) & (whole <= info.max))
         return result
 
     def _bound(self, func: Any, name: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -94,6 +94,8 @@ def without_either(
     got = torch.where(either, reference.to(got.dtype), got)
     # False where the limit is unknown (NaN).
     near = (limit - reference).abs() <= _JUMP * reference.abs().clamp(min=rms(reference))
+    if allow.defined_at_infinity:
+        return got, own, reference, others
     jumps = reference.isfinite() & ~near
     return got.masked_fill(jumps, 0.0), *_blank(jumps, own, reference, others)
 

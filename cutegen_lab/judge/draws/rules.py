@@ -21,22 +21,35 @@ _SHORT = 4  # most tokens of a short sequence, plus one
 def apply_rules(tensors: Sequence[torch.Tensor], workload: Workload, generator: torch.Generator) -> list[torch.Tensor]:
     """``tensors`` (inputs of ``workload``) with those that have a rule replaced."""
     return [
-        placed(_draw_by_rule(spec, generator).to(tensor.device, TORCH[spec.dtype]), spec) if spec.rule else tensor
+        placed(_draw_by_rule(spec, tensor, generator).to(tensor.device, TORCH[spec.dtype]), spec)
+        if spec.rule
+        else tensor
         for tensor, spec in zip(tensors, workload.inputs, strict=True)
     ]
 
 
-def _draw_by_rule(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+def _draw_by_rule(spec: TensorSpec, drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """``drawn`` are the values of a draw that knows no rule: of a range, those inside keep its pattern."""
     where = generator.device
     if spec.rule == "sorted" and spec.shape[-1:] > (1,):
         rows = max(spec.numel // spec.shape[-1], 1)
         each = [_lengths(spec.shape[-1] - 1, spec.below, generator) for _ in range(rows)]
         return torch.stack(each).view(spec.shape)
     if spec.rule == "distinct" and spec.numel <= spec.below:
-        return torch.randperm(spec.below, generator=generator, device=where)[: spec.numel].view(spec.shape)
+        return _distinct(spec.numel, spec.below, generator).view(spec.shape)
     if spec.rule == "range":
-        return torch.randint(spec.below, spec.shape, generator=generator, device=where)
+        return torch.remainder(drawn.long(), spec.below)
     return sample(spec).to(where)  # the shape does not fit the rule, as for pieces of an input
+
+
+def _distinct(count: int, below: int, generator: torch.Generator) -> torch.Tensor:
+    """``count`` different numbers: in any order, or a run of neighbours, up or down."""
+    where = generator.device
+    order = int(torch.randint(4, (), generator=generator, device=where))
+    if order > 1:
+        return torch.randperm(below, generator=generator, device=where)[:count]
+    run = torch.arange(count, device=where) + torch.randint(below - count + 1, (), generator=generator, device=where)
+    return run.flip(0) if order else run
 
 
 def _lengths(count: int, total: int, generator: torch.Generator) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from torch.utils._pytree import tree_map
 
 from cutegen_lab.judge.rounding.operators import (
     CHOOSING,
+    COMPARISONS,
     EXACT,
     INFINITE_ALONE,
     PLAIN,
@@ -19,6 +21,8 @@ from cutegen_lab.judge.rounding.operators import (
     RELATIVE,
     STRICT,
     SUMS,
+    TELLS_INFINITY,
+    WRAPPING,
     aliases,
 )
 
@@ -62,6 +66,10 @@ class FormulaKind:
     """Only products, quotients, powers and exponentials of single elements."""
     rounds_nothing: bool
     """Only choices, copies and comparisons: nothing is rounded."""
+    wraps: bool
+    """Only sums, differences, products and copies, of which integers wrap in a defined way."""
+    handles_infinity: bool
+    """Infinities are told from numbers, so that their result is part of the formula."""
 
 
 class _FormulaRecorder(TorchDispatchMode):
@@ -71,12 +79,16 @@ class _FormulaRecorder(TorchDispatchMode):
         super().__init__()
         self._elementwise = self._strict = self._relative = self._rounds_nothing = True
         self._plain = self._plain_alone = self._infinite = True
+        self._wraps, self._handles_infinity = True, False
 
     @property
     def kind(self) -> FormulaKind:
         plain = self._plain or (self._elementwise and self._plain_alone)
         infinite = plain or (self._elementwise and self._infinite)
-        return FormulaKind(plain, infinite, self._elementwise, self._strict, self._relative, self._rounds_nothing)
+        return FormulaKind(
+            plain, infinite, self._elementwise, self._strict, self._relative, self._rounds_nothing,
+            self._wraps, self._handles_infinity,
+        )  # fmt: skip
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -90,8 +102,14 @@ class _FormulaRecorder(TorchDispatchMode):
         )
         self._strict = self._strict and (name in STRICT or aliases(func))
         self._relative = self._relative and (name in RELATIVE or aliases(func))
+        self._wraps = self._wraps and (name in WRAPPING or aliases(func))
+        self._handles_infinity |= name in TELLS_INFINITY or (
+            name in COMPARISONS and any(isinstance(arg, float) and math.isinf(arg) for arg in args)
+        )
         result = func(*args, **(kwargs or {}))
         narrows = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
+        if narrows and result.dtype is torch.float32 and not args[0].is_floating_point():
+            narrows = False  # rounded once, to the nearest: there is one right result
         views = aliases(func) and not func._schema.is_mutable
         self._rounds_nothing = self._rounds_nothing and (name in EXACT or views) and not narrows
         return result

@@ -19,6 +19,11 @@ COMPARING = {
     "eq", "ge", "gt", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lt", "ne", "signbit",
 }  # fmt: skip
 EXACT = CHOOSING | COMPARING
+# Operators whose integers wrap around: in every width of at least the result's they have the same low bits.
+WRAPPING = {"_to_copy", "add", "clone", "mul", "rsub", "sub"}
+# Operators that tell infinities from numbers; comparisons do with an infinite number.
+TELLS_INFINITY = {"isfinite", "isinf", "isneginf", "isposinf", "nan_to_num"}
+COMPARISONS = COMPARING - TELLS_INFINITY - {"isnan", "signbit"}
 # Operators that give integers for integers, in any order of summation.
 SUMS = {
     "add",
