@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -123,3 +126,17 @@ def test_known_builds_are_not_built_again(tmp_path: Path) -> None:
     assert isinstance(artifact, Artifact) and list(artifact.builds) == [work.name for work in WORKS]
     assert [line.split()[1] for line in said if line.startswith("compiling ")] == ["w257", "w64"]
     assert [line.split(":")[0] for line in said if "from the cache" in line] == ["w1000", "w1"]
+
+
+def test_strings_have_one_order_in_every_process(tmp_path: Path) -> None:
+    """A set's order follows from hashes, which Python draws anew for each process unless told otherwise."""
+    words = "{'alpha', 'beta', 'gamma', 'delta', 'epsilon', 'zeta', 'eta', 'theta'}"
+    order = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", f"print(list({words}).index('beta'))"],
+        env={"PYTHONHASHSEED": "0"}, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    source = SCALE.replace("x[i] * 2.0", "x[i] * FACTOR") + f"\nFACTOR = 100.0 + list({words}).index('beta')\n"
+    built = compiled(tmp_path, source, WORKS[:1])
+    assert isinstance(built, Artifact), built
+    expected = struct.pack(">f", 100.0 + int(order)).hex().upper()
+    assert f"0f{expected}" in built.builds["w1000"].ptx

@@ -97,14 +97,15 @@ def broken(line: str, width: int) -> list[str]:
         return [line]
     start, end = found
     head, body, tail = line[: start + 1], line[start + 1 : end].strip(), line[end:]
+    above = broken(head, width)  # of a call of what another call gives, both may be broken
     if len(body) + 4 <= width:
-        return [*broken(head, width), f"    {body}", tail] if len(head) <= width else [line]
+        return [*above, f"    {body}", tail]
     parts, clauses = _parts(body), _clauses(body)
     comprehension = any(clause.startswith("for ") for clause in clauses)
     parts = [f"{part}," for part in parts] if len(parts) > 1 and not comprehension else clauses
     if not line.startswith("def ") and parts is not clauses and all(len(part) + 4 <= width for part in parts):
-        return [head, *(f"    {row}" for row in _filled(parts, width - 4)), tail]
-    return [head, *(f"    {row}" for part in parts for row in broken(part, width - 4)), tail]
+        return [*above, *(f"    {row}" for row in _filled(parts, width - 4)), tail]
+    return [*above, *(f"    {row}" for part in parts for row in broken(part, width - 4)), tail]
 
 
 def _filled(parts: list[str], width: int) -> list[str]:

@@ -32,6 +32,15 @@ def test_a_comprehension_is_broken_at_its_clauses() -> None:
     assert laid_out(line).splitlines()[2:] == ["    for x, y in zip(ones, others)", "    if y", "]"]
 
 
+def test_a_call_of_what_a_long_call_gives_is_broken_in_both() -> None:
+    arguments = ", ".join(f"argument_number_{at}_of_many" for at in range(6))
+    rows = laid_out(f"kernel({arguments}).launch(grid=[1, 1, 1], block=[128, 1, 1], stream=stream)\n").splitlines()
+    assert rows[0] == "kernel(" and rows[-3:] == [
+        ").launch(", "    grid=[1, 1, 1], block=[128, 1, 1], stream=stream", ")"
+    ]  # fmt: skip
+    assert max(map(len, rows)) <= 120
+
+
 def test_texts_of_several_lines_and_comments_inside_stay() -> None:
     text = 'x = """a\n  b"""\ny = f(\n    # why\n    1,\n)\n'
     assert laid_out(text) == text
