@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_lab.core.errors import InputError
-from cutegen_lab.session.kernels import headed
+from cutegen_lab.session.kernels import with_header
 from cutegen_lab.session.outputs import may_write, write_out
 from cutegen_lab.views.html import report
 from tests.cli.command import KERNEL, cutegen
@@ -51,9 +51,9 @@ def test_refused_before_any_work(place: Path, arguments: list[str], says: str) -
 def test_what_cutegen_wrote_may_be_written_again_until_somebody_changes_it(tmp_path: Path) -> None:
     path = tmp_path / "k.py"
     for source in ("x = 1\r\n", "x = 2\n", ""):
-        write_out(path, headed(["# by cutegen-lab"], source, {"threads": 4}))
+        write_out(path, with_header(["# by cutegen-lab"], source, {"threads": 4}))
         assert path.read_bytes().decode().endswith(source)
-    path.write_text(headed([], "x = 1\n").replace("x = 1", "x = 3"))
+    path.write_text(with_header([], "x = 1\n").replace("x = 1", "x = 3"))
     with pytest.raises(InputError, match="changed since"):
         write_out(path, "other")
     assert path.read_text().endswith("x = 3\n")

@@ -235,5 +235,5 @@ def test_without_walls_no_candidate_is_run(tmp_path: Path) -> None:
     with cage_without(tmp_path / "cache", "namespaces", "landlock") as compiler:
         with pytest.raises(SetupError, match="nothing keeps it from your files") as raised:
             compiler.compile_ungated(CompileJob(code, {}, (VECTOR,), ARCH), print)
-        assert "--allow-weak-cage" in raised.value.action and "CUTEGEN_ALLOW_WEAK_CAGE=1" in raised.value.action
+        assert "allow a weak cage" in raised.value.action  # the front ends say how
         assert not planted.exists()

@@ -31,7 +31,7 @@ CANCEL = threading.Event()
 
 @pytest.mark.skipif(gpu_count() > 0, reason="this machine has a GPU: the refusal cannot be shown")
 def test_without_a_gpu_the_error_says_what_to_do() -> None:
-    with pytest.raises(SetupError, match=r"no CUDA device is visible.*--device emulator"):
+    with pytest.raises(SetupError, match=r"no CUDA device is visible.*Use the emulator"):
         CudaDevice()
 
 

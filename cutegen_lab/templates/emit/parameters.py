@@ -178,7 +178,7 @@ def _dropped(
     function: cst.FunctionDef, parameter: str, given: Sequence[_Given], uses: _Uses, seen: Any
 ) -> _Dropped | None:
     """How to remove the parameter, whose arguments at all calls are ``given``; None if it must stay."""
-    empty = all(isinstance(each, cst.Tuple) and not each.elements for each in given)
+    empty = all(isinstance(value := each.resolved(), cst.Tuple) and not value.elements for each in given)
     if _is_kernel(function) and not _is_constexpr(function, parameter) and not empty:
         return None  # a parameter of the machine code
     read, assigned = loads(function.body)[parameter], bindings(function.body)[parameter] > 0

@@ -96,7 +96,7 @@ def row_kernel(
         sMoments = smem.allocate_tensor(Float32, three, 16)
     if cutlass.const_expr(cluster_n > 1):
         # Each block sends a value a reduction, but three for both moments, which are last.
-        sent = [1 for _ in ops] if moments is None else [1 for _ in ops[2:]] + [3]
+        sent = [1 for _ in ops] if moments is None else [1] * (len(ops) - 2) + [3]
         sExchanges, arrived = allocate_exchanges(smem, sent, rows_per_block, cluster_n, turns)
 
     rXs = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
@@ -190,8 +190,8 @@ def row_kernel(
                 for gResult, value in zip(gResults, found):
                     gResult[row] = gResult.element_type(value)
                 for gTotal in gTotals:
-                    for i, value in enumerate(found[len(gResults) :]):
-                        gTotal[i, row] = Float32(value)
+                    for i in cutlass.range_constexpr(len(found) - len(gResults)):
+                        gTotal[i, row] = Float32(found[len(gResults) + i])
         if cutlass.const_expr(turns > 1):
             cute.arch.sync_threads()  # before anyone writes again
 

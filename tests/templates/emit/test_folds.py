@@ -209,7 +209,7 @@ def doubled(value):
 
 
 def launch(x, note, stream, vec: cutlass.Constexpr = 8):
-    values, at = [x.shape[0], 1], (1, 0)
+    values, at = [x.shape[0], 1], (1, min(x.shape[0], 0))
 {0}
 """
 
@@ -223,7 +223,7 @@ def test_what_folding_left_of_a_function_takes_the_place_of_its_calls() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "    i = (0,)\n    found = shortened(values, i, vec)\n    note(found)",  # the comprehension's own i
+        "    i = (min(x.shape[0], 1),)\n    found = shortened(values, i, vec)\n    note(found)",  # its own i
         "    found = shortened(values + [0], at, vec)\n    note(found)",  # would be computed for each i
         "    found = shortened(values, numbers=at, vec=vec)\n    note(found)",
     ],
