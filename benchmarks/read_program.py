@@ -17,7 +17,7 @@ from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.problems import read_text
-from cutegen_lab.templates import program
+from cutegen_lab.templates.frontend import program
 from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.frontend.steps import IN_STEPS
 from cutegen_lab.templates.recognise import template_for
