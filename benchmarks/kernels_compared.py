@@ -80,8 +80,8 @@ def timed(device: Any, name: str, old: dict[str, Any], new: dict[str, Any]) -> d
     from cutegen_lab.bench.suite import CASES
     from cutegen_lab.core.artifact import Build
     from cutegen_lab.core.verdict import Fault
-    from cutegen_lab.judge.timing.interleaved import InterleavedTimer
     from cutegen_lab.judge.timing.confidence import comparison
+    from cutegen_lab.judge.timing.interleaved import InterleavedTimer
     from cutegen_lab.judge.timing.timed_outputs import inputs_for
     from cutegen_lab.problems import Reference
     from cutegen_lab.problems.tensors import to_bytes
