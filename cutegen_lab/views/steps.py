@@ -27,6 +27,8 @@ from cutegen_lab.views.units import microseconds, plural
 
 STEPS: tuple[StepName, ...] = ("generate", "compile", "check", "time", "profile", "review")
 
+_DECISIONS = ("approve", "approve_unproven", "reject")  # about a candidate, whether or not its review was begun
+
 
 @dataclass
 class Attempt:
@@ -93,7 +95,9 @@ def read_timeline(events: Sequence[StoredEvent], front: Spelling = COMMAND_LINE)
             answer = event.answer
             if answer.kind == "stop":
                 _interrupt(current, event, at, front)
-            elif "review" in (reviewed := attempts.get(answer.candidate_id or "", current)).steps:
+            elif "review" in (reviewed := attempts.get(answer.candidate_id or "", current)).steps or (
+                answer.kind in _DECISIONS and answer.candidate_id in attempts
+            ):
                 reviewed.end("review", at, "done", answer.kind.replace("_", " "))
         elif isinstance(event, (StepFailed, Resumed, Stopped)):
             _interrupt(current, event, at, front)

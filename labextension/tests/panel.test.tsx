@@ -147,6 +147,14 @@ describe('what is shown', () => {
     ]);
   });
 
+  it('has no steps of a next candidate once the run is done', async () => {
+    const view = sample('started');
+    await show(view);
+    expect(host.textContent).toContain('Next candidate');
+    await show({ ...view, status: 'done' });
+    expect(host.textContent).not.toContain('Next candidate');
+  });
+
   it('has steps and actions above what scrolls', async () => {
     await show(sample('review'));
     const order = [...(host.querySelector('.cg-root')?.children ?? [])].map(each => each.className);

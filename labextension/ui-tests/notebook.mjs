@@ -51,6 +51,9 @@ export async function save(page, path, fresh) {
 }
 
 export async function openNotebook(page, base, name) {
+  // A machine with much to do starts the kernel late, and JupyterLab asks meanwhile.
+  const question = page.locator('.jp-Dialog', { hasText: 'Select Kernel' });
+  await page.addLocatorHandler(question, () => question.locator('.jp-mod-accept').click());
   await page.goto(`${base}/lab/tree/${name}?reset`);
   await page.locator('.jp-NotebookPanel:visible .jp-Notebook').waitFor();
 }

@@ -168,6 +168,13 @@ def test_best_is_the_fastest_by_measured_times_where_there_are_any():
     assert script.view().best_id == "c2"
 
 
+def test_what_was_decided_is_no_pending_review():
+    script = Script().proven().answer("approve")
+    script.proven(parent="c1").answer("reject", "slower")
+    assert [statuses(script.view(), index)["review"] for index in (0, 1)] == ["done", "done"]
+    assert statuses(Script().proven().view())["review"] != "done"
+
+
 def test_numbers_to_compare_by_come_as_they_are_known():
     script = Script().generate()
     assert script.view().candidates[0].metrics == []

@@ -130,7 +130,8 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
   };
   const note = awaited ? '' : notice(view, ask !== null);
   // Once it is written the attempt is a candidate, and its steps show there.
-  const writing = view.timeline.some(step => step.step === 'generate' && step.status !== 'done');
+  const writing =
+    view.status !== 'done' && view.timeline.some(step => step.step === 'generate' && step.status !== 'done');
   return (
     // Lumino's shortcuts would take Enter and letters from focused buttons: the notebook's command mode ends here.
     <article
@@ -150,7 +151,7 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
           <Timeline steps={view.timeline} label="Steps of the next candidate" live={ask !== null} />
         </div>
       )}
-      {selected !== null && !(writing && view.status !== 'done' && picked === null) && (
+      {selected !== null && !(writing && picked === null) && (
         <div class="cg-attempt">
           <h4>{selected.id}</h4>
           <Timeline steps={selected.steps} label={`Steps of ${selected.id}`} live={ask !== null} />
