@@ -47,7 +47,6 @@ REPEATABLE_BYTES = 1 << 24  # largest workload that the emulator runs a second t
 FAULTS_OF_A_SAMPLE = (  # faults that a sample of blocks may have only because the others do not run
     Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
 )  # fmt: skip
-_RICH_IN_TIES = ("bits",)
 _LEAST_WRITTEN = 0.8  # least fraction of an output's expected share that the executed blocks must write
 
 
@@ -89,9 +88,8 @@ class Case:
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
         """The check of one draw; None if the reference does not accept such inputs.
 
-        ``first``: the workload's first draw. It runs twice over different poison, and so does one in which many numbers
-        are equal, among which threads may choose by chance. On a GPU every draw does, each time with tensors at other
-        addresses.
+        ``first``: the workload's first draw, which runs twice over different poison. On a GPU every draw does, each
+        time with tensors at other addresses.
         """
         started = time.perf_counter()
         passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
@@ -121,7 +119,7 @@ class Case:
                 outputs = self._torch_result(inputs)
             if outputs is None or (passed.distribution in (HIDDEN, HIDDEN_ABOVE) and _mostly_nan(outputs)):
                 return None
-        buffers = self._buffers(inputs, passed.seed, first or passed.distribution in _RICH_IN_TIES)
+        buffers = self._buffers(inputs, passed.seed, first)
         # The candidate runs before the reference, so that it cannot find the answer in memory.
         ran: list[Buffers] = []
         for number, make in enumerate(buffers):
