@@ -32,6 +32,12 @@ def terms_us(profile: Profile) -> dict[str, float]:
     return found if LAUNCH in found else {}
 
 
+def _units(found: Mapping[str, float]) -> list[str]:
+    """Units that work at the same time, the one that takes longest first."""
+    apart = (LAUNCH, COPY, SPILLS, WAITS, *_WAITED)
+    return sorted((name for name in found if name not in apart), key=lambda name: -found[name])
+
+
 def terms_to_show(profile: Profile) -> list[tuple[str, float, bool]]:
     """Terms of a predicted time in microseconds, units first by size, then the waits, the launch; whether a term is a
     part of the one before it. Without those below 5% of the longest."""
@@ -39,9 +45,7 @@ def terms_to_show(profile: Profile) -> list[tuple[str, float, bool]]:
     if not found:
         return []
     least = _SHOWN * max(found.values())
-    apart = (LAUNCH, COPY, SPILLS, WAITS, *_WAITED)
-    units = sorted((name for name in found if name not in apart), key=lambda name: -found[name])
-    shown = [(name, found[name], False) for name in units if found[name] >= least]
+    shown = [(name, found[name], False) for name in _units(found) if found[name] >= least]
     shown.append((WAITS, found.get(WAITS, 0.0), False))
     shown += [(name, found[name], True) for name in _WAITED if found.get(name, 0.0) >= least]
     return [*shown, (LAUNCH, found[LAUNCH], False)]
@@ -53,8 +57,7 @@ def terms_text(profile: Profile, sol: SpeedOfLight | None) -> str:
     if not found:
         return ""
     least = _SHOWN * max(found.values())
-    apart = (LAUNCH, MEMORY, COPY, SPILLS, WAITS, *_WAITED)
-    units = sorted((name for name in found if name not in apart), key=lambda name: -found[name])[:_UNITS]
+    units = [name for name in _units(found) if name != MEMORY][:_UNITS]
     waited = [f"{name} {found[name]:.3g}" for name in _WAITED if found.get(name, 0.0) >= least]
     said = [f"{name} {found[name]:.3g}" for name in (MEMORY, *units) if found.get(name, 0.0) >= least]
     said.append(f"{WAITS} {found.get(WAITS, 0.0):.3g}" + (f" ({', '.join(waited)})" if waited else ""))

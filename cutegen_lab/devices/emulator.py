@@ -24,9 +24,8 @@ from cutegen_lab.perfmodel import MODEL, predict_plan
 
 SAMPLE_BLOCKS = 64
 FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others
-WATCHED = (
-    4  # clusters of each launch in which a large run, one of a build's first, looks for races: 3 to 8 times their time
-)
+# Clusters of each launch in which a large run, one of a build's first, looks for races: 3 to 8 times their time.
+WATCHED = 4
 _WATCHED_RUNS = 3
 MANY_INSTRUCTIONS = (
     2e6  # warp instructions of a block sample that is large enough: more takes seconds and changes little

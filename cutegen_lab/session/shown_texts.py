@@ -71,13 +71,14 @@ class ShownTexts:
         written = specialised(compiler, state.problem, candidate.source, candidate.config, arch, self._stop)
         if written.folded is None or self._stop.is_set():
             return
+        data = _to_json(written)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._folder / f"{key}.json", json.dumps(_to_json(written)))
+            write_atomically(self._folder / f"{key}.json", json.dumps(data))
         except (OSError, StoreError):
             pass  # it is made again another time
         with self._lock:
-            self._made[key] = _text(_to_json(written))
+            self._made[key] = _text(data)
         done()
 
     def _kept(self, key: str) -> SpecialisedText | None:

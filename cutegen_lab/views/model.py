@@ -131,7 +131,7 @@ class CandidateView(View):
     accepted: bool
     config_changes: list[ConfigChange] = []  # from the parent's
     specialised: SpecialisedView | None = None
-    provenance: dict[str, str] = {}  # provenance: hashes, seeds, tolerances, versions, prompts
+    provenance: dict[str, str] = {}  # hashes, seeds, tolerances, versions, prompts
 
 
 class TrendPoint(View):

@@ -16,7 +16,6 @@ from cutegen_lab.devices.cuda.driver import Driver, LoadedBuild
 from cutegen_lab.devices.cuda.rotating_buffers import Arena, RotatingBuffers, poison
 from cutegen_lab.problems import Reference
 
-WIPED = 0xFF  # NaN in every floating-point type
 MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}  # the stopwatch captures graphs itself
 
 
@@ -114,7 +113,7 @@ def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
 def wipe(result: object) -> None:
     """Overwrites the memory of the tensors that a reference returned: a candidate could read it in its own turn."""
     for tensor in result if isinstance(result, tuple) else ():
-        torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).fill_(WIPED)
+        poison([torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())], 0)
 
 
 def forget() -> None:

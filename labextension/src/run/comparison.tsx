@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { CandidateView, MetricView, RunView } from '../schema';
-import { compared, microseconds } from './format';
+import { compared, microseconds, percent } from './format';
 
 interface IColumn {
   name: string;
@@ -43,10 +43,8 @@ function difference(
   if (other.value === 0) {
     return { text: value > 0 ? 'more' : 'less', tone };
   }
-  const percent = (value / other.value - 1) * 100;
-  const size =
-    Math.abs(percent) < 9.95 ? Math.abs(percent).toFixed(1) : String(Math.round(Math.abs(percent)));
-  return { text: `${percent > 0 ? '+' : '−'}${size}%`, tone };
+  const ratio = value / other.value;
+  return { text: `${ratio > 1 ? '+' : '−'}${percent(ratio)}`, tone };
 }
 
 function Cell({ mine, other }: { mine: MetricView; other: MetricView | undefined }) {
@@ -66,11 +64,9 @@ function Cell({ mine, other }: { mine: MetricView; other: MetricView | undefined
 export function Comparison({ view, candidate }: { view: RunView; candidate: CandidateView }) {
   const [chosen, setChosen] = useState<string | null>(null);
   const columns = others(view, candidate, chosen);
+  const usual = new Set(others(view, candidate, null).map(column => column.candidate.id));
   const rest = view.candidates.filter(
-    each =>
-      each.id !== candidate.id &&
-      each.metrics.length > 0 &&
-      !others(view, candidate, null).some(column => column.candidate.id === each.id)
+    each => each.id !== candidate.id && each.metrics.length > 0 && !usual.has(each.id)
   );
   const baselines = Object.entries(candidate.baselines);
   const time = candidate.metrics.find(metric => metric.key === 'time')?.value ?? null;

@@ -133,11 +133,16 @@ export function outcome(view: RunView, candidate: CandidateView): string {
   return ratio === null ? '' : compared(ratio, candidate.parent_id ?? '');
 }
 
+/** "3.2%", "47%": how far a ratio is from one. */
+export function percent(ratio: number): string {
+  const size = Math.abs(ratio - 1) * 100;
+  return `${size < 9.95 ? size.toFixed(1) : Math.round(size)}%`;
+}
+
 /** "3.2% slower than c1", "as fast as c1": a ratio of times in words. */
 export function compared(ratio: number, other: string): string {
-  const percent = Math.abs(ratio - 1) * 100;
-  if (percent < 0.05) {
+  if (Math.abs(ratio - 1) < 0.0005) {
     return `as fast as ${other}`;
   }
-  return `${percent < 9.95 ? percent.toFixed(1) : Math.round(percent)}% ${ratio > 1 ? 'slower' : 'faster'} than ${other}`;
+  return `${percent(ratio)} ${ratio > 1 ? 'slower' : 'faster'} than ${other}`;
 }
