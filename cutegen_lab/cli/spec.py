@@ -84,15 +84,20 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
             general=arguments.general, say=told,
         )  # fmt: skip
     uses = resources(built, kernel.problem.workload.name)
-    smem = uses.static_smem_bytes + uses.dynamic_smem_bytes
     output.line(f"  registers       {uses.registers} a thread")
-    output.line(f"  shared memory   {smem:,} B a block")
+    output.line(f"  shared memory   {uses.smem_bytes:,} B a block")
     by = f"# {kernel.problem.name}: {kernel.family}, from a spec, by cutegen-lab"
     write_out(out, written_text([by], written))
     write_out(problem, with_header([f"{by}: what it means in PyTorch"], problem_text(kernel)))
     output.line(f"{out} is the kernel; prove it by: cutegen judge {problem} {out}")
     output.result(
-        {**facts, "kernel": str(out), "problem_file": str(problem), "registers": uses.registers, "smem_bytes": smem}
+        {
+            **facts,
+            "kernel": str(out),
+            "problem_file": str(problem),
+            "registers": uses.registers,
+            "smem_bytes": uses.smem_bytes,
+        }
     )
     return 0
 

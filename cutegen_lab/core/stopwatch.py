@@ -24,6 +24,7 @@ their kernels, each after L2 was read over."""
 ReferenceKind = Literal["eager", "compile", "max-autotune", "channels_last"]
 """``channels_last``: eager, with images and weights of four dimensions in that layout."""
 
+INCUMBENT = "incumbent"  # the accepted kernel, beside which a refinement is timed
 COPY = "copy of the compulsory bytes"  # the subject that every candidate is compared with
 
 

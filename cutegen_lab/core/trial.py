@@ -227,6 +227,11 @@ class Resources:
     kernels: int
     """Number of kernels."""
 
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory of a block in bytes."""
+        return self.static_smem_bytes + self.dynamic_smem_bytes
+
 
 @dataclass(frozen=True)
 class Provenance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutegen_lab.core.run import Answer, RunState, Step
+from cutegen_lab.core.stopwatch import INCUMBENT
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop.budget import spent
@@ -50,7 +51,7 @@ def not_faster(timing: Timing | None, state: RunState) -> str:
         return f"{state.incumbent_id} has no time to compare with"
     if (timing.kind, timing.device) != (best.kind, best.device):
         return f"a {timing.kind} time on {timing.device} cannot be compared with a {best.kind} one on {best.device}"
-    found = timing.against("incumbent")
+    found = timing.against(INCUMBENT)
     if found and state.incumbent_id and best == state.trials[state.incumbent_id].timing:
         interval = (
             f"{found.ratio:.4g} of {state.incumbent_id}'s time in turns (95%: {found.low:.4g} to {found.high:.4g})"

@@ -43,8 +43,9 @@ def evidence_text(attempt: Attempt) -> str:
         )
     if trial.resources:
         r = trial.resources
-        smem = r.static_smem_bytes + r.dynamic_smem_bytes
-        lines.append(f"- registers {r.registers}, spilled bytes {r.spill_bytes}, shared memory {smem} bytes a block")
+        lines.append(
+            f"- registers {r.registers}, spilled bytes {r.spill_bytes}, shared memory {r.smem_bytes} bytes a block"
+        )
     lines.extend(_timing_lines(trial))
     for diagnostic in trial.diagnostics:
         lines.append(f"- note: {diagnostic}")

@@ -131,14 +131,13 @@ def _error_rows(worst: OutputError, problem: Problem) -> list[EvidenceRow]:
 
 
 def _resource_rows(resources: Resources) -> list[EvidenceRow]:
-    smem = resources.static_smem_bytes + resources.dynamic_smem_bytes
     parts = f"{resources.static_smem_bytes:,} static + {resources.dynamic_smem_bytes:,} dynamic"
     return [
         _row("registers", "Registers a thread", str(resources.registers), plural(resources.kernels, "kernel")),
         _row(
             "spills", "Register spills", f"{resources.spill_bytes:,} B", "", "warn" if resources.spill_bytes else "good"
         ),
-        _row("shared_memory", "Shared memory a block", f"{smem:,} B", parts),
+        _row("shared_memory", "Shared memory a block", f"{resources.smem_bytes:,} B", parts),
     ]
 
 

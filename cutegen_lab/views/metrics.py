@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutegen_lab.core.predicted import terms_to_show
+from cutegen_lab.core.stopwatch import INCUMBENT
 from cutegen_lab.core.trial import Resources, Timing, Trial
 from cutegen_lab.views.model import MetricView, TermView
 from cutegen_lab.views.units import microseconds, relative, size
@@ -14,11 +15,10 @@ def metrics(trial: Trial | None, resources: Resources | None) -> list[MetricView
     rows = [*_time(trial.timing if trial else None), *_errors(trial)]
     resources = (trial.resources if trial else None) or resources
     if resources is not None:
-        shared = resources.static_smem_bytes + resources.dynamic_smem_bytes
         rows += [
             _metric("registers", "Registers a thread", resources.registers, str(resources.registers)),
             _metric("spills", "Register spills", resources.spill_bytes, f"{resources.spill_bytes:,} B"),
-            _metric("shared_memory", "Shared memory a block", shared, f"{shared:,} B"),
+            _metric("shared_memory", "Shared memory a block", resources.smem_bytes, f"{resources.smem_bytes:,} B"),
         ]
     return [*rows, *_counted(trial)]
 
@@ -26,7 +26,7 @@ def metrics(trial: Trial | None, resources: Resources | None) -> list[MetricView
 def baselines(trial: Trial | None) -> dict[str, float]:
     """Microseconds of what was timed beside the candidate, by name; the accepted kernel has a column of its own."""
     timing = trial.timing if trial else None
-    return {name: time for name, time in timing.baselines.items() if name != "incumbent"} if timing else {}
+    return {name: time for name, time in timing.baselines.items() if name != INCUMBENT} if timing else {}
 
 
 def terms(trial: Trial | None) -> list[TermView]:

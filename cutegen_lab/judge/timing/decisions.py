@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from cutegen_lab.core.stopwatch import INCUMBENT
 from cutegen_lab.core.trial import Measurement
 from cutegen_lab.judge.timing.confidence import comparison, relative_half_width
 from cutegen_lab.judge.timing.interleaved import Effort, Times
 
-CANDIDATE, INCUMBENT = "candidate", "incumbent"
+CANDIDATE = "candidate"
 LOST = 0.03  # timing ends once the candidate is certainly slower than the accepted kernel by more than this
 
 

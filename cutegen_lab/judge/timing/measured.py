@@ -13,14 +13,13 @@ from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.stopwatch import COPY, HasStopwatch, Stopwatch, Subject, rotation
+from cutegen_lab.core.stopwatch import COPY, INCUMBENT, HasStopwatch, Stopwatch, Subject, rotation
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.timing.baselines import REFERENCES, baseline_kinds, fastest_baseline
 from cutegen_lab.judge.timing.confidence import comparison, measurement
 from cutegen_lab.judge.timing.decisions import (
     CANDIDATE,
-    INCUMBENT,
     clock_notes,
     comparison_decided,
     is_slower,

@@ -62,16 +62,6 @@ class KernelModule:
         assert isinstance(node, Reduce | Total)
         return self.writer.name(dict(self.graph.names).get(index, WISHES[node.op]))
 
-    def kernel(
-        self, name: str, tensors: Sequence[str], constants: Sequence[str], body: Sequence[str],
-        numbers: Sequence[str] = (),
-    ) -> list[str]:  # fmt: skip
-        """``numbers`` are parameters that the compiler is not to know."""
-        parameters = [f"{tensor}: cute.Tensor" for tensor in tensors]
-        parameters += [f"{name}: cutlass.Int32" for name in numbers]
-        head = signature(name, [*parameters, *(f"{constant}: cutlass.Constexpr" for constant in constants)])
-        return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
-
     def launch_head(self, *workspace: str) -> list[str]:
         tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs, *workspace)]
         return ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
@@ -92,8 +82,3 @@ class KernelModule:
     def single_tensors(self) -> list[str]:
         """Inputs that are one number, as kernels name them."""
         return [variable("g", n) for n in self.views.loaded if self._single(self.views.by_name[n])]
-
-    @property
-    def tensors(self) -> list[str]:
-        """Every view's tensor, as kernels name them."""
-        return [variable("g", name) for name in self.views.by_name]

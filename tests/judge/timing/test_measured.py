@@ -18,12 +18,12 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import Timed
-from cutegen_lab.core.stopwatch import COPY
+from cutegen_lab.core.stopwatch import COPY, INCUMBENT
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.timing.confidence import comparison
-from cutegen_lab.judge.timing.decisions import CANDIDATE, INCUMBENT
+from cutegen_lab.judge.timing.decisions import CANDIDATE
 from cutegen_lab.judge.timing.interleaved import Effort
 from cutegen_lab.judge.timing.measured import FLOOR_MARGIN, Job, floor_us, rotated_inputs, time_interleaved
 from cutegen_lab.problems import read_text
