@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from cutegen_lab.attacks.attack import NEEDS, SCRATCH, Attack
+from cutegen_lab.core.syntax import parse
 from cutegen_lab.core.verdict import Verdict
 
 TEXTS = Path(__file__).with_name("texts")
@@ -40,7 +41,7 @@ def read_header(text: str, keys: set[str]) -> tuple[str, Mapping[str, str]]:
     paragraphs: list[str] = []
     values: dict[str, str] = {}
     last = ""
-    for line in (ast.get_docstring(ast.parse(text)) or "").splitlines():
+    for line in (ast.get_docstring(parse(text)) or "").splitlines():
         match = _KEY.match(line)
         if match and match[1] in keys:
             last = match[1]

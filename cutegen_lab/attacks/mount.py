@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cutegen_lab.attacks.attack import NEEDS, SCRATCH, Attack, NotApplicable
 from cutegen_lab.attacks.catalogue import PRELUDE
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.syntax import expression, parse
 
 _DECLARED = {
     "like outputs": "[(f'attack_scratch_{i}', t.dtype, t.shape) for i, t in enumerate(workload.outputs)]",
@@ -16,7 +17,7 @@ _DECLARED = {
     "memory": "[('attack_scratch_0', 'i32', (64,))]",
     "128 GiB": "[('attack_scratch_0', 'f32', (1 << 35,))]",
 }
-_TYPE = ast.parse("cute.Tensor", mode="eval").body
+_TYPE = expression("cute.Tensor")
 
 
 def mount(attack: Attack, problem: Problem, honest: str) -> str:
@@ -34,7 +35,7 @@ def mount(attack: Attack, problem: Problem, honest: str) -> str:
     module = _Honest(honest, tree)
     spare = SCRATCH[attack.scratch](problem.workload)
     text = f"{_code(PRELUDE.read_text(encoding='utf-8'))}\n\n{_code(attack.text)}"
-    for name in _top_level(ast.parse(text)) & _top_level(tree):
+    for name in _top_level(parse(text)) & _top_level(tree):
         text = re.sub(rf"(?<![\w.]){name}\b", f"attack_{name}", text)
     parts = [
         module.renamed().rstrip(), f"MAIN_OUTPUT_ELEMENTS = {problem.workload.outputs[0].numel}", text.strip(),
@@ -95,14 +96,14 @@ class _Honest:
 
 def _parse(honest: str) -> ast.Module:
     try:
-        return ast.parse(honest)
+        return parse(honest)
     except (SyntaxError, ValueError) as error:
         raise NotApplicable(f"the kernel is not valid Python: {error}") from None
 
 
 def _code(text: str) -> str:
     """A text without its docstring."""
-    first = ast.parse(text).body[0]
+    first = parse(text).body[0]
     return "\n".join(text.split("\n")[first.end_lineno :]).strip() + "\n"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from cutegen_lab.bundle.modules import Import, imports_of, inner_body
 from cutegen_lab.compile.scopes import bound_in, parts
+from cutegen_lab.core.syntax import expression
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -167,7 +168,7 @@ def _annotation(node: ast.expr, where: _Where, found: Found) -> None:
 
 def _quoted(node: ast.Constant, text: str, where: _Where, found: Found) -> None:
     try:
-        inner = ast.parse(text.strip(), mode="eval").body
+        inner = expression(text.strip())
     except (SyntaxError, ValueError):
         return
     _walk(inner, replace(where, quoted=node), found)

@@ -12,6 +12,7 @@ from cutegen_lab.bundle.naming import Key
 from cutegen_lab.bundle.reach import Definition, External, Facts, ModuleValue, Reach, Refused, Resolved, is_soft
 from cutegen_lab.bundle.references import Function, Reference
 from cutegen_lab.bundle.spelling import spelled
+from cutegen_lab.core.syntax import expression
 
 _WIDTH = 120
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -246,7 +247,7 @@ def _quoted_annotations(module: Module, node: ast.stmt, edits: list[Edit]) -> li
 def _as_text(annotation: str) -> str:
     """The string constant for an annotation; ``*Ts`` of a parameter cannot be one."""
     try:
-        return repr(ast.unparse(ast.parse(f"({annotation}\n)", mode="eval")))
+        return repr(ast.unparse(expression(f"({annotation}\n)")))
     except SyntaxError:
         return annotation
 

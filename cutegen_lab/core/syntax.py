@@ -26,6 +26,7 @@ def parse(source: str, filename: str = "<unknown>") -> ast.Module:
         raise SyntaxError("it has a null character", (filename, source.count("\n", 0, null) + 1, 1, None))
     try:
         tree = _parse(source, filename)
+        assert isinstance(tree, ast.Module)
     except (RecursionError, MemoryError):  # the parser's own limits
         raise _too_deep(filename, 1) from None
     level: list[ast.AST] = [tree]
@@ -36,18 +37,25 @@ def parse(source: str, filename: str = "<unknown>") -> ast.Module:
     return tree
 
 
+def expression(source: str) -> ast.expr:
+    """The tree of a single expression. Raises SyntaxError for other text."""
+    tree = _parse(source, "<unknown>", "eval")
+    assert isinstance(tree, ast.Expression)
+    return tree.body
+
+
 def _too_deep(filename: str, line: int) -> SyntaxError:
     return SyntaxError(f"nested over {MAX_DEPTH} levels deep", (filename, line, 1, ""))
 
 
-def _parse(source: str, filename: str) -> ast.Module:
+def _parse(source: str, filename: str, mode: str = "exec") -> ast.AST:
     with _ONE_AT_A_TIME:
         for _ in range(_TRIES - 1):
             try:
-                return ast.parse(source, filename)
+                return ast.parse(source, filename, mode)  # noqa: TID251
             except SystemError:
                 continue
-        return ast.parse(source, filename)
+        return ast.parse(source, filename, mode)  # noqa: TID251
 
 
 def dotted(node: ast.AST) -> str:

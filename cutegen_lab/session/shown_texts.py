@@ -6,13 +6,15 @@ import json
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from cutegen_lab import __version__
 from cutegen_lab.core.candidate import Candidate
-from cutegen_lab.core.errors import StoreError
+from cutegen_lab.core.errors import Cancelled, StoreError
+from cutegen_lab.core.forks import ForkEnded, Forks
 from cutegen_lab.core.hashing import canonical_json, sha256
 from cutegen_lab.core.protocols import Compiler
 from cutegen_lab.core.run import RunState
@@ -22,11 +24,15 @@ from cutegen_lab.session.specialised import Written, specialised
 if TYPE_CHECKING:
     from cutegen_lab.views.specialised import SpecialisedText
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _FROM_TEMPLATES = "templates"  # the provider whose texts have parameters
 
 
 class ShownTexts:
-    """Thread-safe. ``folder`` keeps what was proven, so that a run is specialised once."""
+    """Thread-safe. ``folder`` keeps what was proven, so that a run is specialised once. Texts are folded in a process
+    of their own: it takes seconds of Python, during which a notebook could not answer."""
 
     def __init__(self, folder: Path, compiler: Callable[[], Compiler]) -> None:
         self._folder, self._compiler = folder, compiler
@@ -34,6 +40,7 @@ class ShownTexts:
         self._made: dict[str, SpecialisedText | None] = {}
         self._begun = dict[str, Future[None]]()
         self._thread: ThreadPoolExecutor | None = None
+        self._forks: Forks | None = None
         self._stop = threading.Event()
 
     def known(self, state: RunState) -> dict[str, SpecialisedText]:
@@ -63,12 +70,19 @@ class ShownTexts:
         self._stop.set()
         if self._thread is not None:
             self._thread.shutdown(wait=True, cancel_futures=True)
+        if self._forks is not None:
+            self._forks.close()
 
     def _make(self, key: str, state: RunState, candidate: Candidate, done: Callable[[], None]) -> None:
         if self._stop.is_set():
             return
         compiler, arch = self._compiler(), state.settings.arch
-        written = specialised(compiler, state.problem, candidate.source, candidate.config, arch, self._stop)
+        try:
+            written = specialised(
+                compiler, state.problem, candidate.source, candidate.config, arch, self._stop, self._call
+            )
+        except (Cancelled, ForkEnded):
+            return
         if written.folded is None or self._stop.is_set():
             return
         data = _to_json(written)
@@ -80,6 +94,16 @@ class ShownTexts:
         with self._lock:
             self._made[key] = _text(data)
         done()
+
+    def _call(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Calls ``function`` in another process. Raises Cancelled once this is closed, ForkEnded, and whatever the
+        function raised."""
+        self._forks = self._forks or Forks(["cutegen_lab.templates.emit.folding"])
+        forked = self._forks.fork(partial(function, **named))
+        try:
+            return forked(*arguments, cancelled=self._stop.is_set)
+        finally:
+            forked.close()
 
     def _kept(self, key: str) -> SpecialisedText | None:
         with self._lock:

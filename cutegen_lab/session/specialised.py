@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import ParamSpec, Protocol, TypeVar
 
 from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, LaunchPlan
 from cutegen_lab.core.candidate import Config
@@ -16,8 +15,8 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Compiler, Say
 from cutegen_lab.session.same_lines import same_lines
 
-if TYPE_CHECKING:
-    from cutegen_lab.templates.emit.observe import Probe
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _AT_ONCE = 4  # probes; how many compile at once is the compiler's to say
 _MOST_REPORTS = 20  # of one workload
@@ -44,28 +43,40 @@ class Written:
         return f"written with its parameters, not for its config alone: {self.note}" if self.note else ""
 
 
+class Call(Protocol):
+    """Calls ``function``, which is a module's own, in this process or in another."""
+
+    def __call__(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T: ...
+
+
+def _here(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    return function(*arguments, **named)
+
+
 @dataclass(frozen=True)
 class _Task:
     compiler: Compiler
     arch: str
     stop: threading.Event
+    call: Call
 
     def compiled(self, source: str, config: Config, workloads: Sequence[Workload]) -> Artifact | CompileFailure:
         return self.compiler.compile(source, config, workloads, self.arch, lambda _: None, self.stop)
 
 
 def specialised(
-    compiler: Compiler, problem: Problem, source: str, config: Config, arch: str, stop: threading.Event | None = None
-) -> Written:
+    compiler: Compiler, problem: Problem, source: str, config: Config, arch: str, stop: threading.Event | None = None,
+    call: Call = _here,
+) -> Written:  # fmt: skip
     """``source`` at ``config`` without its parameters and without branches that no workload of ``problem`` takes.
 
     Compiled for every workload, derived ones included; accepted only if PTX and launches equal those of ``source``
     except for names. If that fails, or nothing can be compiled here, the general text is returned with a note. Ctrl-C
-    ends the compilation, and so does ``stop``.
+    ends the compilation, and so does ``stop``. Folding is seconds of Python, which ``call`` may do in another process.
     """
     general = Written(source, config)
     try:
-        return _specialised(_Task(compiler, arch, stop or threading.Event()), problem, general)
+        return _specialised(_Task(compiler, arch, stop or threading.Event(), call), problem, general)
     except (CageError, SetupError) as error:
         return replace(general, note=f"nothing could be compiled here ({error.message})")
 
@@ -85,26 +96,19 @@ def text_to_write(
 
 
 def _specialised(task: _Task, problem: Problem, general: Written) -> Written:
-    from cutegen_lab.templates.emit.config import settings
-    from cutegen_lab.templates.emit.observe import Probe
+    from cutegen_lab.templates.emit.folding import folded_text, folded_values
     from cutegen_lab.templates.emit.refusal import CannotSpecialise
-    from cutegen_lab.templates.emit.specialise import specialise
 
     try:
-        probe = Probe(general.source)
-        values = settings(probe.module, general.config)
-    except CannotSpecialise as error:
-        return replace(general, note=str(error))
-    if not values:
-        return general
-    old = task.compiled(general.source, general.config, problem.check_workloads + problem.workloads)
-    if isinstance(old, CompileFailure):
-        return replace(general, note=f"it does not compile: {old.reason}")
-    workloads = [w for w in problem.check_workloads + problem.workloads if w.name in old.builds]
-    if why := _observed(task, probe, general.config, workloads):
-        return replace(general, note=why)
-    try:
-        text = specialise(probe, general.config, rules=bool(old.unserved))
+        values = task.call(folded_values, general.source, general.config)
+        if not values:
+            return general
+        old = task.compiled(general.source, general.config, problem.check_workloads + problem.workloads)
+        if isinstance(old, CompileFailure):
+            return replace(general, note=f"it does not compile: {old.reason}")
+        workloads = [w for w in problem.check_workloads + problem.workloads if w.name in old.builds]
+        reports = _reports(task, general, workloads)
+        text = task.call(folded_text, general.source, general.config, reports, rules=bool(old.unserved))
     except CannotSpecialise as error:
         return replace(general, note=str(error))
     new = task.compiled(text, {}, problem.check_workloads + problem.workloads)
@@ -116,30 +120,33 @@ def _specialised(task: _Task, problem: Problem, general: Written) -> Written:
     return Written(text, {}, folded=values, lines=same_lines(general.source, text, pairs))
 
 
-def _observed(task: _Task, probe: Probe, config: Config, workloads: Sequence[Workload]) -> str:
-    """Records for ``probe`` what its sites are in each workload; returns the reason if that fails."""
+def _reports(task: _Task, general: Written, workloads: Sequence[Workload]) -> list[list[str]]:
+    """Reports of the module's probes in each workload. Raises CannotSpecialise if there are none, or too many."""
+    from cutegen_lab.templates.emit.folding import next_probe
+    from cutegen_lab.templates.emit.observe import REPORT
+    from cutegen_lab.templates.emit.refusal import CannotSpecialise
 
-    def report(first: int, workload: Workload) -> str | None:
-        from cutegen_lab.templates.emit.observe import REPORT
-
-        found = task.compiled(probe.text(first), config, [workload])
-        told = [d.message for d in found.diagnostics if d.code == REPORT] if isinstance(found, CompileFailure) else []
-        return told[0] if told else None
-
-    first = 0
+    found = list[list[str]]()
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="probe") as threads:
-        for _ in range(_MOST_REPORTS):
-            if first >= len(probe):
-                return ""
+        while (probe := task.call(next_probe, general.source, found)) is not None:
+            if len(found) == _MOST_REPORTS:
+                raise CannotSpecialise("it has too many branches")
+
+            def report(workload: Workload, text: str = probe) -> str | None:
+                built = task.compiled(text, general.config, [workload])
+                told = built.diagnostics if isinstance(built, CompileFailure) else ()
+                return next((d.message for d in told if d.code == REPORT), None)
+
             try:
-                reports = list(threads.map(partial(report, first), workloads))
+                told = list(threads.map(report, workloads))
             except BaseException:
                 task.stop.set()
                 raise
-            if None in reports:
-                return "which of its branches are taken cannot be found out"
-            first = probe.read([each for each in reports if each is not None], first)
-    return "it has too many branches"
+            reports = [each for each in told if each is not None]
+            if len(reports) < len(workloads):
+                raise CannotSpecialise("which of its branches are taken cannot be found out")
+            found.append(reports)
+    return found
 
 
 def _same(old: Build, new: Build | None) -> bool:

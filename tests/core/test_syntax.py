@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cutegen_lab.core.syntax import parse
+from cutegen_lab.core.syntax import expression, parse
 
 SOURCE = "x = " + "+".join(f"f(a[{i}], (b, {i}))" for i in range(400))
 
@@ -27,3 +27,10 @@ def test_what_is_nested_too_deep_is_a_syntax_error(deep: str) -> None:
 def test_syntax_errors_pass_through() -> None:
     with pytest.raises(SyntaxError):
         parse("def f(:")
+
+
+def test_one_expression() -> None:
+    assert ast.unparse(expression("(a +\n b)")) == "a + b"
+    for text in ("a = b", "a b", "", "a\nb"):
+        with pytest.raises(SyntaxError):
+            expression(text)

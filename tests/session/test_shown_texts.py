@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,9 +11,13 @@ from typing import Any
 import pytest
 
 from cutegen_lab.core.candidate import Candidate, Proposal
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.forks import ForkEnded
 from cutegen_lab.session import shown_texts
 from cutegen_lab.session.shown_texts import ShownTexts, wait_for
 from cutegen_lab.session.specialised import Written
+from cutegen_lab.templates.emit.folding import folded_values
+from cutegen_lab.templates.emit.refusal import CannotSpecialise
 from cutegen_lab.views.specialised import SpecialisedText
 from tests.harness.checking import problem_of
 
@@ -30,7 +35,9 @@ def state(*providers: str) -> Any:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
 
-    def specialised(compiler: Any, problem: Any, source: str, config: Any, arch: str, stop: threading.Event) -> Written:
+    def specialised(
+        compiler: Any, problem: Any, source: str, config: Any, arch: str, stop: threading.Event, call: Any
+    ) -> Written:
         found.append(source)
         return Written(source, config) if source == "text 1" else Written(f"only {source}", {}, {}, {2: 1})
 
@@ -69,4 +76,26 @@ def test_a_kept_text_that_is_damaged_is_made_again(tmp_path: Path, made: list[st
     (path,) = tmp_path.glob("*.json")
     path.write_text("{")
     assert texts(tmp_path).known(state("templates")) == {}
+    one.close()
+
+
+def test_texts_are_folded_in_a_process_of_their_own(tmp_path: Path) -> None:
+    one = texts(tmp_path)
+    assert one._call(os.getpid) != os.getpid() and one._call(os.path.basename, "a/b") == "b"
+    with pytest.raises(CannotSpecialise, match="is not valid Python"):
+        one._call(folded_values, "def", {})
+    one.close()
+    with pytest.raises((ForkEnded, Cancelled)):
+        one._call(os.getpid)
+
+
+def test_a_process_that_ends_leaves_the_general_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(*given: Any) -> Written:
+        given[-1](os._exit, 1)
+        raise AssertionError("it ended")
+
+    monkeypatch.setattr(shown_texts, "specialised", ends)
+    one = texts(tmp_path)
+    wait_for(one.begin(state("templates")))
+    assert one.known(state("templates")) == {}
     one.close()

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from cutegen_lab.core.syntax import parse
+
 _PACKAGE = "cutegen_lab.templates.kernels"
 _FOLDER = Path(__file__).parents[1] / "kernels"
 _EVERYWHERE = {
@@ -52,7 +54,7 @@ class KernelFile:
 
     @cached_property
     def _tree(self) -> ast.Module:
-        return ast.parse(self._text)
+        return parse(self._text)
 
     @cached_property
     def definitions(self) -> dict[str, str]:
@@ -106,7 +108,7 @@ def _math() -> KernelFile:
 def definitions(text: str) -> dict[str, str]:
     """Text of each top-level function, class and constant by name, in order, with the comments above it."""
     lines, found, end = text.splitlines(), dict[str, str](), 0
-    for node in ast.parse(text).body:
+    for node in parse(text).body:
         start, end = end, node.end_lineno or 0
         for name in _defined(node):
             found[name] = "\n".join(lines[start:end]).strip("\n")
@@ -126,7 +128,7 @@ def names_used(text: str) -> frozenset[str]:
     try:
         look(symtable.symtable(text, "<module>", "exec"), True)
     except SyntaxError:  # a tensor has the name of another parameter, and will be renamed
-        for node in ast.parse(text).body:
+        for node in parse(text).body:
             names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
             bound = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
             bound |= {each.id for each in names if isinstance(each.ctx, ast.Store)}

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import libcst as cst
 
+from cutegen_lab.core.syntax import expression
 from cutegen_lab.templates.emit.names import const_expr_argument, dotted, names_of, pairs
 
 
@@ -51,7 +52,7 @@ def _evaluate(node: cst.CSTNode, constants: Constants) -> Any:
         case cst.Name(value=name):
             return _LITERALS[name] if name in _LITERALS else constants.get(name, UNKNOWN)
         case cst.Integer() | cst.Float() | cst.SimpleString():
-            return ast.literal_eval(node.value)
+            return ast.literal_eval(expression(node.value))
         case cst.Tuple(elements=elements):
             values = [_evaluate(element.value, constants) for element in elements]
             starred = any(isinstance(element, cst.StarredElement) for element in elements)

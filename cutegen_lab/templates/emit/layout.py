@@ -7,6 +7,8 @@ import io
 import re
 import tokenize
 
+from cutegen_lab.core.syntax import parse
+
 _WIDE = 120
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
@@ -165,6 +167,6 @@ def _tree(text: str) -> str | None:
     elif re.match(r"(if|for|while|with|def|class)\b", text):
         text = f"{text} pass"
     try:
-        return ast.dump(ast.parse(text))
+        return ast.dump(parse(text))
     except SyntaxError:
         return None

@@ -16,6 +16,7 @@ from functools import cached_property
 
 import libcst as cst
 
+from cutegen_lab.core.syntax import expression
 from cutegen_lab.templates.emit.names import (
     Quick,
     called,
@@ -257,7 +258,7 @@ def _checked(token: str) -> str:
 
 def _value(token: str) -> Value:
     plain = {"T": "True", "F": "False", "N": "None"}.get(token, token.removeprefix("{").removesuffix("};"))
-    value: Value = ast.literal_eval(plain)
+    value: Value = ast.literal_eval(expression(plain))
     return value
 
 

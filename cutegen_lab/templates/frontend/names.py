@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.syntax import parse
 
 RESERVED = frozenset({"cuda", "cute", "cutlass", "launch", "stream", "workload", "_"})  # in any kernel
 _NEUTRAL = 0x4E00  # letters that texts do not use: same length, since line breaks depend on it
@@ -71,6 +72,6 @@ def _functions(text: str) -> dict[str, Counter[str]]:
             for node in ast.walk(function)
             if isinstance(node, ast.Name | ast.arg)
         )
-        for function in ast.parse(text).body
+        for function in parse(text).body
         if isinstance(function, ast.FunctionDef)
     }

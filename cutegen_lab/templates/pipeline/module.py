@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from cutegen_lab.core.syntax import parse
 from cutegen_lab.templates.emit.bundle import definitions as emit_definitions
 
 _STARTS, _WAITS = "cute.arch.griddepcontrol_launch_dependents()", "cute.arch.griddepcontrol_wait()"
@@ -24,7 +25,7 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+        return parse(self.text)
 
     @cached_property
     def imports(self) -> list[str]:
@@ -91,7 +92,7 @@ def _clashing(modules: Sequence[Module], taken: Collection[str]) -> set[str]:
 
 
 def _uses(text: str) -> set[str]:
-    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    return {node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name)}
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
@@ -131,7 +132,7 @@ def overlapped(text: str) -> str:
     """
     lines = text.splitlines()
     added: list[tuple[int, int, str]] = []  # (row, column, text to insert)
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parse(text)):
         if isinstance(node, ast.FunctionDef) and "cute.kernel" in map(ast.unparse, node.decorator_list):
             said = _always(node)
             row = node.body[1 if ast.get_docstring(node) else 0].lineno - 1

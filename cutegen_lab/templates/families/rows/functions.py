@@ -11,6 +11,7 @@ from itertools import groupby
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.syntax import parse
 from cutegen_lab.templates.emit.module import signature, text_of_tuple
 from cutegen_lab.templates.families.rows.online import Moments, in_one_walk
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
@@ -217,16 +218,16 @@ class RowFunctions(RowKernel):
 
 def written(name: str, parameters: Sequence[str], lines: Sequence[str]) -> list[str]:
     """A function's text. Only one that the DSL compiles may choose one of two numbers on the GPU."""
-    chooses = any(isinstance(node, ast.IfExp) for node in ast.walk(ast.parse("\n".join(lines))))
+    chooses = any(isinstance(node, ast.IfExp) for node in ast.walk(parse("\n".join(lines))))
     return [*["@cute.jit"] * chooses, *signature(name, parameters), *(f"    {line}" for line in lines)]
 
 
 def names_in(lines: Iterable[str]) -> set[str]:
     """Names that statements read or bind."""
-    return {node.id for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.Name)}
+    return {node.id for node in ast.walk(parse("\n".join(lines))) if isinstance(node, ast.Name)}
 
 
 def bound_in(lines: Iterable[str]) -> list[str]:
     """Names that assignments bind, in order."""
-    targets = [t for node in ast.parse("\n".join(lines)).body if isinstance(node, ast.Assign) for t in node.targets]
+    targets = [t for node in parse("\n".join(lines)).body if isinstance(node, ast.Assign) for t in node.targets]
     return [target.id for target in targets if isinstance(target, ast.Name)]
