@@ -16,8 +16,9 @@ from pydantic import ValidationError
 from cutegen_lab.core.errors import CutegenError, SetupError
 from cutegen_lab.core.verbs import VERBS
 from cutegen_lab.notebook.run import NotebookRun, static_bundle
+from cutegen_lab.views.evidence import diagnostics
 from cutegen_lab.views.hints import NOTEBOOK, advised
-from cutegen_lab.views.model import MIME_TYPE, Command, RunView
+from cutegen_lab.views.model import MIME_TYPE, Command, Query, RunView
 
 STATIC = Path(__file__).parent / "static"
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
@@ -137,23 +138,47 @@ class RefineWidget(anywidget.AnyWidget):
             self._gone.wait(_UPDATE_SECONDS)
 
     def _answer(self, _: Any, content: Any, buffers: Any) -> None:
+        """Replies to a :class:`~cutegen_lab.views.model.Command` or :class:`~cutegen_lab.views.model.Query`."""
+        asks = isinstance(content, dict) and "query" in content
         try:
-            command = Command.model_validate(content)
+            message = (Query if asks else Command).model_validate(content)
         except ValidationError as error:
             detail = error.errors()[0]
             where = ".".join(map(str, detail["loc"]))
             request = content.get("request_id", "") if isinstance(content, dict) else ""
-            self.send(
-                {"request_id": str(request)[:200], "ok": False, "error": f"not a command: {where}: {detail['msg']}"}
-            )
+            kind = "a query" if asks else "a command"
+            self._reply(str(request)[:200], f"not {kind}: {where}: {detail['msg']}")
+            return
+        if isinstance(message, Query):  # reading a large listing takes a second, during which cells should run
+            threading.Thread(target=self._look_up, args=(message,), name="cutegen-query", daemon=True).start()
             return
         try:
-            self._perform(command)
+            self._perform(message)
         except CutegenError as error:
-            self.send({"request_id": command.request_id, "ok": False, "error": str(advised(error, NOTEBOOK))})
+            self._reply(message.request_id, str(advised(error, NOTEBOOK)))
         else:
-            self.send({"request_id": command.request_id, "ok": True, "error": ""})
+            self._reply(message.request_id)
         self._dirty.set()
+
+    def _reply(self, request_id: str, error: str = "", data: Any = None) -> None:
+        self.send({"request_id": request_id, "ok": not error, "error": error, "data": data})
+
+    def _look_up(self, query: Query) -> None:
+        try:
+            data = self._found(query)
+        except CutegenError as error:
+            self._reply(query.request_id, str(advised(error, NOTEBOOK)))
+        except Exception:
+            _log.exception("%s of %s was not found", query.query, query.candidate_id)
+            self._reply(query.request_id, "internal error: see the kernel's log")
+        else:
+            self._reply(query.request_id, data=data)
+
+    def _found(self, query: Query) -> Any:
+        if query.query == "check":
+            return [each.model_dump(mode="json") for each in diagnostics(self._run.handle.check(query.text))]
+        found = self._run.handle.machine_code(query.candidate_id, general=query.general)
+        return found.model_dump(mode="json")
 
     def _perform(self, command: Command) -> None:
         chosen = VERBS[command.verb].takes == "candidate"

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Lease, Provider, Say
 from cutegen_lab.core.run import Resumed, RunStarted, RunState, Step
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verbs import Verb, answer_of
+from cutegen_lab.core.verdict import Diagnostic
 from cutegen_lab.loop.driver import DriverReleased, ThreadedDriver
 from cutegen_lab.loop.history import History
 from cutegen_lab.loop.machine import fold
@@ -27,7 +29,7 @@ from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 if TYPE_CHECKING:
     from cutegen_lab.session.searching import Searching
     from cutegen_lab.tuning.protocols import Limits
-    from cutegen_lab.views.model import RunView
+    from cutegen_lab.views.model import MachineCodeView, RunView
 
 LOG_LINES = 500
 
@@ -195,18 +197,39 @@ class RunHandle:
 
         Raises InputError if nothing is compiled, SetupError if there is no such device or it has no profiler.
         """
-        state, chosen = self.state, self.selected_candidate(candidate_id)
-        built = state.compiled.get(chosen) if chosen else None
-        if built is None:
-            seen = ", ".join(state.compiled) or "none"
-            raise InputError(f"candidate {chosen or ''} of run {self.run_id} is not compiled", f"Compiled: {seen}.")
-        artifact = self._services.store.get_artifact(built.artifact_sha256)
+        state, (_, artifact) = self.state, self._compiled(candidate_id)
         found = self._services.judge().profile(
             state.problem, artifact, self._services.device(device), self._log.append, threading.Event()
         )
         if isinstance(found, str):
             raise SetupError(f"no profile from {device}: {found}", Hint(Advice.DOCTOR))
         return found
+
+    def machine_code(self, candidate_id: str | None = None, *, general: bool = False) -> MachineCodeView:
+        """PTX and SASS of a compiled candidate (default as for :meth:`profile`) for its main workload, with lines of
+        the text that is shown, or ``general``: of the one with parameters. Raises InputError if nothing is compiled."""
+        from cutegen_lab.session.machine_code import machine_code
+
+        state, (chosen, artifact) = self.state, self._compiled(candidate_id)
+        workload = state.problem.workload.name
+        text = None if general else self._texts.known(state).get(chosen)
+        return machine_code(chosen, workload, artifact.builds[workload], text.lines if text else None)
+
+    def check(self, source: str) -> tuple[Diagnostic, ...]:
+        """What the gate and the lint rules say of a draft, without compiling it."""
+        from cutegen_lab.compile.gate import check
+        from cutegen_lab.compile.lint import lint
+
+        return (*check(source), *lint(source))
+
+    def _compiled(self, candidate_id: str | None) -> tuple[str, Artifact]:
+        """A compiled candidate and what it compiled to. Raises InputError if nothing is compiled."""
+        state, chosen = self.state, self.selected_candidate(candidate_id)
+        built = state.compiled.get(chosen) if chosen else None
+        if chosen is None or built is None:
+            seen = ", ".join(state.compiled) or "none"
+            raise InputError(f"candidate {chosen or ''} of run {self.run_id} is not compiled", f"Compiled: {seen}.")
+        return chosen, self._services.store.get_artifact(built.artifact_sha256)
 
     def search(
         self, candidate_id: str | None = None, limits: Limits | None = None, refactor: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from cutegen_lab.core.artifact import Build
 
@@ -20,16 +20,19 @@ def same_lines(general: str, specialised: str, builds: Iterable[tuple[Build, Bui
     return dict(sorted({**found, **{line: counts.most_common(1)[0][0] for line, counts in counted.items()}}.items()))
 
 
-def _lines(build: Build) -> list[int]:
-    """The candidate's line of each instruction, 0 where the compiler tells none."""
+def ptx_lines(build: Build) -> Iterator[tuple[str, int | None]]:
+    """Lines of a build's PTX up to its debug sections, each with the candidate's line of an instruction, 0 where the
+    compiler tells none; None for what is no instruction."""
     begins = {each.ptx_line: each.line for each in build.lines}
-    found, line = list[int](), 0
+    line = 0
     for number, text in enumerate(build.ptx.partition(".section\t.debug")[0].splitlines(), 1):
         line = begins.get(number, line)
         code = text.partition("//")[0].strip()
-        if code.endswith(";") and not code.startswith("."):
-            found.append(line)
-    return found
+        yield text, line if code.endswith(";") and not code.startswith(".") else None
+
+
+def _lines(build: Build) -> list[int]:
+    return [line for _, line in ptx_lines(build) if line is not None]
 
 
 def _once_in_both(general: str, specialised: str) -> dict[int, int]:

@@ -12,6 +12,7 @@ from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verbs import Verb, in_words
 from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
+from cutegen_lab.views.heat import heat
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling, note_of
 from cutegen_lab.views.metrics import baselines, metrics, terms
 from cutegen_lab.views.model import (
@@ -148,6 +149,7 @@ def _candidate(
         baselines=baselines(trial),
         terms=terms(trial),
         diagnostics=diagnostics(trial.diagnostics if trial else compiled.notes if compiled else ()),
+        heat=heat(trial.profile if trial else None),
         verdict=trial.verdict.value if trial else "",
         verdict_reason=trial.reason if trial else "",
         answer=in_words(state.answers.get(candidate.id)),

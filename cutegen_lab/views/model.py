@@ -95,6 +95,35 @@ class ConfigChange(View):
     new: str
 
 
+class HeatColumn(View):
+    """What each line of a text costs in one resource. ``unit``: of ``total``, which includes code that belongs to no
+    line, and of the values by line."""
+
+    label: str
+    unit: str
+    total: float
+    lines: dict[int, float]
+
+
+class ListingLine(View):
+    """A line of PTX or SASS. ``line``: of the candidate's shown text, 0 for none. ``stall``: cycles until the warp may
+    issue the next instruction; None where that is not known."""
+
+    text: str
+    line: int = 0
+    stall: int | None = None
+
+
+class MachineCodeView(View):
+    """PTX and SASS of a candidate for the workload ``workload``. ``sass_note``: why there is no SASS, if so."""
+
+    candidate_id: str
+    workload: str
+    ptx: list[ListingLine]
+    sass: list[ListingLine]
+    sass_note: str = ""
+
+
 class SpecialisedView(View):
     """What a candidate's fields of these names are for its text without parameters, for its config alone. The diff is
     between such texts; lines are those of this text, 0 where it has none."""
@@ -103,6 +132,7 @@ class SpecialisedView(View):
     diff: list[DiffLine]
     evidence: list[EvidenceRow]
     diagnostics: list[DiagnosticView]
+    heat: list[HeatColumn] = []
 
 
 class CandidateView(View):
@@ -125,6 +155,7 @@ class CandidateView(View):
     baselines: dict[str, float] = {}  # µs, by name
     terms: list[TermView] = []  # where the predicted time goes
     diagnostics: list[DiagnosticView]
+    heat: list[HeatColumn] = []  # the resource that limits the kernel first
     verdict: str  # "" until known
     verdict_reason: str
     answer: str  # "", "approved", "approved by auto", "rejected: …", "edited", …
@@ -218,10 +249,25 @@ class Command(BaseModel):
     text: str = Field(default="", max_length=400_000)
 
 
+class Query(BaseModel):
+    """What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
+    parameters), or what the gate and the lint rules say of ``text``, a draft (``check``)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    request_id: str = Field(max_length=200)
+    query: Literal["machine_code", "check"]
+    candidate_id: str = Field(max_length=200)
+    general: bool = False
+    text: str = Field(default="", max_length=400_000)
+
+
 def json_schema() -> dict[str, Any]:
-    """JSON Schema of :class:`RunView` and :class:`Command`, the source of the TypeScript types, with the table of
-    verbs."""
+    """JSON Schema of :class:`RunView`, :class:`Command`, :class:`Query` and its answer, the source of the TypeScript
+    types, with the table of verbs."""
     schema = RunView.model_json_schema(mode="serialization")
-    schema["$defs"]["Command"] = Command.model_json_schema()
+    answer = MachineCodeView.model_json_schema(mode="serialization", ref_template="#/$defs/{model}")
+    schema["$defs"] |= {**answer.pop("$defs"), "MachineCodeView": answer}
+    schema["$defs"] |= {each.__name__: each.model_json_schema() for each in (Command, Query)}
     table = {verb: {"button": spec.button, "help": spec.help} for verb, spec in VERBS.items()}
     return {**schema, "verbs": table}

@@ -13,10 +13,11 @@ from cutegen_lab.core.trial import LineCounters, Profile
 from cutegen_lab.core.verdict import Diagnostic
 from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows
+from cutegen_lab.views.heat import heat
 from cutegen_lab.views.model import CandidateView, ConfigChange, SpecialisedView
 
 _LINE = re.compile(r"\bline (\d+): ")
-_REPLACED = ("source", "diff", "evidence", "diagnostics")
+_REPLACED = ("source", "diff", "evidence", "diagnostics", "heat")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def specialised_view(
         diff=source_diff(before, text.source),
         evidence=evidence_rows(of_text, trial, compiled.resources if compiled else None, state.problem, state.sol),
         diagnostics=diagnostics(tuple(_diagnostic(each, text) for each in said)),
+        heat=heat(trial.profile if trial else None),
     )
 
 

@@ -1,10 +1,11 @@
 import type { AnyModel } from '@anywidget/types';
-import type { IAnswer } from './run/verbs';
+import type { Ask, IAnswer, IKernel, Look } from './run/verbs';
 
 interface IReply {
   request_id: string;
   ok: boolean;
   error: string;
+  data?: unknown;
 }
 
 function isReply(content: unknown): content is IReply {
@@ -13,7 +14,7 @@ function isReply(content: unknown): content is IReply {
 }
 
 /** Answers sent over a widget's comm, each matched with the kernel's reply by its id. */
-export class Requests {
+export class Requests implements IKernel {
   constructor(private readonly model: Pick<AnyModel, 'on' | 'off' | 'send'>) {
     model.on('msg:custom', this.onMessage);
   }
@@ -23,14 +24,21 @@ export class Requests {
   }
 
   /** Resolves once the kernel took the answer; rejects with its message where it did not. */
-  ask(answer: IAnswer): Promise<void> {
+  readonly ask: Ask = async (answer: IAnswer) => {
+    await this.request({ text: '', target_id: null, ...answer });
+  };
+
+  /** Resolves with what the kernel found; rejects with its message where it found nothing. */
+  readonly look: Look = query => this.request({ ...query });
+
+  private request(message: Record<string, unknown>): Promise<unknown> {
     if (this.disposed) {
       return Promise.reject(new Error('This view is closed; open the run again with `%cutegen show`.'));
     }
     const id = `${this.name}-${this.count++}`;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
-      this.model.send({ text: '', target_id: null, ...answer, request_id: id });
+      this.model.send({ ...message, request_id: id });
     });
   }
 
@@ -53,7 +61,7 @@ export class Requests {
     const waiting = this.waiting.get(content.request_id);
     this.waiting.delete(content.request_id);
     if (content.ok) {
-      waiting?.resolve();
+      waiting?.resolve(content.data);
     } else {
       waiting?.reject(new Error(content.error || 'The kernel refused, and gave no reason.'));
     }
@@ -63,5 +71,8 @@ export class Requests {
   private readonly name = Math.random().toString(36).slice(2);
   private count = 0;
   private disposed = false;
-  private readonly waiting = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
+  private readonly waiting = new Map<
+    string,
+    { resolve: (data: unknown) => void; reject: (error: Error) => void }
+  >();
 }

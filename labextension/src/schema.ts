@@ -102,6 +102,7 @@ export interface CandidateView {
   };
   terms: TermView[];
   diagnostics: DiagnosticView[];
+  heat: HeatColumn[];
   verdict: string;
   verdict_reason: string;
   answer: string;
@@ -189,6 +190,21 @@ export interface DiagnosticView {
   suggestion: string;
 }
 /**
+ * What each line of a text costs in one resource. ``unit``: of ``total``, which includes code that belongs to no
+ * line, and of the values by line.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "HeatColumn".
+ */
+export interface HeatColumn {
+  label: string;
+  unit: string;
+  total: number;
+  lines: {
+    [k: string]: number;
+  };
+}
+/**
  * A parameter whose value is not the parent's; an empty text where one of them has none.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
@@ -211,6 +227,7 @@ export interface SpecialisedView {
   diff: DiffLine[];
   evidence: EvidenceRow[];
   diagnostics: DiagnosticView[];
+  heat: HeatColumn[];
 }
 /**
  * One candidate in the trend plots. Errors are relative to float64; times in microseconds.
@@ -228,6 +245,31 @@ export interface TrendPoint {
   sol_gap: number | null;
 }
 /**
+ * A line of PTX or SASS. ``line``: of the candidate's shown text, 0 for none. ``stall``: cycles until the warp may
+ * issue the next instruction; None where that is not known.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "ListingLine".
+ */
+export interface ListingLine {
+  text: string;
+  line: number;
+  stall: number | null;
+}
+/**
+ * PTX and SASS of a candidate for the workload ``workload``. ``sass_note``: why there is no SASS, if so.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "MachineCodeView".
+ */
+export interface MachineCodeView {
+  candidate_id: string;
+  workload: string;
+  ptx: ListingLine[];
+  sass: ListingLine[];
+  sass_note: string;
+}
+/**
  * What the front end may send. Anything else is refused.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
@@ -238,6 +280,20 @@ export interface Command {
   verb: 'approve' | 'approve_unproven' | 'reject' | 'edit' | 'retry' | 'branch' | 'stop' | 'resume';
   candidate_id: string | null;
   target_id: string | null;
+  text: string;
+}
+/**
+ * What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
+ * parameters), or what the gate and the lint rules say of ``text``, a draft (``check``).
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "Query".
+ */
+export interface Query {
+  request_id: string;
+  query: 'machine_code' | 'check';
+  candidate_id: string;
+  general: boolean;
   text: string;
 }
 

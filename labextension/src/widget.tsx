@@ -15,7 +15,7 @@ interface IState {
 /** anywidget's entry: shows the synced trait `view`, and sends the analyst's answers as custom messages. */
 function render({ model, el }: RenderProps<IState>): () => void {
   const requests = new Requests(model);
-  const show = () => mount(el, model.get('view'), answer => requests.ask(answer));
+  const show = () => mount(el, model.get('view'), requests);
   const rest = () => {
     const { 'text/plain': plain, 'text/html': html } = model.get('resting');
     if (plain !== undefined && html !== undefined) {

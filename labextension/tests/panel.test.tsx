@@ -1,9 +1,11 @@
+import { forEachDiagnostic, forceLinting } from '@codemirror/lint';
+import { getOriginalDoc } from '@codemirror/merge';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { mount, unmount } from '../src/run/mount';
-import type { Ask, IAnswer } from '../src/run/verbs';
+import type { Ask, IAnswer, Look } from '../src/run/verbs';
 import type { RunView } from '../src/schema';
-import { button, sample, type, verbs, type SampleName } from './samples';
+import { button, replace, sample, text, type, verbs, type SampleName } from './samples';
 
 let host: HTMLElement;
 
@@ -17,8 +19,14 @@ afterEach(() => {
   host.remove();
 });
 
-async function show(view: RunView, ask: Ask | null = () => Promise.resolve()): Promise<void> {
-  await act(() => mount(host, view, ask));
+const NOTHING: Look = () => Promise.reject(new Error('nothing is known'));
+
+async function show(
+  view: RunView,
+  ask: Ask | null = () => Promise.resolve(),
+  look: Look = NOTHING
+): Promise<void> {
+  await act(() => mount(host, view, ask && { ask, look }));
 }
 
 async function click(name: string | RegExp): Promise<void> {
@@ -68,7 +76,7 @@ describe('what is shown', () => {
       tone: 'neutral',
       basis: ''
     } as const;
-    last.specialised = { source: 'only = 1\n', diff: [line], evidence: [row], diagnostics: [] };
+    last.specialised = { source: 'only = 1\n', diff: [line], evidence: [row], diagnostics: [], heat: [] };
     last.config_changes = [{ name: 'threads', old: '128', new: '' }];
     await show(view);
     expect(host.querySelector('.cg-code')?.textContent).toContain('only = 1');
@@ -80,7 +88,7 @@ describe('what is shown', () => {
     expect(host.querySelector('.cg-evidence')?.textContent).toContain('Error vs fp64, norm');
     last.specialised = null;
     await show({ ...view });
-    expect(host.querySelector('.cg-choice')).toBeNull();
+    expect(host.querySelector('[aria-label="Which text"]')).toBeNull();
   });
 
   it('shows a failed candidate with its diagnostic, line, excerpt and suggestion', async () => {
@@ -92,24 +100,19 @@ describe('what is shown', () => {
     expect(diagnostics).toContain('convert first');
   });
 
-  it('marks changed lines with signs, opens a gap to the very lines it hides, and shows the full source', async () => {
+  it('marks what changed since the parent, folds what did not, and shows the full source', async () => {
     const view = sample('review');
     const source = view.candidates.at(-1)?.source ?? '';
     await show(view);
-    const texts = () => [...host.querySelectorAll('.cg-line')].map(row => row.textContent);
-    const signs = [...host.querySelectorAll('.cg-line-sign')].map(cell => cell.textContent);
-    expect(signs.filter(sign => sign === '+').length).toBeGreaterThan(0);
-    expect(signs.filter(sign => sign === '−').length).toBeGreaterThan(0);
-    const gaps = [...host.querySelectorAll<HTMLButtonElement>('.cg-gap')].length;
-    for (let i = 0; i < gaps; i++) {
-      await act(() => host.querySelectorAll<HTMLButtonElement>('.cg-gap')[i]?.click());
-    }
-    const kept = [...host.querySelectorAll('.cg-line-same, .cg-line-added')].map(
-      row => row.querySelector('.cg-line-text')?.lastChild?.textContent ?? ''
-    );
-    expect(kept.join('\n').trimEnd()).toBe(source.trimEnd());
+    const shown = text(host, 'Source of c5');
+    expect(shown.state.doc.toString()).toBe(source);
+    const parent = view.candidates.find(each => each.id === view.candidates.at(-1)?.parent_id);
+    expect(getOriginalDoc(shown.state).toString()).toBe(parent?.source);
+    expect(host.querySelectorAll('.cm-changedLine, .cm-inlineChangedLine').length).toBeGreaterThan(0);
+    expect(host.querySelectorAll('.cm-collapsedLines').length).toBeGreaterThan(0);
     await click('Show full source');
-    expect(texts()).toHaveLength(source.trimEnd().split('\n').length);
+    expect(text(host, 'Source of c5').state.doc.toString()).toBe(source);
+    expect(host.querySelector('.cm-changedLine, .cm-collapsedLines')).toBeNull();
   });
 
   it('puts a candidate under its parent, and names it', async () => {
@@ -177,7 +180,7 @@ describe('what is shown', () => {
       first.source = Array.from({ length: 500 }, (_, i) => `line_${i} = ${i}`).join('\n');
     }
     await show(view);
-    expect(host.querySelectorAll('.cg-line')).toHaveLength(500);
+    expect(text(host, `Source of ${first?.id}`).state.doc.lines).toBe(500);
   });
 
   it('runs a clock for a running step, never behind the kernel, and stops it with the view', async () => {
@@ -274,21 +277,21 @@ describe('verbs', () => {
     await show(sample('review'), answer => (sent.push(answer), Promise.resolve()));
     await click('Edit…');
     expect(button(host, 'Run edited').disabled).toBe(true);
-    const text = 'import cutlass\n\tx = "ü"  \n\n';
-    await act(() => type(host.querySelector('textarea') as HTMLTextAreaElement, text));
+    const draft = 'import cutlass\n\tx = "ü"  \n\n';
+    await act(() => replace(text(host, 'Text of c5'), draft));
     await click('Close');
     await click('Edit…');
-    expect(host.querySelector('textarea')?.value).toBe(text);
+    expect(text(host, 'Text of c5').state.doc.toString()).toBe(draft);
     await click('Run edited');
-    expect(sent).toEqual([{ verb: 'edit', candidate_id: 'c5', text }]);
+    expect(sent).toEqual([{ verb: 'edit', candidate_id: 'c5', text: draft }]);
   });
 
   it('keeps an open draft when the view is updated under it', async () => {
     await show(sample('review'));
     await click('Edit…');
-    await act(() => type(host.querySelector('textarea') as HTMLTextAreaElement, 'mine'));
+    await act(() => replace(text(host, 'Text of c5'), 'mine'));
     await show({ ...sample('review'), log: ['something new'] });
-    expect(host.querySelector('textarea')?.value).toBe('mine');
+    expect(text(host, 'Text of c5').state.doc.toString()).toBe('mine');
   });
 
   it("shows the kernel's refusal beside the buttons, and lets the analyst try again", async () => {
@@ -464,5 +467,129 @@ describe('what cannot be shown', () => {
   ])('is explained', async (data, words) => {
     await act(() => mount(host, data, null));
     expect(host.textContent).toContain(words);
+  });
+});
+
+async function settled(): Promise<void> {
+  await act(async () => {
+    for (let turn = 0; turn < 5; turn++) {
+      await Promise.resolve();
+    }
+  });
+}
+
+describe('the source as a profiler', () => {
+  const heat = [
+    { label: 'Sectors', unit: 'sectors of 32 bytes', total: 200, lines: { 2: 150, 3: 0.1 } },
+    { label: 'Instructions', unit: 'warp instructions', total: 50, lines: { 1: 5 } }
+  ];
+  const code = {
+    candidate_id: 'c1',
+    workload: 'main',
+    ptx: [
+      { text: '.visible .entry k()', line: 0, stall: null },
+      { text: 'ld.global.f32 %f1, [%rd1];', line: 2, stall: null },
+      { text: 'st.global.f32 [%rd2], %f1;', line: 3, stall: null }
+    ],
+    sass: [
+      { text: 'k:', line: 0, stall: null },
+      { text: '0000  LDG.E R2, desc[UR4][R2.64] ;', line: 2, stall: 4 }
+    ],
+    sass_note: ''
+  };
+
+  function profiled(): RunView {
+    const view = sample('unproven');
+    const first = view.candidates[0];
+    if (first === undefined) {
+      throw new Error('the sample has no candidate');
+    }
+    view.candidates = [{ ...first, id: 'c1', source: 'a = 1\nb = load()\nstore(b)\n', diff: [], heat }];
+    return { ...view, current_id: 'c1' };
+  }
+  const figures = () => [...host.querySelectorAll('.cg-heat')].map(each => each.textContent);
+  const marked = (label: string) =>
+    [...text(host, label).dom.querySelectorAll('.cg-cm-linked')].map(each => each.textContent);
+
+  it('has the share of the limiting resource beside each line, or of another', async () => {
+    await show(profiled());
+    expect(figures()).toEqual(['75%', '<0.1%']);
+    const select = host.querySelector<HTMLSelectElement>('.cg-source select') as HTMLSelectElement;
+    for (const [value, expected] of [
+      ['Instructions', ['10%']],
+      ['', []]
+    ] as const) {
+      await act(() => {
+        select.value = value;
+        select.dispatchEvent(new Event('change', { bubbles: true }));
+      });
+      expect(figures()).toEqual(expected);
+    }
+  });
+
+  it('has PTX and SASS beside it, asked for once, with the lines that belong to one marked in all', async () => {
+    const asked: unknown[] = [];
+    const look: Look = query => (asked.push(query), Promise.resolve(code));
+    await show(profiled(), undefined, look);
+    await click('PTX');
+    await click('SASS');
+    expect(asked).toEqual([{ query: 'machine_code', candidate_id: 'c1', general: true }]);
+    expect(text(host, 'SASS').state.doc.line(2).text).toContain('LDG.E');
+    expect(text(host, 'SASS').dom.querySelector('.cg-heat')?.textContent).toBe('4');
+    const view = profiled();
+    const first = view.candidates[0];
+    if (first) {
+      first.evidence = [
+        { key: 'hot', label: 'Line 2', value: '75%', detail: '', tone: 'neutral', basis: '' }
+      ];
+    }
+    await show(view, undefined, look);
+    await click('Line 2');
+    expect(marked('Source of c1')).toEqual(['b = load()']);
+    expect(marked('PTX')).toEqual(['ld.global.f32 %f1, [%rd1];']);
+    expect(marked('SASS')).toEqual(['0000  LDG.E R2, desc[UR4][R2.64] ;']);
+    await click('PTX');
+    await click('SASS');
+    expect(host.querySelectorAll('.cg-pane')).toHaveLength(1);
+  });
+
+  it('says why there is no machine code, and asks for none without a kernel', async () => {
+    await show(profiled());
+    await click('PTX');
+    expect(host.querySelector('.cg-source .cg-note')?.textContent).toBe('nothing is known');
+    await show(profiled(), undefined, () =>
+      Promise.resolve({ ...code, sass: [], sass_note: 'not installed' })
+    );
+    await show(profiled(), null);
+    expect(button(host, 'PTX').disabled).toBe(true);
+  });
+
+  it('marks in the editor what the gate and the lint rules say of the draft', async () => {
+    const checked: unknown[] = [];
+    const look: Look = query => {
+      checked.push(query.text);
+      return Promise.resolve([
+        {
+          severity: 'error',
+          code: 'G03-import',
+          message: 'no os',
+          line: 1,
+          excerpt: '',
+          suggestion: 'Remove it.'
+        }
+      ]);
+    };
+    await show(sample('review'), undefined, look);
+    await click('Edit…');
+    const view = text(host, 'Text of c5');
+    await act(() => replace(view, 'import os\n'));
+    forceLinting(view);
+    await settled();
+    const found: string[] = [];
+    forEachDiagnostic(view.state, (each, from, to) =>
+      found.push(`${each.severity} ${from}-${to} ${each.message}`)
+    );
+    expect(checked.at(-1)).toBe('import os\n');
+    expect(found).toEqual(['error 0-9 no os\nRemove it.']);
   });
 });

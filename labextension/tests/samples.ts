@@ -1,3 +1,4 @@
+import { EditorView } from '@codemirror/view';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { RunView } from '../src/schema';
@@ -29,4 +30,19 @@ export function verbs(host: HTMLElement): string[] {
 export function type(area: HTMLTextAreaElement, text: string): void {
   area.value = text;
   area.dispatchEvent(new Event('input', { bubbles: true }));
+}
+
+/** The text that a screen reader calls so. */
+export function text(host: HTMLElement, label: string): EditorView {
+  const labels = [...host.querySelectorAll<HTMLElement>('.cm-content')];
+  const found = labels.find(each => each.getAttribute('aria-label') === label);
+  const view = found && EditorView.findFromDOM(found);
+  if (!view) {
+    throw new Error(`no text ${label}; there are: ${labels.map(each => each.ariaLabel).join(' | ')}`);
+  }
+  return view;
+}
+
+export function replace(view: EditorView, whole: string): void {
+  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: whole } });
 }

@@ -66,12 +66,14 @@ async function everyAction(page, path) {
   assert.equal(find(retried, 'c4').parent_id, 'c2', 'from the same parent');
 
   await click(page, 'Edit…');
-  const area = page.getByLabel('Edit c4.');
-  const text = `${await area.inputValue()}\n# écrit à la main:\t"quotes", \\n and <b>tags</b>\n`;
-  await area.fill(text);
+  const area = page.getByLabel('Text of c4');
+  await area.press('Control+End');
+  const added = '\n# écrit à la main:\t"quotes", \\n and <b>tags</b>\n';
+  await page.keyboard.insertText(added);
   await picture(page, 'edit');
   await click(page, 'Run edited');
   const edited = await saved('c5', 'edit');
+  const text = find(edited, 'c4').source + added;
   assert.equal(find(edited, 'c5').source, text, 'the edited text is exactly what runs next');
   assert.equal(find(edited, 'c4').answer, 'edited');
 

@@ -16,6 +16,34 @@ const browser = await chromium.launch({
 });
 const failures = [];
 
+// A candidate's machine code as the kernel answers, cut short.
+const CODE = {
+  candidate_id: 'c5',
+  workload: 'main',
+  ptx: [
+    { text: '.visible .entry kernel_softmax(', line: 0, stall: null },
+    { text: '    .param .u64 kernel_softmax_param_0)', line: 0, stall: null },
+    { text: '{', line: 0, stall: null },
+    { text: '    ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1]; // begin inline asm', line: 13, stall: null },
+    { text: '    @%p1 bra $L__BB0_2;', line: 21, stall: null },
+    { text: '    shfl.sync.bfly.b32 %r7, %r6, 16, 31, -1;', line: 21, stall: null },
+    { text: '$L__BB0_2:', line: 0, stall: null },
+    { text: '    mul.f32 %f2, %f1, 0f3FB8AA3B;', line: 21, stall: null },
+    { text: '    st.global.b32 [%rd2], %r9;', line: 27, stall: null }
+  ],
+  sass: [
+    { text: 'kernel_softmax:', line: 0, stall: null },
+    { text: '0000  LDC R1, c[0x0][0x28] ;', line: 0, stall: 1 },
+    { text: '0010  LDG.E.128 R4, desc[UR4][R2.64] ;', line: 13, stall: 4 },
+    { text: '0020  SHFL.BFLY PT, R7, R6, 0x10, 0x1f ;', line: 21, stall: 5 },
+    { text: '.L_x_1:', line: 0, stall: null },
+    { text: '0030  @!P0 BRA `(.L_x_1) ;', line: 21, stall: 0 },
+    { text: '0040  FMUL R2, R1, 1.4426950216293334961 ;', line: 21, stall: 4 },
+    { text: '0050  STG.E desc[UR4][R2.64], R9 ;', line: 27, stall: 1 }
+  ],
+  sass_note: ''
+};
+
 async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) {
   const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme });
   page.on('pageerror', error => failures.push(`${name}: ${error.message}`));
@@ -26,13 +54,21 @@ async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) 
   await page.clock.setFixedTime((view.updated_at + 2.4) * 1000);
   const module = readFileSync(`${bundle}widget.js`, 'utf8');
   await page.evaluate(
-    async ([source, state]) => {
+    async ([source, state, code]) => {
       const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
       const { default: widget } = await import(url);
-      const model = { get: () => state, on() {}, off() {}, send() {} };
+      const heard = [];
+      const send = message => {
+        const data = message.query === 'machine_code' ? code : [];
+        setTimeout(() =>
+          heard.forEach(hear => hear({ request_id: message.request_id, ok: true, error: '', data }))
+        );
+      };
+      const on = (name, hear) => name === 'msg:custom' && heard.push(hear);
+      const model = { get: () => state, on, off() {}, send };
       widget.render({ model, el: document.getElementById('host') });
     },
-    [module, view]
+    [module, view, CODE]
   );
   await act?.(page);
   if (await page.evaluate(() => globalThis.pwned !== undefined)) {
@@ -58,6 +94,31 @@ await show('edit', 'review', {
   scheme: 'dark',
   act: page => page.getByRole('button', { name: 'Edit…' }).click()
 });
+async function source(page) {
+  await page.getByRole('button', { name: 'Show full source' }).click();
+  await page.getByRole('button', { name: 'PTX' }).click();
+  await page.getByRole('button', { name: 'SASS' }).click();
+  await page
+    .getByRole('button', { name: /^[Ll]ine 13/ })
+    .first()
+    .click();
+  await page.locator('.cg-source').scrollIntoViewIfNeeded();
+  await page.waitForTimeout(300);
+}
+for (const [name, options] of Object.entries({
+  'source-light': { width: 1400 },
+  'source-dark': { width: 1400, scheme: 'dark' },
+  'source-narrow': { width: 620 }
+})) {
+  await show(name, 'review', { ...options, act: source });
+}
+await show('changes', 'review', {
+  width: 1200,
+  act: async page => {
+    await page.locator('.cg-source').scrollIntoViewIfNeeded();
+    await page.waitForTimeout(300);
+  }
+});
 await show('unproven', 'unproven', {
   act: page => page.getByRole('button', { name: /Approve without proof/ }).click()
 });
@@ -69,4 +130,4 @@ if (failures.length > 0) {
   console.error(failures.join('\n'));
   process.exit(1);
 }
-console.log(`12 pictures in ${shots}`);
+console.log(`16 pictures in ${shots}`);

@@ -63,8 +63,42 @@ def test_a_verb_the_run_does_not_take_is_explained(widget: RefineWidget) -> None
     assert reply["request_id"] == "7" and reply["ok"] is False and "c99" in reply["error"]
 
 
+def asked(widget: RefineWidget, **content: Any) -> dict[str, Any]:
+    """The answer to a query, which another thread finds."""
+    before, deadline = len(widget.replies), time.monotonic() + 60
+    widget._answer(widget, {"request_id": "q", "candidate_id": "c1", **content}, [])
+    while len(widget.replies) == before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return widget.replies[-1]
+
+
+def test_machine_code_is_looked_up_line_by_line(widget: RefineWidget, run: NotebookRun) -> None:
+    reply = asked(widget, query="machine_code", general=True)
+    assert reply["ok"] and reply["request_id"] == "q"
+    ptx, lines = reply["data"]["ptx"], run.view().candidates[0].source.splitlines()
+    stores = {line["line"] for line in ptx if line["text"].strip().startswith("st.global")}
+    assert len(stores) == 1 and "copy" in lines[stores.pop() - 1]
+    assert reply["data"]["sass"] or "nvdisasm" in reply["data"]["sass_note"]
+    failed = asked(widget, query="machine_code", candidate_id="c9")
+    assert not failed["ok"] and "c9" in failed["error"]
+
+
+def test_a_draft_is_checked_as_it_is_written(widget: RefineWidget) -> None:
+    reply = asked(widget, query="check", text="import os\n")
+    assert reply["ok"] and {(each["line"], each["code"]) for each in reply["data"]} >= {(1, "G04-import")}
+    assert asked(widget, query="check", text="")["data"] != asked(widget, query="check", text="x = (")["data"]
+
+
+@pytest.mark.parametrize("content", [{"query": "environment"}, {"query": "check", "text": 3}])
+def test_what_is_no_query_is_refused(widget: RefineWidget, content: Any) -> None:
+    reply = sent(widget, {"request_id": "9", "candidate_id": "c1", **content})
+    assert reply["ok"] is False and reply["error"].startswith("not a query")
+
+
 def test_approve_from_the_front_end_moves_the_run(widget: RefineWidget, run: NotebookRun) -> None:
-    assert sent(widget, {"request_id": "8", "verb": "approve"}) == {"request_id": "8", "ok": True, "error": ""}
+    assert sent(widget, {"request_id": "8", "verb": "approve"}) == {
+        "request_id": "8", "ok": True, "error": "", "data": None,
+    }  # fmt: skip
     run.wait()
     deadline = time.monotonic() + 60  # texts for one config are made meanwhile
     while "c2" not in [c["id"] for c in widget.view["candidates"]] and time.monotonic() < deadline:

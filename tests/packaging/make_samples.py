@@ -31,7 +31,16 @@ from cutegen_lab.core.run import (
     StoredEvent,
     Timed,
 )
-from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Timing, WorkloadCheck
+from cutegen_lab.core.trial import (
+    CheckResult,
+    LineCounters,
+    OutputError,
+    Profile,
+    Provenance,
+    Resources,
+    Timing,
+    WorkloadCheck,
+)
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 from cutegen_lab.loop import fold
 from cutegen_lab.views.build import build_view
@@ -133,7 +142,20 @@ class Script:
         }  # fmt: skip
         counters = {"dram_bytes": 134_217_728.0, "warp_instructions": 9.1e6, **as_counters(parts)}
         findings = ("each thread has 16 bytes in flight; 32 would cover the latency of DRAM",)
-        self.say(Profiled(id_, Profile("emulator", "memory latency", counters, findings)), 0.6)
+
+        def work(instructions: float) -> dict[str, float]:
+            return {"warp_instructions": instructions, "lane_instructions": 32 * instructions}
+
+        lines = (
+            LineCounters(
+                13, {"global_load_sectors": 2.1e6, "global_load_bytes": 6.7e7, "moved_bytes": 6.7e7, **work(1.3e6)}
+            ),
+            LineCounters(21, {"shared_wavefronts": 5.2e4, "shared_conflicts": 3.1e3, **work(6.5e6)}),
+            LineCounters(
+                27, {"global_store_sectors": 2.1e6, "global_store_bytes": 6.7e7, "moved_bytes": 6.7e7, **work(1.3e6)}
+            ),
+        )
+        self.say(Profiled(id_, Profile("emulator", "memory latency", counters, findings, lines)), 0.6)
 
     def answer(self, kind: str, id_: str, text: str = "") -> None:
         self.say(Answered(Answer(kind, id_, text)), 6.0)  # type: ignore[arg-type]

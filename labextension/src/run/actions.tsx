@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CandidateView, RunView } from '../schema';
 import { Editor } from './editor';
 import { compared, timeRatio } from './format';
-import { buttonOf, type Ask, type IAnswer, type Verb } from './verbs';
+import { buttonOf, type Ask, type IAnswer, type IKernel, type Verb } from './verbs';
 
 type Panel = 'reject' | 'edit' | 'approve_unproven' | 'approve';
 
@@ -13,7 +13,7 @@ const SILENCE_MS = 5000;
 interface IActionsProps {
   view: RunView;
   selected: CandidateView | null;
-  ask: Ask;
+  kernel: IKernel;
   onSelect: (id: string) => void;
 }
 
@@ -194,10 +194,10 @@ function Slower({
 }
 
 /** Every verb the run allows now, and none it does not. */
-export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
+export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
   const [panel, setPanel] = useState<Panel | null>(null);
   const drafts = useRef(new Map<string, string>());
-  const { busy, message, failed, send } = useSending(ask);
+  const { busy, message, failed, send } = useSending(kernel.ask);
   const can = (verb: Verb) => view.verbs.includes(verb);
   const current = view.candidates.find(candidate => candidate.id === view.current_id) ?? null;
   const id = current?.id ?? '';
@@ -306,6 +306,7 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
           original={current.source}
           draft={drafts.current.get(id) ?? current.source}
           busy={busy}
+          look={kernel.look}
           onDraft={text => drafts.current.set(id, text)}
           onRun={text => say('edit', { text })}
           onCancel={() => setPanel(null)}

@@ -1,51 +1,100 @@
-import { useRef, useState } from 'preact/hooks';
+import { linter, lintGutter, type Diagnostic } from '@codemirror/lint';
+import { MergeView, unifiedMergeView } from '@codemirror/merge';
+import type { Extension } from '@codemirror/state';
+import { EditorView } from '@codemirror/view';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { common, readOnly, writable } from '../code/setup';
+import type { DiagnosticView } from '../schema';
+import type { Look } from './verbs';
+
+const WIDE = 760; // px from which the original stands beside the draft
+const CHECKED_MS = 400; // after the last key
 
 interface IEditorProps {
   id: string;
   original: string;
   draft: string;
   busy: boolean;
+  look: Look | null;
   onDraft: (text: string) => void;
   onRun: (text: string) => void;
   onCancel: () => void;
 }
 
-/** A candidate's source to change by hand. Tab indents; Escape then Tab leaves, so that the keyboard is never trapped. */
-export function Editor({ id, original, draft, busy, onDraft, onRun, onCancel }: IEditorProps) {
-  const [text, setText] = useState(draft);
-  const leaving = useRef(false);
-  const change = (next: string) => {
-    setText(next);
-    onDraft(next);
+/** What the gate and the lint rules say about the draft, at its lines. */
+function findings(id: string, look: Look): Extension {
+  const check = async (view: EditorView): Promise<Diagnostic[]> => {
+    const { doc } = view.state;
+    const found = (await look({
+      query: 'check',
+      candidate_id: id,
+      text: doc.toString()
+    })) as DiagnosticView[];
+    return found.map(each => {
+      const line = doc.line(Math.min(Math.max(each.line, 1), doc.lines));
+      const indent = /^\s*/.exec(line.text)?.[0].length ?? 0;
+      return {
+        from: line.from + indent,
+        to: line.to,
+        severity: each.severity === 'note' ? 'info' : each.severity,
+        source: each.code,
+        message: each.suggestion ? `${each.message}\n${each.suggestion}` : each.message
+      };
+    });
   };
-  const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
-    if (event.key === 'Escape') {
-      leaving.current = true;
+  return [lintGutter(), linter(view => check(view).catch(() => []), { delay: CHECKED_MS })];
+}
+
+/** A candidate's source to change by hand, beside what it was. Escape, then Tab leaves the text. */
+export function Editor({ id, original, draft, busy, look, onDraft, onRun, onCancel }: IEditorProps) {
+  const [start] = useState({ id, original, draft, look });
+  const [text, setText] = useState(draft);
+  const host = useRef<HTMLDivElement>(null);
+  const editor = useRef<EditorView | null>(null);
+  const heard = useRef(onDraft);
+  heard.current = onDraft;
+  useLayoutEffect(() => {
+    const parent = host.current;
+    if (parent === null) {
       return;
     }
-    if (event.key === 'Tab' && !event.shiftKey && !leaving.current) {
-      event.preventDefault();
-      const area = event.currentTarget;
-      area.setRangeText('    ', area.selectionStart, area.selectionEnd, 'end');
-      change(area.value);
+    const node = parent.getRootNode();
+    const root = node instanceof ShadowRoot ? node : document;
+    const own: Extension = [
+      common('python', `Text of ${start.id}`),
+      writable,
+      start.look === null ? [] : findings(start.id, start.look),
+      EditorView.updateListener.of(update => {
+        if (update.docChanged) {
+          const now = update.state.doc.toString();
+          setText(now);
+          heard.current(now);
+        }
+      })
+    ];
+    if (parent.clientWidth >= WIDE) {
+      const merge = new MergeView({
+        a: { doc: start.original, extensions: [common('python', `${start.id} as it is`), readOnly] },
+        b: { doc: start.draft, extensions: own },
+        parent,
+        root
+      });
+      editor.current = merge.b;
+      return () => merge.destroy();
     }
-    leaving.current = false;
+    const changes = unifiedMergeView({ original: start.original, mergeControls: false });
+    const view = new EditorView({ doc: start.draft, extensions: [own, changes], parent, root });
+    editor.current = view;
+    return () => view.destroy();
+  }, [start]);
+  const reset = () => {
+    const view = editor.current;
+    view?.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: original } });
   };
   return (
     <div class="cg-prompt" role="group" aria-label={`Edit ${id}`}>
-      <label>
-        Edit {id}. Exactly this text runs next, as a new candidate.
-        <textarea
-          class="cg-input cg-editor"
-          rows={Math.min(28, Math.max(8, text.split('\n').length + 1))}
-          spellcheck={false}
-          autocomplete="off"
-          wrap="off"
-          value={text}
-          onInput={event => change(event.currentTarget.value)}
-          onKeyDown={onKeyDown}
-        />
-      </label>
+      <p>Edit {id}. Exactly this text runs next, as a new candidate.</p>
+      <div class="cg-editor" ref={host} />
       <div class="cg-row">
         <button
           type="button"
@@ -55,7 +104,7 @@ export function Editor({ id, original, draft, busy, onDraft, onRun, onCancel }: 
         >
           Run edited
         </button>
-        <button type="button" class="cg-button" disabled={text === original} onClick={() => change(original)}>
+        <button type="button" class="cg-button" disabled={text === original} onClick={reset}>
           Reset
         </button>
         <button type="button" class="cg-button" onClick={onCancel}>

@@ -2,8 +2,27 @@ import type { CandidateView, DiagnosticView, EvidenceRow } from '../schema';
 
 const TONE_MARKS: Record<EvidenceRow['tone'], string> = { neutral: '', good: '✓', bad: '✕', warn: '!' };
 
+type OnLine = (line: number) => void;
+
+/** Text in which each "line N" shows that line of the source. */
+function WithLines({ text, onLine }: { text: string; onLine: OnLine }) {
+  return (
+    <>
+      {text.split(/\b((?:L|l)ine \d+)\b/).map((part, index) =>
+        index % 2 ? (
+          <button key={index} type="button" class="cg-link" onClick={() => onLine(Number(part.slice(5)))}>
+            {part}
+          </button>
+        ) : (
+          part
+        )
+      )}
+    </>
+  );
+}
+
 /** What is known about a candidate. "measured", "predicted" and "bound" stand beside every time. */
-export function Evidence({ rows }: { rows: readonly EvidenceRow[] }) {
+export function Evidence({ rows, onLine }: { rows: readonly EvidenceRow[]; onLine: OnLine }) {
   return (
     <section class="cg-evidence" aria-label="Evidence">
       <header class="cg-section-head">
@@ -16,14 +35,20 @@ export function Evidence({ rows }: { rows: readonly EvidenceRow[] }) {
           <tbody>
             {rows.map(row => (
               <tr key={row.key}>
-                <th scope="row">{row.label}</th>
+                <th scope="row">
+                  <WithLines text={row.label} onLine={onLine} />
+                </th>
                 <td>
                   <span class={`cg-value cg-tone-${row.tone}`}>
                     {TONE_MARKS[row.tone] && <span aria-hidden="true">{TONE_MARKS[row.tone]} </span>}
-                    {row.value}
+                    <WithLines text={row.value} onLine={onLine} />
                   </span>
                   {row.basis && <span class={`cg-basis cg-basis-${row.basis}`}>{row.basis}</span>}
-                  {row.detail && <span class="cg-detail">{row.detail}</span>}
+                  {row.detail && (
+                    <span class="cg-detail">
+                      <WithLines text={row.detail} onLine={onLine} />
+                    </span>
+                  )}
                 </td>
               </tr>
             ))}
@@ -41,7 +66,7 @@ const SEVERITY_TONE: Record<DiagnosticView['severity'], EvidenceRow['tone']> = {
 };
 
 /** What the gate, the lint rules and the compiler say, each with its place and what to write instead. */
-export function Diagnostics({ items }: { items: readonly DiagnosticView[] }) {
+export function Diagnostics({ items, onLine }: { items: readonly DiagnosticView[]; onLine: OnLine }) {
   if (items.length === 0) {
     return null;
   }
@@ -58,7 +83,7 @@ export function Diagnostics({ items }: { items: readonly DiagnosticView[] }) {
             <p>
               <span class={`cg-severity cg-tone-${SEVERITY_TONE[item.severity]}`}>{item.severity}</span>{' '}
               {item.code && <code>{item.code}</code>}{' '}
-              {item.line > 0 && <span class="cg-muted">line {item.line}</span>} {item.message}
+              {item.line > 0 && <WithLines text={`line ${item.line}`} onLine={onLine} />} {item.message}
             </p>
             {item.excerpt && <pre>{item.excerpt}</pre>}
             {item.suggestion && <p class="cg-suggestion">Suggestion: {item.suggestion}</p>}

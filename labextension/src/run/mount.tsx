@@ -1,13 +1,13 @@
 import { render } from 'preact';
 import { RunPanel } from './panel';
 import { readRun } from './read';
-import type { Ask } from './verbs';
+import type { IKernel } from './verbs';
 
 /**
  * Shows a run in `host`, or says why it cannot be shown; call again to update, and `unmount` to let go.
  * `awaited`: a live view may be about to take this one's place.
  */
-export function mount(host: HTMLElement, data: unknown, ask: Ask | null, awaited = false): void {
+export function mount(host: HTMLElement, data: unknown, kernel: IKernel | null, awaited = false): void {
   const read = readRun(data);
   if ('problem' in read) {
     render(
@@ -19,7 +19,7 @@ export function mount(host: HTMLElement, data: unknown, ask: Ask | null, awaited
       host
     );
   } else {
-    render(<RunPanel view={read.view} ask={ask} awaited={awaited} />, host);
+    render(<RunPanel view={read.view} kernel={kernel} awaited={awaited} />, host);
   }
 }
 

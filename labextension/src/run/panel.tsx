@@ -1,4 +1,4 @@
-import { useRef, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import type { RunView } from '../schema';
 import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
@@ -13,7 +13,7 @@ import { Source } from './source';
 import { Terms } from './terms';
 import { Timeline } from './timeline';
 import { Trends } from './trend';
-import type { Ask, IAnswer } from './verbs';
+import type { IAnswer, IKernel } from './verbs';
 
 function Logo() {
   return (
@@ -59,10 +59,12 @@ function withCode(text: string) {
   return text.split('`').map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part));
 }
 
+const NOT_ASKED = { line: 0, count: 0 };
+
 interface IRunPanelProps {
   view: RunView;
   /** How to answer; null where no kernel can hear it (a saved run). */
-  ask: Ask | null;
+  kernel: IKernel | null;
   /** A live view may be about to take this one's place: too early to say that no kernel is attached. */
   awaited?: boolean;
 }
@@ -88,7 +90,7 @@ function notice(view: RunView, attached: boolean): string {
  * selection follows the run until the reader picks another candidate, and again once they return to the current one or
  * answer.
  */
-export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
+export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
   const [tunable, setTunable] = useState(false);
   const find = (id: string | null) => view.candidates.find(candidate => candidate.id === id) ?? null;
@@ -99,11 +101,24 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
   const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
   const specialised = selected?.specialised ?? null;
   const shown = selected && specialised && !tunable ? { ...selected, ...specialised } : selected;
+  const parent = find(selected?.parent_id ?? null);
+  const before = parent && ((!tunable && specialised ? parent.specialised?.source : null) ?? parent.source);
+  const [asked, setAsked] = useState({ ...NOT_ASKED, of: '' });
+  const showLine = (line: number) =>
+    setAsked(now => ({ line, count: now.count + 1, of: selected?.id ?? '' }));
   const select = (id: string) => setPicked(id === lead?.id ? null : id);
-  const answer = async (given: IAnswer) => {
-    await ask?.(given);
-    setPicked(null);
-  };
+  const answering = useMemo(
+    () =>
+      kernel && {
+        ...kernel,
+        look: kernel.look,
+        ask: async (given: IAnswer) => {
+          await kernel.ask(given);
+          setPicked(null);
+        }
+      },
+    [kernel]
+  );
   const root = useRef<HTMLElement>(null);
   useKeptFocus(root);
   useLatchedHeight(root);
@@ -128,7 +143,7 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const note = awaited ? '' : notice(view, ask !== null);
+  const note = awaited ? '' : notice(view, kernel !== null);
   // Once it is written the attempt is a candidate, and its steps show there.
   const writing =
     view.status !== 'done' && view.timeline.some(step => step.step === 'generate' && step.status !== 'done');
@@ -148,17 +163,17 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
       {writing && (
         <div class="cg-attempt">
           <h4>Next candidate</h4>
-          <Timeline steps={view.timeline} label="Steps of the next candidate" live={ask !== null} />
+          <Timeline steps={view.timeline} label="Steps of the next candidate" live={kernel !== null} />
         </div>
       )}
       {selected !== null && !(writing && picked === null) && (
         <div class="cg-attempt">
           <h4>{selected.id}</h4>
-          <Timeline steps={selected.steps} label={`Steps of ${selected.id}`} live={ask !== null} />
+          <Timeline steps={selected.steps} label={`Steps of ${selected.id}`} live={kernel !== null} />
         </div>
       )}
-      {ask !== null && view.verbs.length > 0 && (
-        <Actions view={view} selected={selected} ask={answer} onSelect={select} />
+      {answering !== null && view.verbs.length > 0 && (
+        <Actions view={view} selected={selected} kernel={answering} onSelect={select} />
       )}
       <div class="cg-body">
         <aside class="cg-side">
@@ -176,15 +191,18 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
                   <b>{selected.verdict.replaceAll('_', ' ')}</b>: {selected.verdict_reason}
                 </p>
               )}
-              <Diagnostics items={shown.diagnostics} />
+              <Diagnostics items={shown.diagnostics} onLine={showLine} />
               <Comparison key={`compared ${selected.id}`} view={view} candidate={selected} />
               <Terms candidate={selected} />
-              <Evidence rows={shown.evidence} />
+              <Evidence rows={shown.evidence} onLine={showLine} />
               <Source
                 key={selected.id}
                 candidate={shown}
+                before={before}
                 tunable={specialised === null ? null : tunable}
                 onTunable={setTunable}
+                look={kernel?.look ?? null}
+                asked={asked.of === selected.id ? asked : NOT_ASKED}
               />
             </>
           )}

@@ -1,4 +1,4 @@
-import type { RunView } from '../schema';
+import type { CandidateView, RunView } from '../schema';
 
 export const MIME_TYPE = 'application/vnd.cutegen.run+json';
 const VERSION = 1;
@@ -39,6 +39,14 @@ export function readRun(data: unknown): Read {
 
 /** With what candidates of runs lack that were saved before there was it. */
 function completed(view: RunView): RunView {
-  const added = { config_changes: [], specialised: null };
-  return { ...view, candidates: view.candidates.map(candidate => ({ ...added, ...candidate })) };
+  const added = { config_changes: [], specialised: null, heat: [] };
+  const specialised = (found: CandidateView['specialised']) => found && { ...{ heat: [] }, ...found };
+  return {
+    ...view,
+    candidates: view.candidates.map(each => ({
+      ...added,
+      ...each,
+      specialised: specialised(each.specialised ?? null)
+    }))
+  };
 }

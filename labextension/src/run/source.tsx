@@ -1,70 +1,24 @@
-import { useState } from 'preact/hooks';
-import type { CandidateView, ConfigChange, DiffLine } from '../schema';
+import { unifiedMergeView } from '@codemirror/merge';
+import type { Extension } from '@codemirror/state';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { heatGutter, stallGutter } from '../code/marks';
+import { Pane } from '../code/pane';
+import type { CandidateView, ConfigChange, HeatColumn, ListingLine, MachineCodeView } from '../schema';
+import type { Look } from './verbs';
 
-const SIGNS: Record<DiffLine['kind'], string> = { same: ' ', added: '+', removed: '−', gap: '⋯' };
-const SPOKEN: Record<DiffLine['kind'], string> = {
-  same: '',
-  added: 'added: ',
-  removed: 'removed: ',
-  gap: ''
-};
+type Which = 'cute' | 'ptx' | 'sass';
 
-function lines(text: string): string[] {
-  const out = text.split('\n');
-  return out.at(-1) === '' ? out.slice(0, -1) : out;
-}
+const KEPT = { margin: 3, minSize: 8 };
+const ATTACHED = 'Shown while a kernel is attached';
 
-/** The unchanged lines a gap stands for, from the full source: after the line before it, up to the line after it. */
-export function hidden(diff: readonly DiffLine[], index: number, source: readonly string[]): DiffLine[] {
-  const before = diff.slice(0, index).findLast(line => line.new !== null)?.new ?? 0;
-  const next = diff.slice(index + 1).find(line => line.new !== null)?.new ?? source.length + 1;
-  const firstOld = (diff.slice(0, index).findLast(line => line.old !== null)?.old ?? 0) + 1;
-  return source
-    .slice(before, next - 1)
-    .map((text, i) => ({ kind: 'same', text, old: firstOld + i, new: before + i + 1 }));
-}
-
-function Row({ line }: { line: DiffLine }) {
-  return (
-    <tr class={`cg-line cg-line-${line.kind}`}>
-      <td class="cg-line-number">{line.old ?? ''}</td>
-      <td class="cg-line-number">{line.new ?? ''}</td>
-      <td class="cg-line-sign" aria-hidden="true">
-        {SIGNS[line.kind]}
-      </td>
-      <td class="cg-line-text">
-        {SPOKEN[line.kind] && <span class="cg-hidden">{SPOKEN[line.kind]}</span>}
-        {line.text}
-      </td>
-    </tr>
-  );
-}
-
-function Diff({ diff, source }: { diff: readonly DiffLine[]; source: readonly string[] }) {
-  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
-  const toggle = (index: number) =>
-    setOpen(new Set(open.has(index) ? [...open].filter(i => i !== index) : [...open, index]));
-  return (
-    <tbody>
-      {diff.flatMap((line, index) => {
-        if (line.kind !== 'gap') {
-          return [<Row key={`${line.old ?? ''}:${line.new ?? ''}`} line={line} />];
-        }
-        const expanded = open.has(index);
-        const gap = (
-          <tr key={`gap ${index}`} class="cg-line cg-line-gap">
-            <td colSpan={4}>
-              <button type="button" class="cg-gap" aria-expanded={expanded} onClick={() => toggle(index)}>
-                {expanded ? `▾ hide ${line.text}` : `▸ ${line.text}`}
-              </button>
-            </td>
-          </tr>
-        );
-        const shown = expanded ? hidden(diff, index, source) : [];
-        return [gap, ...shown.map(each => <Row key={`${index} ${each.new ?? ''}`} line={each} />)];
-      })}
-    </tbody>
-  );
+/** What changed since `before`, with lines that both have folded away. */
+function changesSince(before: string): Extension {
+  return unifiedMergeView({
+    original: before,
+    mergeControls: false,
+    syntaxHighlightDeletions: true,
+    collapseUnchanged: KEPT
+  });
 }
 
 /** The parameters whose values are not the parent's. */
@@ -82,33 +36,169 @@ function ConfigChanges({ changes }: { changes: readonly ConfigChange[] }) {
   );
 }
 
+interface ICode {
+  loading: boolean;
+  code: MachineCodeView | null;
+  error: string;
+}
+
+/** PTX and SASS of a candidate, asked for once they are `wanted`. */
+function useMachineCode(id: string, general: boolean, wanted: boolean, look: Look | null): ICode {
+  const [known, setKnown] = useState<ICode & { key: string }>({
+    key: '',
+    loading: false,
+    code: null,
+    error: ''
+  });
+  const key = `${id} ${general}`;
+  useEffect(() => {
+    if (!wanted || look === null || known.key === key) {
+      return;
+    }
+    setKnown({ key, loading: true, code: null, error: '' });
+    const settle = (found: Partial<ICode>) =>
+      setKnown(now => (now.key === key ? { key, loading: false, code: null, error: '', ...found } : now));
+    look({ query: 'machine_code', candidate_id: id, general }).then(
+      data => settle({ code: data as MachineCodeView }),
+      (error: unknown) => settle({ error: error instanceof Error ? error.message : String(error) })
+    );
+  }, [wanted, look, key, known.key, id, general]);
+  return known.key === key ? known : { loading: wanted && look !== null, code: null, error: '' };
+}
+
+const textOf = (lines: readonly ListingLine[]) => lines.map(line => line.text).join('\n');
+const linesOf = (lines: readonly ListingLine[], source: number) =>
+  source > 0 ? lines.flatMap((each, index) => (each.line === source ? [index + 1] : [])) : [];
+
+interface IListingProps {
+  which: 'ptx' | 'sass';
+  lines: readonly ListingLine[];
+  source: number;
+  reveal: number;
+  onHover: (line: number | null) => void;
+  onPick: (line: number) => void;
+}
+
+function Listing({ which, lines, source, reveal, onHover, onPick }: IListingProps) {
+  const text = useMemo(() => textOf(lines), [lines]);
+  const linked = useMemo(() => linesOf(lines, source), [lines, source]);
+  const extra = useMemo(() => {
+    const stalls = lines.flatMap(({ stall }, index) => (stall === null ? [] : [[index + 1, stall] as const]));
+    return stalls.length ? stallGutter(new Map(stalls)) : [];
+  }, [lines]);
+  const from = (line: number | null) => (line === null ? null : (lines[line - 1]?.line ?? 0));
+  return (
+    <Pane
+      label={which.toUpperCase()}
+      text={text}
+      language={which}
+      extra={extra}
+      linked={linked}
+      reveal={reveal}
+      onHover={line => onHover(from(line))}
+      onPick={line => onPick(from(line) ?? 0)}
+    />
+  );
+}
+
 interface ISourceProps {
   candidate: CandidateView;
+  /** The parent's text, as that one is shown; null without a parent. */
+  before: string | null;
   /** Whether the text shown has parameters; null where the candidate has one text only. */
   tunable: boolean | null;
   onTunable: (tunable: boolean) => void;
+  /** How to ask the kernel for more; null where there is none. */
+  look: Look | null;
+  /** A line that is asked for elsewhere, and how often one was. */
+  asked: { line: number; count: number };
 }
 
-/** A candidate's source: what changed since its parent, or the whole text. */
-export function Source({ candidate, tunable, onTunable }: ISourceProps) {
+/**
+ * A candidate's source as a profiler shows it: what changed since its parent or the whole text, what each line costs,
+ * and PTX and SASS beside it, with the lines that belong together marked in all of them.
+ */
+export function Source({ candidate, before, tunable, onTunable, look, asked }: ISourceProps) {
   const [whole, setWhole] = useState(false);
-  const source = lines(candidate.source);
-  const hasDiff = candidate.diff.length > 0;
+  const [heat, setHeat] = useState<string | null>(null); // the label of a column, '' for none, null for the first
+  const [beside, setBeside] = useState<ReadonlySet<'ptx' | 'sass'>>(new Set());
+  const [line, setLine] = useState(0); // of the source
+  const [picked, setPicked] = useState(0);
+  const [reveals, setReveals] = useState({ cute: 0, ptx: 0, sass: 0 });
+  const section = useRef<HTMLElement>(null);
+
+  const hasDiff = candidate.diff.length > 0 && before !== null;
   const showDiff = hasDiff && !whole;
-  const added = candidate.diff.filter(line => line.kind === 'added').length;
-  const removed = candidate.diff.filter(line => line.kind === 'removed').length;
+  const counted = (kind: 'added' | 'removed') => candidate.diff.filter(each => each.kind === kind).length;
+  const columns = candidate.heat;
+  const column: HeatColumn | undefined =
+    heat === null ? columns[0] : columns.find(each => each.label === heat);
+  const { loading, code, error } = useMachineCode(candidate.id, tunable !== false, beside.size > 0, look);
+
+  const missing = beside.has('sass') ? (code?.sass_note ?? '') : '';
+
+  const pick = (from: Which, at: number) => {
+    setPicked(at);
+    setLine(at);
+    setReveals(now => ({
+      cute: now.cute + Number(from !== 'cute'),
+      ptx: now.ptx + Number(from !== 'ptx'),
+      sass: now.sass + Number(from !== 'sass')
+    }));
+  };
+  const hover = (at: number | null) => setLine(at ?? picked);
+  useEffect(() => {
+    if (asked.count > 0) {
+      setWhole(true);
+      setPicked(asked.line);
+      setLine(asked.line);
+      setReveals(now => ({ cute: now.cute + 1, ptx: now.ptx + 1, sass: now.sass + 1 }));
+      section.current?.scrollIntoView({ block: 'nearest' });
+    }
+  }, [asked]);
+
+  const extra = useMemo(
+    () => [column ? heatGutter(column, columns) : [], showDiff ? changesSince(before) : []],
+    [column, columns, showDiff, before]
+  );
+  const linked = useMemo(() => (line > 0 ? [line] : []), [line]);
+  const toggle = (which: 'ptx' | 'sass') => {
+    const next = new Set(beside);
+    if (!next.delete(which)) {
+      next.add(which);
+    }
+    setBeside(next);
+  };
   return (
-    <section class="cg-source" aria-label="Source">
+    <section class="cg-source" aria-label="Source" ref={section}>
       <header class="cg-section-head">
         <h4>{showDiff ? `Changes from ${candidate.parent_id ?? 'its parent'}` : 'Source'}</h4>
         {hasDiff && (
           <span class="cg-diffstat">
-            <span class="cg-tone-good">+{added}</span> <span class="cg-tone-bad">−{removed}</span>
+            <span class="cg-tone-good">+{counted('added')}</span>{' '}
+            <span class="cg-tone-bad">−{counted('removed')}</span>
             <span class="cg-hidden"> lines added and removed</span>
           </span>
         )}
         <span class="cg-spacer" />
-        <span class="cg-muted">{source.length} lines</span>
+        {columns.length > 0 && (
+          <label class="cg-muted">
+            Heat{' '}
+            <select
+              class="cg-select"
+              value={column?.label ?? ''}
+              title={column ? `Each line's share of ${column.unit}` : 'No figures beside the lines'}
+              onChange={event => setHeat(event.currentTarget.value)}
+            >
+              {columns.map(each => (
+                <option key={each.label} value={each.label}>
+                  {each.label}
+                </option>
+              ))}
+              <option value="">None</option>
+            </select>
+          </label>
+        )}
         {tunable !== null && (
           <span class="cg-choice" role="group" aria-label="Which text">
             {[false, true].map(general => (
@@ -129,6 +219,21 @@ export function Source({ candidate, tunable, onTunable }: ISourceProps) {
             ))}
           </span>
         )}
+        <span class="cg-choice" role="group" aria-label="Beside the source">
+          {(['ptx', 'sass'] as const).map(which => (
+            <button
+              key={which}
+              type="button"
+              class="cg-button cg-small"
+              aria-pressed={beside.has(which)}
+              disabled={look === null}
+              title={look === null ? ATTACHED : `${which.toUpperCase()} beside the source, line by line`}
+              onClick={() => toggle(which)}
+            >
+              {which.toUpperCase()}
+            </button>
+          ))}
+        </span>
         {hasDiff && (
           <button
             type="button"
@@ -143,22 +248,36 @@ export function Source({ candidate, tunable, onTunable }: ISourceProps) {
       {showDiff && candidate.config_changes.length > 0 && (
         <ConfigChanges changes={candidate.config_changes} />
       )}
-      {/* Focusable, so that the keyboard can scroll it. */}
-      <div class="cg-code" tabIndex={0} role="region" aria-label={`Source of ${candidate.id}`}>
-        <table>
-          {showDiff ? (
-            <Diff key={candidate.id} diff={candidate.diff} source={source} />
-          ) : (
-            <tbody>
-              {source.map((text, i) => (
-                <tr key={i} class="cg-line cg-line-same">
-                  <td class="cg-line-number">{i + 1}</td>
-                  <td class="cg-line-text">{text}</td>
-                </tr>
-              ))}
-            </tbody>
-          )}
-        </table>
+      {(loading || error !== '' || missing !== '') && (
+        <p class={error ? 'cg-note cg-note-bad' : 'cg-note'} role="status">
+          {loading ? 'Reading the machine code…' : error || `No SASS: ${missing}`}
+        </p>
+      )}
+      <div class="cg-code" data-panes={1 + beside.size}>
+        <Pane
+          label={`Source of ${candidate.id}`}
+          text={candidate.source}
+          language="python"
+          extra={extra}
+          linked={linked}
+          reveal={reveals.cute}
+          onHover={hover}
+          onPick={at => pick('cute', at)}
+        />
+        {code !== null &&
+          (['ptx', 'sass'] as const)
+            .filter(which => beside.has(which) && code[which].length > 0)
+            .map(which => (
+              <Listing
+                key={which}
+                which={which}
+                lines={code[which]}
+                source={line}
+                reveal={reveals[which]}
+                onHover={hover}
+                onPick={at => pick(which, at)}
+              />
+            ))}
       </div>
     </section>
   );

@@ -1,4 +1,4 @@
-import { VERBS, type Command, type Verb } from '../schema';
+import { VERBS, type Command, type Query, type Verb } from '../schema';
 
 export type { Verb };
 
@@ -7,6 +7,17 @@ export type IAnswer = Pick<Command, 'verb' | 'candidate_id'> & Partial<Pick<Comm
 
 /** Sends an answer; resolves once the kernel took it, rejects with the kernel's own message. */
 export type Ask = (answer: IAnswer) => Promise<void>;
+
+/** Asks for what a view does not contain; resolves with it, rejects with the kernel's own message. */
+export type Look = (
+  query: Omit<Query, 'request_id' | 'general' | 'text'> & Partial<Query>
+) => Promise<unknown>;
+
+/** The kernel that hears a view. */
+export interface IKernel {
+  ask: Ask;
+  look: Look;
+}
 
 /** The label of a verb's button, about candidate `id`, and its help. */
 export function buttonOf(verb: Verb, id: string): { label: string; help: string } {

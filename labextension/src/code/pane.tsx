@@ -1,0 +1,66 @@
+import { Compartment, EditorState, type Extension } from '@codemirror/state';
+import { EditorView } from '@codemirror/view';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import type { Language } from './languages';
+import { linkedLines, markLines } from './marks';
+import { common, readOnly } from './setup';
+
+interface IPaneProps {
+  label: string;
+  text: string;
+  language: Language;
+  /** What else it shows: a gutter, a comparison. Made anew only where it differs. */
+  extra?: Extension;
+  /** Lines that belong to what is pointed at. */
+  linked: readonly number[];
+  /** Counts up where the first of these is to be scrolled to. */
+  reveal: number;
+  onHover: (line: number | null) => void;
+  onPick: (line: number) => void;
+}
+
+/** A text to read: coloured, with its lines numbered and linked to those of other texts. */
+export function Pane({ label, text, language, extra = [], linked, reveal, onHover, onPick }: IPaneProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const more = useRef(new Compartment());
+  const now = useRef({ extra, onHover, onPick });
+  now.current = { extra, onHover, onPick };
+  const revealed = useRef(reveal);
+  useLayoutEffect(() => {
+    const parent = host.current;
+    if (parent === null) {
+      return;
+    }
+    const root = parent.getRootNode();
+    const made = new EditorView({
+      parent,
+      root: root instanceof ShadowRoot ? root : document,
+      state: EditorState.create({
+        doc: text,
+        extensions: [
+          more.current.of(now.current.extra), // its gutters stand left of the numbers
+          common(language, label),
+          readOnly,
+          linkedLines(
+            line => now.current.onHover(line),
+            line => now.current.onPick(line)
+          )
+        ]
+      })
+    });
+    view.current = made;
+    return () => {
+      view.current = null;
+      made.destroy();
+    };
+  }, [text, language, label]);
+  useEffect(() => view.current?.dispatch({ effects: more.current.reconfigure(extra) }), [extra]);
+  useEffect(() => {
+    if (view.current !== null) {
+      markLines(view.current, linked, reveal !== revealed.current);
+      revealed.current = reveal;
+    }
+  }, [linked, reveal, text]);
+  return <div class="cg-pane" ref={host} />;
+}

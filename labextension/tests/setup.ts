@@ -1,0 +1,5 @@
+// What CodeMirror measures, and jsdom does not lay out.
+const nothing = { x: 0, y: 0, top: 0, left: 0, right: 0, bottom: 0, width: 0, height: 0, toJSON: () => '' };
+Range.prototype.getBoundingClientRect = () => nothing;
+Range.prototype.getClientRects = () => Object.assign([], { item: () => null });
+Element.prototype.scrollIntoView = () => undefined;
