@@ -33,6 +33,7 @@ from cutegen_lab.judge.draws.names import (
     OVERFLOWING,
     PATCHWORK,
     WIDE_RANGE,
+    WITH_CONSTANTS,
 )
 from cutegen_lab.judge.execution.buffers import POISONS, Buffers, random_poison
 from cutegen_lab.judge.execution.host_memory import lacks_memory, too_little_memory
@@ -282,8 +283,10 @@ class Case:
 
     def _draw_inputs(self, check: WorkloadCheck) -> list[torch.Tensor]:
         of, parameters = self.workload, self.reference.parameters
-        if check.distribution == CONSTANTS and self._constants is None:
-            usual = self._place.run(partial(draw, of, "normal", check.seed, parameters))
+        if check.distribution in WITH_CONSTANTS and self._constants is None:
+            least = min((of, *self.problem.check_workloads), key=lambda w: w.compulsory_bytes)
+            cheap = of if of.compulsory_bytes <= REPEATABLE_BYTES else least
+            usual = self._place.run(partial(draw, cheap, "normal", check.seed, parameters))
             by_reference = constants_in_reference(lambda: self._torch_result(usual))
             self._constants = Constants(by_reference, constants_in_ptx(self.build.ptx))
         return self._place.run(partial(draw, of, check.distribution, check.seed, parameters, named=self._constants))

@@ -9,8 +9,9 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.judge.draws.float_tensors import SIZES
+from cutegen_lab.judge.draws.float_tensors import SIZES, takes_non_finite
 from cutegen_lab.judge.draws.names import (
+    ALL_TRUE,
     AROUND,
     CONSTANTS,
     ESSENTIAL,
@@ -135,7 +136,8 @@ def distributions(
     if not any(d.is_float for d in kinds):
         number = int(secret * PATTERN_COUNT) + turn * _PATTERNS_STEP
         patterns = [f"{PATTERN}{(number + i) % PATTERN_COUNT}" for i in range(_PATTERNS_EACH)]
-        return "normal", PATCHWORK, *whole, CONSTANTS, "bits", "zeros", *patterns
+        few = [] if takes_non_finite(workload) else [ALL_TRUE]
+        return tuple(dict.fromkeys(("normal", PATCHWORK, *whole, *few, CONSTANTS, "bits", "zeros", *patterns)))
     small = _SMALL[0] <= max(spec.numel for spec in workload.inputs) <= _SMALL[1]
     count = AROUND_MANY if small else AROUND_COUNT
     parts = [(secret + (i + turn / turns) / count) % 1 for i in range(count)]

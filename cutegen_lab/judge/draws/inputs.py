@@ -53,11 +53,12 @@ def draw(
     ``initial`` are a Model's parameters and buffers. On normal values and half of the other draws they stay near their
     own values but never equal them, so that a weight of one or a bias of zero cannot be skipped; on the rest they are
     as training may leave them: of either sign (except variances) and other sizes. ``named`` are the constants for the
-    draw ``CONSTANTS``. Doubles are not representable as floats: a kernel that reads them as such is off by 2^-26.
+    draws in ``WITH_CONSTANTS``. Doubles are not representable as floats: a kernel that reads them as such is off by
+    2^-26.
     """
     with torch.device(where):
         generator = torch.Generator(where).manual_seed(seed)
-        values_of = structured(distribution, workload, generator) or {}
+        values_of = structured(distribution, workload, generator, named) or {}
         tensors = []
         for at, spec in enumerate(workload.inputs):
             if initial and spec.name in initial and spec.dtype.is_float:

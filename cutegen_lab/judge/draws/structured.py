@@ -27,6 +27,7 @@ from cutegen_lab.judge.draws.arrangements import (
     sorted_rows,
     sparse,
 )
+from cutegen_lab.judge.draws.constants import Constants
 from cutegen_lab.judge.draws.float_tensors import FloatDraw, Values, along_any, by_tensor, floats
 from cutegen_lab.judge.draws.magnitudes import (
     all_exponents,
@@ -101,11 +102,16 @@ _ALWAYS = (
 STRUCTURED = tuple(name for name in _DRAWS if name not in _ALWAYS)  # draws distributed among workloads
 
 
-def structured(name: str, workload: Workload, generator: torch.Generator) -> Values | None:
-    """Values of the float inputs by index, in float32 or float64; None if ``name`` is no structured draw."""
+def structured(
+    name: str, workload: Workload, generator: torch.Generator, named: Constants | None = None
+) -> Values | None:
+    """Values of the float inputs by index, in float32 or float64; None if ``name`` is no structured draw. ``named`` are
+    constants for the draws in ``WITH_CONSTANTS``."""
     if not any(True for _ in floats(workload)):
         return None
     if name.startswith(OF_SIZE):
         return of_size(workload, math.log10(float(name.removeprefix(OF_SIZE))), generator)
+    if name == MOSAIC:
+        return mosaic(workload, generator, named)
     draw = _DRAWS.get(name)
     return None if draw is None else draw(workload, generator)
