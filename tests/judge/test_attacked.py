@@ -269,6 +269,48 @@ PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
 }
 
 
+def attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + m, -1) @ v
+
+
+def attended_or_zero(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+    """Shares of 0 where a mask leaves nothing."""
+    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + m
+    return torch.where((scores == -torch.inf).all(-1, keepdim=True), 0.0, torch.softmax(scores, -1)) @ v
+
+
+ATTENTION = (
+    "F.scaled_dot_product_attention(q, k, v, attn_mask=m)",
+    "q: f32[2,24,8], k: f32[2,24,8], v: f32[2,24,8], m: f32[24,24]",
+)
+HALVES = ("((x.float() + y.float()) / 2).half()", "x: f16[40,300], y: f16[40,300]")
+
+
+@pytest.mark.parametrize(
+    ("problem", "wrong", "right"),
+    [
+        (ATTENTION, attended, attended_or_zero),
+        (HALVES, lambda x, y: ((x + y).float() / 2).half(), lambda x, y: (x.float() / 2 + y.float() / 2).half()),
+    ],
+    ids=["a row that the mask hides", "a sum in f16"],
+)
+def test_numbers_that_few_draws_held(problem: tuple[str, str], wrong: Function, right: Function) -> None:
+    for seed in range(3):
+        assert judged(*problem, wrong, seed).verdict is Verdict.WRONG_RESULT
+        result = judged(*problem, right, seed)
+        assert result.verdict is Verdict.PASSED, result.reason
+
+
+def test_hidden_rows_are_left_out_where_the_reference_has_no_number_for_them() -> None:
+    def share(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x + m, -1)
+
+    for seed in range(3):
+        result = judged("torch.softmax(x + m, -1)", "x: f32[4,16,64], m: f32[16,64]", share, seed)
+        assert result.verdict is Verdict.PASSED, result.reason
+        assert "hidden rows" not in {check.distribution for check in result.checks}
+
+
 def test_a_parameter_that_is_not_a_number() -> None:
     def dropped(x: torch.Tensor, floor: torch.Tensor) -> torch.Tensor:
         return torch.where(floor.isnan(), x, torch.maximum(x, floor))

@@ -27,6 +27,7 @@ from cutegen_lab.judge.draws.names import (
     FULL_RANGE,
     HIDDEN,
     HIDDEN_ABOVE,
+    HIDDEN_ROWS,
     INTEGER_LIMITS,
     INTEGER_LIMITS_BUT_LEAST,
     NOT_FINITE,
@@ -120,6 +121,8 @@ class Case:
                 outputs = self._torch_result(inputs)
             if outputs is None or (passed.distribution in (HIDDEN, HIDDEN_ABOVE) and _mostly_nan(outputs)):
                 return None
+            if passed.distribution == HIDDEN_ROWS and not all(bool(out.isfinite().all()) for out in outputs):
+                return None
         buffers = self._buffers(inputs, passed.seed, first)
         # The candidate runs before the reference, so that it cannot find the answer in memory.
         ran: list[Buffers] = []
@@ -153,8 +156,9 @@ class Case:
 
         return self._place.run(there)
 
-    def _at(self, where: str, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        return [moved(t, spec, where) for t, spec in zip(inputs, self.workload.inputs, strict=True)]
+    def _at(self, where: str, inputs: Sequence[torch.Tensor], workload: Workload | None = None) -> list[torch.Tensor]:
+        specs = (workload or self.workload).inputs
+        return [moved(t, spec, where) for t, spec in zip(inputs, specs, strict=True)]
 
     def _flops(self) -> int:
         """Operations of the matrix products, scaled from the main workload by size (flops grow faster than bytes)."""
@@ -246,7 +250,9 @@ class Case:
 
     def _may_be_rejected(self, distribution: str) -> bool:
         """Whether the reference may reject such inputs: some integers are indices or divisors."""
-        return distribution in NOT_FINITE or any(not spec.dtype.is_float for spec in self.workload.inputs)
+        return distribution in (*NOT_FINITE, HIDDEN_ROWS) or any(
+            not spec.dtype.is_float for spec in self.workload.inputs
+        )
 
     def _integers_overflow(
         self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
@@ -264,10 +270,12 @@ class Case:
         _, kind = run_and_classify(lambda: self._torch_result(inputs) or ())
         return not (kind.elementwise if distribution == EXPONENTS else kind.rounds_nothing)
 
-    def _torch_result(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
-        """PyTorch's result; None if it rejects these inputs."""
+    def _torch_result(
+        self, inputs: Sequence[torch.Tensor], workload: Workload | None = None
+    ) -> tuple[torch.Tensor, ...] | None:
+        """PyTorch's result, of another ``workload`` if given; None if it rejects these inputs."""
         try:
-            return self._place.run(lambda where: self.reference.run(self._at(where, inputs)))
+            return self._place.run(lambda where: self.reference.run(self._at(where, inputs, workload)))
         except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
             return None
 
@@ -287,7 +295,7 @@ class Case:
             least = min((of, *self.problem.check_workloads), key=lambda w: w.compulsory_bytes)
             cheap = of if of.compulsory_bytes <= REPEATABLE_BYTES else least
             usual = self._place.run(partial(draw, cheap, "normal", check.seed, parameters))
-            by_reference = constants_in_reference(lambda: self._torch_result(usual))
+            by_reference = constants_in_reference(lambda: self._torch_result(usual, cheap))
             self._constants = Constants(by_reference, constants_in_ptx(self.build.ptx))
         return self._place.run(partial(draw, of, check.distribution, check.seed, parameters, named=self._constants))
 

@@ -9,7 +9,7 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.judge.draws.float_tensors import SIZES, takes_non_finite
+from cutegen_lab.judge.draws.float_tensors import SIZES, maskable, takes_non_finite
 from cutegen_lab.judge.draws.names import (
     ALL_TRUE,
     AROUND,
@@ -20,7 +20,9 @@ from cutegen_lab.judge.draws.names import (
     FLOAT_LIMITS,
     HIDDEN,
     HIDDEN_ABOVE,
+    HIDDEN_ROWS,
     MOSAIC,
+    NEAR_F16_LIMIT,
     OF_SIZE,
     ONE_SIDED,
     OVERFLOWING,
@@ -148,7 +150,9 @@ def distributions(
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
     early = ("normal", PATCHWORK, MOSAIC, *ESSENTIAL, *whole, *beyond, PERIODIC, CONSTANTS, ONE_SIDED, FAR_FROM_ZERO)
-    always = (*early, HIDDEN, HIDDEN_ABOVE, EXPONENTS, SEVERAL_NOT_FINITE, SPECIALS, FLOAT_LIMITS)
+    rows = [HIDDEN_ROWS] if len(maskable(workload)) > 1 else []
+    halves = [NEAR_F16_LIMIT] if DType.F16 in kinds else []
+    always = (*early, *rows, *halves, HIDDEN, HIDDEN_ABOVE, EXPONENTS, SEVERAL_NOT_FINITE, SPECIALS, FLOAT_LIMITS)
     return *always, *dealt, *sized, *around, *others
 
 

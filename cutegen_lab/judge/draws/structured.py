@@ -48,8 +48,10 @@ from cutegen_lab.judge.draws.names import (
     FLOAT_LIMITS,
     HIDDEN,
     HIDDEN_ABOVE,
+    HIDDEN_ROWS,
     MIXED_ROWS,
     MOSAIC,
+    NEAR_F16_LIMIT,
     OF_SIZE,
     ONE_SIDED,
     PATCHWORK,
@@ -57,7 +59,8 @@ from cutegen_lab.judge.draws.names import (
     SEVERAL_NOT_FINITE,
     SPECIALS,
 )
-from cutegen_lab.judge.draws.non_finite import float_limits, hidden, several_not_finite, specials
+from cutegen_lab.judge.draws.non_finite import float_limits, hidden, hidden_rows, several_not_finite, specials
+from cutegen_lab.judge.draws.type_limits import near_f16_limit
 
 _DRAWS: Mapping[str, FloatDraw] = {
     "graded": graded,
@@ -85,6 +88,8 @@ _DRAWS: Mapping[str, FloatDraw] = {
     PATCHWORK: patchwork,
     MOSAIC: mosaic,
     HIDDEN: hidden,
+    HIDDEN_ROWS: hidden_rows,
+    NEAR_F16_LIMIT: by_tensor(near_f16_limit),
     HIDDEN_ABOVE: partial(hidden, value=math.inf),
 }
 _ALWAYS = (
@@ -92,6 +97,8 @@ _ALWAYS = (
     MOSAIC,
     HIDDEN,
     HIDDEN_ABOVE,
+    HIDDEN_ROWS,
+    NEAR_F16_LIMIT,
     ONE_SIDED,
     FAR_FROM_ZERO,
     EXPONENTS,
