@@ -311,6 +311,35 @@ def test_hidden_rows_are_left_out_where_the_reference_has_no_number_for_them() -
         assert "hidden rows" not in {check.distribution for check in result.checks}
 
 
+def normed(variance: Function) -> Function:
+    def function(
+        x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, mean: torch.Tensor, var: torch.Tensor,
+        *batches: torch.Tensor,
+    ) -> torch.Tensor:  # fmt: skip
+        return (x - mean) * torch.rsqrt(variance(var)) * weight + bias
+
+    return function
+
+
+def test_unusual_parameters() -> None:
+    def clamped(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (64,), weight.clamp(-8, 8), bias.clamp(-8, 8))
+
+    def honest(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (64,), weight, bias)
+
+    layer, batch = "nn.LayerNorm(64)", "nn.BatchNorm1d(64).eval()"
+    statistics = "F.batch_norm(x, self.layer.running_mean, self.layer.running_var, self.layer.weight, self.layer.bias)"
+    for seed in range(3):
+        assert of_layer(layer, "self.layer(x)", clamped, seed).verdict is Verdict.WRONG_RESULT
+        result = of_layer(layer, "self.layer(x)", honest, seed)
+        assert result.verdict is Verdict.PASSED, result.reason
+        larger = of_layer(batch, statistics, normed(lambda var: var.clamp_min(1e-5)), seed)
+        assert larger.verdict is Verdict.WRONG_RESULT
+        result = of_layer(batch, statistics, normed(lambda var: var + 1e-5), seed)
+        assert result.verdict is Verdict.PASSED, result.reason
+
+
 def test_a_parameter_that_is_not_a_number() -> None:
     def dropped(x: torch.Tensor, floor: torch.Tensor) -> torch.Tensor:
         return torch.where(floor.isnan(), x, torch.maximum(x, floor))
