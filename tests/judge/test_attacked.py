@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -309,6 +310,25 @@ def test_hidden_rows_are_left_out_where_the_reference_has_no_number_for_them() -
         result = judged("torch.softmax(x + m, -1)", "x: f32[4,16,64], m: f32[16,64]", share, seed)
         assert result.verdict is Verdict.PASSED, result.reason
         assert "hidden rows" not in {check.distribution for check in result.checks}
+
+
+@pytest.mark.parametrize(
+    ("expression", "ends", "verdict"),
+    [
+        ("x.argmax(-1)", 2, Verdict.NON_DETERMINISTIC),
+        ("x.argmax(-1)", 1, Verdict.PASSED),
+        ("torch.softmax(x, -1).argmax(-1)", 2, Verdict.PASSED),  # approximations decide among numbers almost equal
+    ],
+)
+def test_a_choice_by_chance_among_equal_numbers(expression: str, ends: int, verdict: Verdict) -> None:
+    """The first of the largest numbers and, every other time, the last."""
+    turns = itertools.count()
+
+    def either(x: torch.Tensor) -> torch.Tensor:
+        return x.shape[-1] - 1 - x.flip(-1).argmax(-1) if next(turns) % ends else x.argmax(-1)
+
+    result = judged(expression, "x: f32[16,300]", either)
+    assert result.verdict is verdict, result.reason
 
 
 def normed(variance: Function) -> Function:
