@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -267,6 +268,96 @@ PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
     ),
     "a mask's zeros skipped": ("x * m", "x: f32[16,300], m: bool[16,300]", lambda x, m: torch.where(m, x, 0.0)),
 }
+
+
+def attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + m, -1) @ v
+
+
+def attended_or_zero(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+    """Shares of 0 where a mask leaves nothing."""
+    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + m
+    return torch.where((scores == -torch.inf).all(-1, keepdim=True), 0.0, torch.softmax(scores, -1)) @ v
+
+
+ATTENTION = (
+    "F.scaled_dot_product_attention(q, k, v, attn_mask=m)",
+    "q: f32[2,24,8], k: f32[2,24,8], v: f32[2,24,8], m: f32[24,24]",
+)
+HALVES = ("((x.float() + y.float()) / 2).half()", "x: f16[40,300], y: f16[40,300]")
+
+
+@pytest.mark.parametrize(
+    ("problem", "wrong", "right"),
+    [
+        (ATTENTION, attended, attended_or_zero),
+        (HALVES, lambda x, y: ((x + y).float() / 2).half(), lambda x, y: (x.float() / 2 + y.float() / 2).half()),
+    ],
+    ids=["a row that the mask hides", "a sum in f16"],
+)
+def test_numbers_that_few_draws_held(problem: tuple[str, str], wrong: Function, right: Function) -> None:
+    for seed in range(3):
+        assert judged(*problem, wrong, seed).verdict is Verdict.WRONG_RESULT
+        result = judged(*problem, right, seed)
+        assert result.verdict is Verdict.PASSED, result.reason
+
+
+def test_hidden_rows_are_left_out_where_the_reference_has_no_number_for_them() -> None:
+    def share(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x + m, -1)
+
+    for seed in range(3):
+        result = judged("torch.softmax(x + m, -1)", "x: f32[4,16,64], m: f32[16,64]", share, seed)
+        assert result.verdict is Verdict.PASSED, result.reason
+        assert "hidden rows" not in {check.distribution for check in result.checks}
+
+
+@pytest.mark.parametrize(
+    ("expression", "ends", "verdict"),
+    [
+        ("x.argmax(-1)", 2, Verdict.NON_DETERMINISTIC),
+        ("x.argmax(-1)", 1, Verdict.PASSED),
+        ("torch.softmax(x, -1).argmax(-1)", 2, Verdict.PASSED),  # approximations decide among numbers almost equal
+    ],
+)
+def test_a_choice_by_chance_among_equal_numbers(expression: str, ends: int, verdict: Verdict) -> None:
+    """The first of the largest numbers and, every other time, the last."""
+    turns = itertools.count()
+
+    def either(x: torch.Tensor) -> torch.Tensor:
+        return x.shape[-1] - 1 - x.flip(-1).argmax(-1) if next(turns) % ends else x.argmax(-1)
+
+    result = judged(expression, "x: f32[16,300]", either)
+    assert result.verdict is verdict, result.reason
+
+
+def normed(variance: Function) -> Function:
+    def function(
+        x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, mean: torch.Tensor, var: torch.Tensor,
+        *batches: torch.Tensor,
+    ) -> torch.Tensor:  # fmt: skip
+        return (x - mean) * torch.rsqrt(variance(var)) * weight + bias
+
+    return function
+
+
+def test_unusual_parameters() -> None:
+    def clamped(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (64,), weight.clamp(-8, 8), bias.clamp(-8, 8))
+
+    def honest(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (64,), weight, bias)
+
+    layer, batch = "nn.LayerNorm(64)", "nn.BatchNorm1d(64).eval()"
+    statistics = "F.batch_norm(x, self.layer.running_mean, self.layer.running_var, self.layer.weight, self.layer.bias)"
+    for seed in range(3):
+        assert of_layer(layer, "self.layer(x)", clamped, seed).verdict is Verdict.WRONG_RESULT
+        result = of_layer(layer, "self.layer(x)", honest, seed)
+        assert result.verdict is Verdict.PASSED, result.reason
+        larger = of_layer(batch, statistics, normed(lambda var: var.clamp_min(1e-5)), seed)
+        assert larger.verdict is Verdict.WRONG_RESULT
+        result = of_layer(batch, statistics, normed(lambda var: var + 1e-5), seed)
+        assert result.verdict is Verdict.PASSED, result.reason
 
 
 def test_a_parameter_that_is_not_a_number() -> None:

@@ -27,12 +27,14 @@ from cutegen_lab.judge.draws.names import (
     FULL_RANGE,
     HIDDEN,
     HIDDEN_ABOVE,
+    HIDDEN_ROWS,
     INTEGER_LIMITS,
     INTEGER_LIMITS_BUT_LEAST,
     NOT_FINITE,
     OVERFLOWING,
     PATCHWORK,
     WIDE_RANGE,
+    WITH_CONSTANTS,
 )
 from cutegen_lab.judge.execution.buffers import POISONS, Buffers, random_poison
 from cutegen_lab.judge.execution.host_memory import lacks_memory, too_little_memory
@@ -47,6 +49,7 @@ REPEATABLE_BYTES = 1 << 24  # largest workload that the emulator runs a second t
 FAULTS_OF_A_SAMPLE = (  # faults that a sample of blocks may have only because the others do not run
     Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
 )  # fmt: skip
+_RICH_IN_TIES = ("bits",)  # draws in which many numbers are equal
 _LEAST_WRITTEN = 0.8  # least fraction of an output's expected share that the executed blocks must write
 
 
@@ -88,8 +91,9 @@ class Case:
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
         """The check of one draw; None if the reference does not accept such inputs.
 
-        ``first``: the workload's first draw, which runs twice over different poison. On a GPU every draw does, each
-        time with tensors at other addresses.
+        ``first``: the workload's first draw, which runs twice over different poison, as does one of equal numbers if
+        the reference only chooses integers (an argmax), since threads may choose by chance among them. On a GPU every
+        draw does, each time with tensors at other addresses.
         """
         started = time.perf_counter()
         passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
@@ -119,7 +123,10 @@ class Case:
                 outputs = self._torch_result(inputs)
             if outputs is None or (passed.distribution in (HIDDEN, HIDDEN_ABOVE) and _mostly_nan(outputs)):
                 return None
-        buffers = self._buffers(inputs, passed.seed, first)
+            if passed.distribution == HIDDEN_ROWS and not all(bool(out.isfinite().all()) for out in outputs):
+                return None
+        ties = passed.distribution in _RICH_IN_TIES and self._chooses(inputs)
+        buffers = self._buffers(inputs, passed.seed, first or ties)
         # The candidate runs before the reference, so that it cannot find the answer in memory.
         ran: list[Buffers] = []
         for number, make in enumerate(buffers):
@@ -152,8 +159,9 @@ class Case:
 
         return self._place.run(there)
 
-    def _at(self, where: str, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        return [moved(t, spec, where) for t, spec in zip(inputs, self.workload.inputs, strict=True)]
+    def _at(self, where: str, inputs: Sequence[torch.Tensor], workload: Workload | None = None) -> list[torch.Tensor]:
+        specs = (workload or self.workload).inputs
+        return [moved(t, spec, where) for t, spec in zip(inputs, specs, strict=True)]
 
     def _flops(self) -> int:
         """Operations of the matrix products, scaled from the main workload by size (flops grow faster than bytes)."""
@@ -245,7 +253,9 @@ class Case:
 
     def _may_be_rejected(self, distribution: str) -> bool:
         """Whether the reference may reject such inputs: some integers are indices or divisors."""
-        return distribution in NOT_FINITE or any(not spec.dtype.is_float for spec in self.workload.inputs)
+        return distribution in (*NOT_FINITE, HIDDEN_ROWS) or any(
+            not spec.dtype.is_float for spec in self.workload.inputs
+        )
 
     def _integers_overflow(
         self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
@@ -263,10 +273,18 @@ class Case:
         _, kind = run_and_classify(lambda: self._torch_result(inputs) or ())
         return not (kind.elementwise if distribution == EXPONENTS else kind.rounds_nothing)
 
-    def _torch_result(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
-        """PyTorch's result; None if it rejects these inputs."""
+    def _chooses(self, inputs: Sequence[torch.Tensor]) -> bool:
+        """Whether all outputs are integers and nothing is rounded, so that two runs must agree."""
+        if any(spec.dtype.is_float for spec in self.workload.outputs):
+            return False
+        return run_and_classify(lambda: self._torch_result(inputs) or ())[1].rounds_nothing
+
+    def _torch_result(
+        self, inputs: Sequence[torch.Tensor], workload: Workload | None = None
+    ) -> tuple[torch.Tensor, ...] | None:
+        """PyTorch's result, of another ``workload`` if given; None if it rejects these inputs."""
         try:
-            return self._place.run(lambda where: self.reference.run(self._at(where, inputs)))
+            return self._place.run(lambda where: self.reference.run(self._at(where, inputs, workload)))
         except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
             return None
 
@@ -282,9 +300,11 @@ class Case:
 
     def _draw_inputs(self, check: WorkloadCheck) -> list[torch.Tensor]:
         of, parameters = self.workload, self.reference.parameters
-        if check.distribution == CONSTANTS and self._constants is None:
-            usual = self._place.run(partial(draw, of, "normal", check.seed, parameters))
-            by_reference = constants_in_reference(lambda: self._torch_result(usual))
+        if check.distribution in WITH_CONSTANTS and self._constants is None:
+            least = min((of, *self.problem.check_workloads), key=lambda w: w.compulsory_bytes)
+            cheap = of if of.compulsory_bytes <= REPEATABLE_BYTES else least
+            usual = self._place.run(partial(draw, cheap, "normal", check.seed, parameters))
+            by_reference = constants_in_reference(lambda: self._torch_result(usual, cheap))
             self._constants = Constants(by_reference, constants_in_ptx(self.build.ptx))
         return self._place.run(partial(draw, of, check.distribution, check.seed, parameters, named=self._constants))
 

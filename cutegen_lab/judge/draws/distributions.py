@@ -9,8 +9,9 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.judge.draws.float_tensors import SIZES
+from cutegen_lab.judge.draws.float_tensors import SIZES, maskable, takes_non_finite
 from cutegen_lab.judge.draws.names import (
+    ALL_TRUE,
     AROUND,
     CONSTANTS,
     ESSENTIAL,
@@ -19,7 +20,9 @@ from cutegen_lab.judge.draws.names import (
     FLOAT_LIMITS,
     HIDDEN,
     HIDDEN_ABOVE,
+    HIDDEN_ROWS,
     MOSAIC,
+    NEAR_F16_LIMIT,
     OF_SIZE,
     ONE_SIDED,
     OVERFLOWING,
@@ -135,7 +138,8 @@ def distributions(
     if not any(d.is_float for d in kinds):
         number = int(secret * PATTERN_COUNT) + turn * _PATTERNS_STEP
         patterns = [f"{PATTERN}{(number + i) % PATTERN_COUNT}" for i in range(_PATTERNS_EACH)]
-        return "normal", PATCHWORK, *whole, CONSTANTS, "bits", "zeros", *patterns
+        few = [] if takes_non_finite(workload) else [ALL_TRUE]
+        return tuple(dict.fromkeys(("normal", PATCHWORK, *whole, *few, CONSTANTS, "bits", "zeros", *patterns)))
     small = _SMALL[0] <= max(spec.numel for spec in workload.inputs) <= _SMALL[1]
     count = AROUND_MANY if small else AROUND_COUNT
     parts = [(secret + (i + turn / turns) / count) % 1 for i in range(count)]
@@ -146,7 +150,9 @@ def distributions(
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
     early = ("normal", PATCHWORK, MOSAIC, *ESSENTIAL, *whole, *beyond, PERIODIC, CONSTANTS, ONE_SIDED, FAR_FROM_ZERO)
-    always = (*early, HIDDEN, HIDDEN_ABOVE, EXPONENTS, SEVERAL_NOT_FINITE, SPECIALS, FLOAT_LIMITS)
+    rows = [HIDDEN_ROWS] if len(maskable(workload)) > 1 else []
+    halves = [NEAR_F16_LIMIT] if DType.F16 in kinds else []
+    always = (*early, *rows, *halves, HIDDEN, HIDDEN_ABOVE, EXPONENTS, SEVERAL_NOT_FINITE, SPECIALS, FLOAT_LIMITS)
     return *always, *dealt, *sized, *around, *others
 
 

@@ -29,6 +29,11 @@ def floats(workload: Workload) -> Iterator[tuple[int, TensorSpec]]:
     return ((at, spec) for at, spec in enumerate(workload.inputs) if spec.dtype.is_float and spec.numel)
 
 
+def maskable(workload: Workload) -> list[tuple[int, TensorSpec]]:
+    """Float inputs of two dimensions or more that can hold infinities."""
+    return [(at, spec) for at, spec in floats(workload) if len(spec.shape) > 1 and not spec.dtype.is_float8]
+
+
 def one_of_the_largest(workload: Workload, g: torch.Generator) -> tuple[int, TensorSpec]:
     """(number, spec) of a random float input with at least half as many elements as the largest."""
     most = max(spec.numel for _, spec in floats(workload))

@@ -39,6 +39,7 @@ from cutegen_lab.problems.tensors import laid_out, placed
 # Draws that may also put their special value into a parameter. Infinity is not among them: with an infinite parameter
 # some correct formulas give NaN and others do not.
 _PARAMETER_VALUES = {"nan": math.nan, "zeros": 0.0}
+_UNUSUAL = 0.06  # share of unusual numbers in a trained parameter
 _IN_PARAMETERS = 0.5  # probability of a special value in a parameter
 _FLOAT_VALUES = ("bits", "zeros", CONSTANTS, FLOAT_LIMITS)  # draws whose doubles are left exactly representable
 
@@ -53,11 +54,12 @@ def draw(
     ``initial`` are a Model's parameters and buffers. On normal values and half of the other draws they stay near their
     own values but never equal them, so that a weight of one or a bias of zero cannot be skipped; on the rest they are
     as training may leave them: of either sign (except variances) and other sizes. ``named`` are the constants for the
-    draw ``CONSTANTS``. Doubles are not representable as floats: a kernel that reads them as such is off by 2^-26.
+    draws in ``WITH_CONSTANTS``. Doubles are not representable as floats: a kernel that reads them as such is off by
+    2^-26.
     """
     with torch.device(where):
         generator = torch.Generator(where).manual_seed(seed)
-        values_of = structured(distribution, workload, generator) or {}
+        values_of = structured(distribution, workload, generator, named) or {}
         tensors = []
         for at, spec in enumerate(workload.inputs):
             if initial and spec.name in initial and spec.dtype.is_float:
@@ -97,12 +99,14 @@ def _near_initial(value: torch.Tensor, spec: TensorSpec, generator: torch.Genera
 
 def _as_trained(value: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
     """Scaled by a factor from -2 to 2, with normal noise of its own size added; variances are scaled by powers of
-    two."""
+    two. A few have much more noise (4 to 64 times), or as variances are far smaller: near an epsilon, or below it."""
     noise = torch.randn(spec.shape, generator=generator)
+    few = torch.rand(spec.shape, generator=generator) < _UNUSUAL
+    extent = torch.rand(spec.shape, generator=generator)
     if "var" in spec.name:
-        return value.abs() * (3 * noise.clamp(-2, 2)).exp2()
+        return value.abs() * torch.where(few, 10 ** (-8 * extent), (3 * noise.clamp(-2, 2)).exp2())
     size = float(value.double().square().mean().sqrt()) or 0.5
-    return value * between(-2, 2, generator) + size * noise
+    return value * between(-2, 2, generator) + size * noise * torch.where(few, (2 + 4 * extent).exp2(), 1.0)
 
 
 def _resized(value: torch.Tensor, shape: Shape) -> torch.Tensor:

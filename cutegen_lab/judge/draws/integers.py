@@ -20,7 +20,7 @@ from cutegen_lab.judge.draws.names import (
     WIDE_RANGE,
 )
 from cutegen_lab.judge.draws.patterns import INDICES, LENGTHS, MASKS, Pattern
-from cutegen_lab.judge.draws.values import between
+from cutegen_lab.judge.draws.values import assign_kinds, between
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import placed
 
@@ -55,6 +55,8 @@ def plain_integers(
         low, high = integer_range(spec.dtype, WIDE_RANGE, terms(workload))
         wide = torch.rand((*spec.shape[:-1], 1), generator=generator) < 0.5
         values = torch.where(wide, torch.randint(low, high, spec.shape, generator=generator), values)
+    if distribution == FULL_RANGE and spec.shape and spec.numel:
+        values = _with_rows_of_a_size(values, spec, generator).clamp(low, high - 1)
     return values, LENGTHS, min(high, _LENGTHS_BELOW), _sizes(spec, workload)
 
 
@@ -83,6 +85,19 @@ def extreme_integers(spec: TensorSpec, distribution: str, generator: torch.Gener
     sizes = bits.double().exp2().to(torch.int64)
     negative = torch.rand(spec.shape, generator=generator) < (0.5 if info.min < 0 else 0.0)
     return torch.where(negative, -sizes, sizes).to(TORCH[spec.dtype])
+
+
+def _with_rows_of_a_size(values: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+    """``values`` with rows of other kinds: of a row's size, and near the type's largest and smallest number."""
+    info = torch.iinfo(TORCH[spec.dtype])
+    rows = values.view(-1, spec.shape[-1])
+    kind = assign_kinds(4, rows.shape[0], rows.shape[1], generator)
+    sized = _of_a_rows_size(spec, info, generator).view(rows.shape).long()
+    near = (torch.rand(rows.shape, generator=generator).double() * (info.max // 8)).long()
+    kinds = (sized, info.max - near, info.min + near if info.min < 0 else near)
+    for number, other in enumerate(kinds, 1):
+        rows = torch.where(kind == number, other, rows)
+    return rows.view(spec.shape)
 
 
 def _of_a_rows_size(spec: TensorSpec, info: torch.iinfo, generator: torch.Generator) -> torch.Tensor:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 import torch
 
 from cutegen_lab.core.problem import Workload
+from cutegen_lab.judge.draws.constants import Constants
+from cutegen_lab.judge.draws.encounters import add_constants, add_equal_rows, add_zeros_at_infinities
 from cutegen_lab.judge.draws.float_tensors import (
     SIZES,
     TILE_COLUMNS,
@@ -21,6 +23,7 @@ from cutegen_lab.judge.draws.float_tensors import (
 )
 from cutegen_lab.judge.draws.values import FEW_ROWS, assign_kinds, between, moderate_normal, rand, randn
 
+_ODD = (math.nan, math.inf, -math.inf)
 _LARGEST = 40.0  # largest power of two whose squares can be added in fp32
 
 
@@ -28,8 +31,9 @@ def patchwork(workload: Workload, g: torch.Generator) -> Values:
     """Rows of many kinds in one of the largest inputs: normal, large, tiny, zeros, mixed magnitudes, far from zero,
     sorted, with a loud end, with one heavy number. With few rows, parts of a row differ.
 
-    An eighth of the rows and columns also holds some non-finite numbers; with few rows only in half of the draws, since
-    they may hide everything else.
+    An eighth of the rows and columns also holds some non-finite numbers, the first and the last column among them; with
+    few rows only in half of the draws, since they may hide everything else. Of two inputs that are multiplied each has
+    an infinity where the other has zeros.
     """
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g)
@@ -51,17 +55,28 @@ def patchwork(workload: Workload, g: torch.Generator) -> Values:
     )  # fmt: skip
     rows = _with_row_kinds(rows, others, g)
     if takes_non_finite(workload) and (count >= FEW_ROWS or between(0, 1, g) < 0.5):
-        some = torch.randperm(count, generator=g).repeat(-(-3 // count))[: max(count // 8, min(count // 2, 4), 3)]
-        places = torch.randperm(length, generator=g)[: max(length // 8, 1)]
-        odd = torch.tensor([math.nan, math.inf, -math.inf])
-        rows[some, places[torch.randint(len(places), (len(some),), generator=g)]] = odd[torch.arange(len(some)) % 3]
+        some = torch.randperm(count, generator=g).repeat(-(-3 // count))[: max(count // 8, min(count // 2, 9), 3)]
+        rows[some, _odd_columns(len(some), length, g)] = torch.tensor(_ODD)[torch.arange(len(some)) % len(_ODD)]
     values[at] = rows.reshape(spec.shape)
+    if takes_non_finite(workload):
+        add_zeros_at_infinities(values, workload, g)
     return values
 
 
-def mosaic(workload: Workload, g: torch.Generator) -> Values:
+def _odd_columns(count: int, length: int, g: torch.Generator) -> torch.Tensor:
+    """Columns of ``count`` non-finite numbers: each of ``_ODD`` in the last column, in a random eighth of the columns,
+    and in the first, if there are nine."""
+    places = torch.randperm(length, generator=g)[: max(length // 8, 1)]
+    number = torch.arange(count)
+    where = (number + number // len(_ODD)) % 3
+    middle = places[torch.randint(len(places), (count,), generator=g)]
+    return torch.where(where == 0, length - 1, torch.where(where == 1, middle, 0))
+
+
+def mosaic(workload: Workload, g: torch.Generator, named: Constants | None = None) -> Values:
     """Row kinds that a patchwork lacks: constant, descending, large with one sign, large with both signs, sparse,
-    quantised, and with a moderate mean.
+    quantised, and with a moderate mean; and a few rows of each input with the constants ``named``, and equal to rows of
+    another input.
 
     One row holds both infinities, one has two NaN, an eighth of the rows has −∞ in a tile of columns, and an eighth of
     the columns has −∞ in the first rows.
@@ -82,14 +97,17 @@ def mosaic(workload: Workload, g: torch.Generator) -> Values:
         lambda given, some: given * size[some], lambda given, some: torch.where(kept[some], given, 0.0),
         lambda given, some: steps[some], lambda given, some: mean[some] + given / 4,
     )  # fmt: skip
-    rows = _with_row_kinds(rows, others, g)
+    values[at] = _with_row_kinds(rows, others, g).view(spec.shape)
+    add_equal_rows(values, workload, g)
+    if takes_non_finite(workload):
+        add_constants(values, workload, named, g)
+    rows = values[at].view(count, length)
     if takes_non_finite(workload) and count >= FEW_ROWS and length > 1:
         some = torch.randperm(count, generator=g)[:2]
         places = torch.randperm(length, generator=g)[:2]
         rows[some[0], places] = torch.tensor([math.inf, -math.inf])
         rows[some[1], places] = math.nan
         _hide_a_tile(rows, g)
-    values[at] = rows.reshape(spec.shape)
     return values
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 FLOAT_LIMITS = "float ends"  # only for references that choose, copy and compare; others may overflow
 CONSTANTS = "named numbers"
 PATTERN = "pattern "  # and a number: one kind for a whole tensor
+ALL_TRUE = f"{PATTERN}0"  # of a mask
 PATCHWORK, MOSAIC, PERIODIC = "patchwork", "mosaic", "periodic"
 HIDDEN, HIDDEN_ABOVE = "hidden", "hidden above"  # by −∞, as an additive mask; by +∞, for references that negate
+HIDDEN_ROWS = "hidden rows"  # only for references whose results stay finite
+NEAR_F16_LIMIT = "near the f16 limit"
 OF_SIZE = "of size "  # and a number: normal values of this size, which the schedule spreads from ``SIZES[0]`` up
 SPECIALS = "specials"
 SEVERAL_NOT_FINITE = "several not finite"
@@ -15,8 +18,10 @@ CONSTANT_ROWS = "constant rows"
 FAR_FROM_ZERO = "far from zero"
 EXPONENTS = "all exponents"  # only for elementwise references: squares and sums would overflow
 MIXED_ROWS = (PATCHWORK, PERIODIC)
+WITH_CONSTANTS = (CONSTANTS, MOSAIC)
 # Draws for which PyTorch itself may lose all accuracy of an element.
-LOSSY_IN_TORCH = (SPECIALS, SEVERAL_NOT_FINITE, PATCHWORK, MOSAIC, FAR_FROM_ZERO, EXPONENTS, FLOAT_LIMITS, CONSTANTS)
+LOSSY_IN_TORCH = (SPECIALS, SEVERAL_NOT_FINITE, PATCHWORK, MOSAIC, FAR_FROM_ZERO, EXPONENTS, FLOAT_LIMITS, CONSTANTS,
+                  NEAR_F16_LIMIT)  # fmt: skip
 # Draws whose magnitudes differ between rows or columns, without rows in a function's vanishing tail.
 BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud end", "quiet rows", PATCHWORK,
             MOSAIC, CONSTANTS)  # fmt: skip

@@ -14,6 +14,7 @@ from cutegen_lab.judge.draws.float_tensors import (
     by_tensor,
     finfo,
     floats,
+    maskable,
     mostly_last,
     one_of_the_largest,
     partners,
@@ -41,6 +42,25 @@ def hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) -> 
     nothing = torch.zeros(shape, dtype=torch.bool)
     mask = with_pattern(shape, nothing, MASKS, HIDDEN, g, by_rows=True).scatter(-1, place, False)
     values[at] = turned.masked_fill(mask, value).transpose(dim, -1).contiguous()
+    return values
+
+
+def hidden_rows(workload: Workload, g: torch.Generator) -> Values:
+    """Rows of −∞ in one input, as of a mask that leaves nothing to look at; some of them in parts, of which another
+    input of equal shape hides the rest."""
+    values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
+    shapes = sorted({spec.shape for _, spec in maskable(workload)})
+    if not shapes:
+        return values
+    shape = shapes[random_below(len(shapes), g)]  # a mask is more often of a shape of its own
+    ours = [at for at, spec in maskable(workload) if spec.shape == shape]
+    one, other = (ours[i] for i in torch.randint(len(ours), (2,), generator=g).tolist())
+    rows, others = (values[at].view(-1, shape[-1]) for at in (one, other))
+    count = len(rows)
+    some = torch.randperm(count, generator=g)[: max(count // 8, min(count // 2, 4), 1)]
+    seen = (torch.rand((len(some), 1), generator=g) < 0.5) & (torch.arange(shape[-1]) >= shape[-1] // 2)
+    rows[some] = rows[some].masked_fill(~seen, -math.inf)
+    others[some] = others[some].masked_fill(seen, -math.inf)
     return values
 
 

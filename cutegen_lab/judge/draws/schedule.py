@@ -10,6 +10,7 @@ from cutegen_lab.core.protocols import Device, Execution
 from cutegen_lab.judge.draws.distributions import distributions
 from cutegen_lab.judge.draws.float_tensors import takes_non_finite
 from cutegen_lab.judge.draws.names import (
+    ALL_TRUE,
     AROUND,
     ESSENTIAL,
     FULL_RANGE,
@@ -30,7 +31,7 @@ MINIMAL_ON_GPU = 10
 MINIMAL = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)
 _IF_ONLY_WORKLOAD = (HIDDEN, ONE_SIDED)  # more draws if there is no other workload
 # One more draw if few outputs depend on the whole input: a row of another kind would hide it.
-_IF_FEW_OUTPUTS = "offset below"
+_IF_FEW_OUTPUTS = ("offset below", ALL_TRUE)
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
@@ -55,7 +56,7 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
 
 def minimal_draws(workload: Workload) -> tuple[str, ...]:
     """The draws that every workload gets, which together hold every kind of number."""
-    return (*MINIMAL, _IF_FEW_OUTPUTS) if not takes_non_finite(workload) else MINIMAL
+    return (*MINIMAL, *_IF_FEW_OUTPUTS) if not takes_non_finite(workload) else MINIMAL
 
 
 def required_draws(workload: Workload, names: Sequence[str], alone: bool = False) -> int:

@@ -27,6 +27,7 @@ from cutegen_lab.judge.draws.arrangements import (
     sorted_rows,
     sparse,
 )
+from cutegen_lab.judge.draws.constants import Constants
 from cutegen_lab.judge.draws.float_tensors import FloatDraw, Values, along_any, by_tensor, floats
 from cutegen_lab.judge.draws.magnitudes import (
     all_exponents,
@@ -47,8 +48,10 @@ from cutegen_lab.judge.draws.names import (
     FLOAT_LIMITS,
     HIDDEN,
     HIDDEN_ABOVE,
+    HIDDEN_ROWS,
     MIXED_ROWS,
     MOSAIC,
+    NEAR_F16_LIMIT,
     OF_SIZE,
     ONE_SIDED,
     PATCHWORK,
@@ -56,7 +59,8 @@ from cutegen_lab.judge.draws.names import (
     SEVERAL_NOT_FINITE,
     SPECIALS,
 )
-from cutegen_lab.judge.draws.non_finite import float_limits, hidden, several_not_finite, specials
+from cutegen_lab.judge.draws.non_finite import float_limits, hidden, hidden_rows, several_not_finite, specials
+from cutegen_lab.judge.draws.type_limits import near_f16_limit
 
 _DRAWS: Mapping[str, FloatDraw] = {
     "graded": graded,
@@ -84,6 +88,8 @@ _DRAWS: Mapping[str, FloatDraw] = {
     PATCHWORK: patchwork,
     MOSAIC: mosaic,
     HIDDEN: hidden,
+    HIDDEN_ROWS: hidden_rows,
+    NEAR_F16_LIMIT: by_tensor(near_f16_limit),
     HIDDEN_ABOVE: partial(hidden, value=math.inf),
 }
 _ALWAYS = (
@@ -91,6 +97,8 @@ _ALWAYS = (
     MOSAIC,
     HIDDEN,
     HIDDEN_ABOVE,
+    HIDDEN_ROWS,
+    NEAR_F16_LIMIT,
     ONE_SIDED,
     FAR_FROM_ZERO,
     EXPONENTS,
@@ -101,11 +109,16 @@ _ALWAYS = (
 STRUCTURED = tuple(name for name in _DRAWS if name not in _ALWAYS)  # draws distributed among workloads
 
 
-def structured(name: str, workload: Workload, generator: torch.Generator) -> Values | None:
-    """Values of the float inputs by index, in float32 or float64; None if ``name`` is no structured draw."""
+def structured(
+    name: str, workload: Workload, generator: torch.Generator, named: Constants | None = None
+) -> Values | None:
+    """Values of the float inputs by index, in float32 or float64; None if ``name`` is no structured draw. ``named`` are
+    constants for the draws in ``WITH_CONSTANTS``."""
     if not any(True for _ in floats(workload)):
         return None
     if name.startswith(OF_SIZE):
         return of_size(workload, math.log10(float(name.removeprefix(OF_SIZE))), generator)
+    if name == MOSAIC:
+        return mosaic(workload, generator, named)
     draw = _DRAWS.get(name)
     return None if draw is None else draw(workload, generator)

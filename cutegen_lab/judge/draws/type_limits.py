@@ -6,6 +6,8 @@ import math
 
 import torch
 
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.judge.draws.values import between, rand
 
 _MANY_ROWS, _ROWS = 8, 4  # rows from which infinite rows are always drawn, and mostly drawn
@@ -20,6 +22,18 @@ def with_infinite_rows(rows: torch.Tensor, g: torch.Generator) -> torch.Tensor:
         if count >= _MANY_ROWS or between(0, 1, g) < _PROBABILITY:
             rows[int(torch.randint(count, (), generator=g))] = value
     return rows
+
+
+def near_f16_limit(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Rows of numbers of 0.3 to 0.9 of the largest fp16 number, of one sign or both: a sum of two may overflow. Values
+    of other types are left as they are."""
+    if spec.dtype is not DType.F16:
+        return values
+    where = (*spec.shape[:-1], 1) if spec.shape else ()
+    sizes = torch.finfo(torch.float16).max * (0.3 + 0.6 * rand(spec.shape, g))
+    one_sign = rand(where, g) < 0.5
+    sign = torch.where(one_sign, rand(where, g) - 0.5, values)
+    return torch.where(sign < 0, -sizes, sizes)
 
 
 def at_type_limits(values: torch.Tensor, info: torch.finfo, g: torch.Generator) -> torch.Tensor:

@@ -1,0 +1,74 @@
+"""Kernels that are wrong at the analyst's own size alone, of which the judge can afford only a few draws."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cutegen_lab.core.verdict import Verdict
+from tests.judge.draws.test_schedule import judged, on_main
+from tests.judge.honest import Function
+
+
+def amax_without_nan_at(column: int) -> Function:
+    """NaN in one column is lost."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        lost = torch.zeros(x.shape[-1], dtype=torch.bool)
+        lost[column] = True
+        return torch.where(lost & x.isnan(), -torch.inf, x).amax(-1)
+
+    return function
+
+
+def skipping_zeros(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.where(a[:, :, None] == 0, 0.0, a[:, :, None] * b).sum(1)
+
+
+# Expression, inputs, right function, wrong function.
+MAIN_ALONE: dict[str, tuple[str, str, Function, Function]] = {
+    "a threshold": (
+        "torch.where(x > 0.7, x * 2, 0)", "x: f32[512,640]",
+        lambda x: torch.where(x > 0.7, x * 2, 0), lambda x: torch.where(x >= 0.7, x * 2, 0),
+    ),
+    "a threshold of a smaller input": (
+        "torch.where(s > 0.7, x * 2, 0)", "x: f32[512,640], s: f32[512,1]",
+        lambda x, s: torch.where(s > 0.7, x * 2, 0), lambda x, s: torch.where(s >= 0.7, x * 2, 0),
+    ),
+    "equality": (
+        "x == y", "x: f32[512,640], y: f32[512,640]",
+        lambda x, y: x == y, lambda x, y: (x == y) & (x == 0),
+    ),
+    "equal rows": (
+        "(x[:, None] - y[None]).abs().sum(-1)", "x: f32[40,24], y: f32[50,24]",
+        lambda x, y: (x[:, None] - y[None]).abs().sum(-1),
+        lambda x, y: (x[:, None] - y[None]).abs().sum(-1).clamp_min(0.01),
+    ),
+    "a maximum of integers from -1e9": (
+        "x.amax(-1)", "x: i32[2048,160]", lambda x: x.amax(-1), lambda x: x.amax(-1).clamp_min(-1_000_000_000),
+    ),
+    "a minimum of integers from 1e9": (
+        "x.amin(-1)", "x: i32[64,160]", lambda x: x.amin(-1), lambda x: x.amin(-1).clamp_max(1_000_000_000),
+    ),
+    "NaN in the last column": ("x.amax(-1)", "x: f32[64,4097]", lambda x: x.amax(-1), amax_without_nan_at(-1)),
+    "NaN in the first column": ("x.amax(-1)", "x: f32[64,4097]", lambda x: x.amax(-1), amax_without_nan_at(0)),
+    "zeros skipped": ("a @ b", "a: f32[96,96], b: f32[96,96]", lambda a, b: a @ b, skipping_zeros),
+    "zeros of the other skipped": (
+        "a @ b", "a: f32[96,96], b: f32[96,96]", lambda a, b: a @ b, lambda a, b: skipping_zeros(b.T, a.T).T,
+    ),
+    "a counter of 20 bits": (
+        "m.sum()", "m: bool[1500000]", lambda m: m.sum(), lambda m: m.sum() & 0xFFFFF,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MAIN_ALONE)
+def test_a_few_draws_hold_rows_of_every_kind(name: str) -> None:
+    expression, inputs, right, wrong = MAIN_ALONE[name]
+    shape = tuple(map(int, inputs.split("[")[1].split("]")[0].split(",")))
+    for seed in range(3):
+        result = judged(expression, inputs, on_main(right, wrong, shape), seed)
+        assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
+        assert " on main " in result.reason
+        result = judged(expression, inputs, right, seed)
+        assert result.verdict is Verdict.PASSED, f"seed {seed}: {result.reason}"
