@@ -110,6 +110,7 @@ class OutputComparison:
                 relative=calm and kind.relative and not spec.dtype.is_float8,
                 by_size=_VANISHING * usual if calm and kind.elementwise and spec.dtype is DType.F32 else None,
                 small=calm and kind.known_loss and spec.dtype in _WITH_SMALL_RESULTS,
+                signed_zeros=kind.signs_zeros and not spec.dtype.is_float8,
                 defined_at_infinity=kind.elementwise and kind.handles_infinity,
                 bias=check.distribution == "normal" and spec.dtype in _OF_16_BITS,
             )  # fmt: skip

@@ -17,6 +17,7 @@ from cutegen_lab.judge.rounding.operators import (
     COMPARISONS,
     EXACT,
     INFINITE_ALONE,
+    MOVING,
     OF_KNOWN_LOSS,
     PLAIN,
     PLAIN_ALONE,
@@ -73,6 +74,8 @@ class FormulaKind:
     """Largest unit roundoff of its sums and differences."""
     rounds_nothing: bool
     """Only choices, copies and comparisons: nothing is rounded."""
+    signs_zeros: bool
+    """Only copies and negations of floats, which decide the sign of a zero."""
     wraps: bool
     """Only sums, differences, products and copies, of which integers wrap in a defined way."""
     handles_infinity: bool
@@ -86,7 +89,7 @@ class _FormulaRecorder(TorchDispatchMode):
         super().__init__()
         self._elementwise = self._strict = self._relative = self._known_loss = self._rounds_nothing = True
         self._plain = self._plain_alone = self._infinite = True
-        self._wraps, self._handles_infinity, self._sum_unit = True, False, 0.0
+        self._wraps, self._signs_zeros, self._handles_infinity, self._sum_unit = True, True, False, 0.0
 
     @property
     def kind(self) -> FormulaKind:
@@ -94,7 +97,7 @@ class _FormulaRecorder(TorchDispatchMode):
         infinite = plain or (self._elementwise and self._infinite)
         return FormulaKind(
             plain, infinite, self._elementwise, self._strict, self._relative, self._known_loss,
-            self._sum_unit, self._rounds_nothing, self._wraps, self._handles_infinity,
+            self._sum_unit, self._rounds_nothing, self._signs_zeros, self._wraps, self._handles_infinity,
         )  # fmt: skip
 
     def __torch_dispatch__(
@@ -113,6 +116,8 @@ class _FormulaRecorder(TorchDispatchMode):
         self._handles_infinity |= name in TELLS_INFINITY or (
             name in COMPARISONS and any(isinstance(arg, float) and math.isinf(arg) for arg in args)
         )
+        negates = name == "neg" and args[0].is_floating_point()
+        self._signs_zeros = self._signs_zeros and (name in MOVING or aliases(func) or negates)
         result = func(*args, **(kwargs or {}))
         steps = name == "_to_copy" and args[0].is_floating_point() and result.dtype not in _CONTINUOUS
         self._known_loss = self._known_loss and (name in OF_KNOWN_LOSS or aliases(func)) and not steps

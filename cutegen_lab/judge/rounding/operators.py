@@ -19,6 +19,12 @@ COMPARING = {
     "eq", "ge", "gt", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lt", "ne", "signbit",
 }  # fmt: skip
 EXACT = CHOOSING | COMPARING
+# Operators that only move numbers: those beside "neg" keep the sign of a zero.
+MOVING = {
+    "_to_copy", "_unsafe_index", "cat", "clone", "constant_pad_nd", "copy", "diagonal_copy", "embedding", "empty",
+    "flip", "full", "gather", "index", "index_select", "lift_fresh_copy", "masked_fill", "permute_copy", "repeat",
+    "roll", "scalar_tensor", "stack", "where", "zeros",
+}  # fmt: skip
 # Operators whose integers wrap around: in every width of at least the result's they have the same low bits.
 WRAPPING = {"_to_copy", "add", "clone", "mul", "rsub", "sub"}
 ADDING = {"add", "rsub", "sub"}

@@ -78,3 +78,33 @@ def test_what_fp16_holds_as_subnormal_may_be_flushed(size: float, ok: bool) -> N
     spec, allowance = TensorSpec.parse("out: f16[1024]"), Allowance(small=True)
     assert compare(spec, flushed, right, right.half(), Tolerances(), allowance=allowance).ok is ok
     assert compare(spec, flushed, right, right.half(), Tolerances()).ok
+
+
+NEGATED: dict[str, tuple[Function, Verdict]] = {
+    "negated": (torch.neg, Verdict.PASSED),
+    "times -1": (lambda x: x * -1.0, Verdict.PASSED),
+    "from zero": (lambda x: 0 - x, Verdict.WRONG_RESULT),
+}
+
+
+@pytest.mark.parametrize("name", NEGATED)
+def test_the_sign_of_a_zero_counts_where_numbers_are_only_moved_or_negated(name: str) -> None:
+    function, verdict = NEGATED[name]
+    assert judged("-x", "x: f32[16,300]", function).verdict is verdict
+    assert judged("torch.cat([-x, y], -1).mT", "x: bf16[16,30], y: bf16[16,50]",
+                  lambda x, y: torch.cat([function(x), y], -1).mT).verdict is verdict  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("expression", "function"),
+    [
+        ("torch.relu(-x)", lambda x: (0 - x).clamp_min(0)),
+        ("x.abs()", lambda x: torch.where(x >= 0, x, -x)),
+        ("-x + 0.5", lambda x: 0.5 - x),
+        ("x * 0.5", lambda x: x * 0.5 + 0.0),
+        ("-torch.clamp(x, -1, 1)", lambda x: 0 - x.clamp(-1, 1)),
+    ],
+)
+def test_the_sign_of_a_computed_zero_does_not_count(expression: str, function: Function) -> None:
+    result = judged(expression, "x: f32[16,300]", function)
+    assert result.verdict is Verdict.PASSED, result.reason
