@@ -60,6 +60,12 @@ class Allowance:
     """Whether errors relative to single elements are limited (:mod:`local_errors`)."""
     by_size: float | None = None
     """Least magnitude for limits by magnitude (:mod:`local_errors`); None for no such limits."""
+    signed_zeros: bool = False
+    """Whether the sign of a zero counts where PyTorch and the reference agree on it."""
+    small: bool = False
+    """Whether small results are compared with results of their own magnitude (:mod:`local_errors`)."""
+    approximate: tuple[torch.Tensor, ...] = ()
+    """References with what honest formulas may lose of small results."""
     bias: bool = False
     """Whether the mean relative difference is limited (:mod:`local_errors`)."""
 

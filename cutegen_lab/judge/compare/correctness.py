@@ -28,6 +28,7 @@ _VAGUE = 0.5  # a limit that only checks the size of results; used if there are 
 _ENOUGH = 64  # elements
 _SAME_SIZE = 16.0  # factor between correct answers beyond which rounding decides their size
 _BY_SIZE = 1e-6  # error of fp32 results of similar size that a polynomial approximation may have
+_NORMAL = 2.0  # of the least normal number: smaller results may be flushed to zero
 _BIAS = 1 / 16  # of a 16-bit epsilon: truncation has a mean error of a third of one
 
 
@@ -63,11 +64,14 @@ def compare(
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
         return _exact(spec, got, reference, own, allow, [m.reshape(-1) for m in moved])
-    given, again = got, [a.reshape(-1) for a in allow.rerounded]
+    given = got
+    if allow.signed_zeros:
+        got = got.masked_fill(_wrong_zeros(got, own, reference), math.inf)
+    again = [a.reshape(-1) for a in allow.rerounded]
     if spec.dtype.is_float8:
         got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
         spec, limits = float8.before_rounding(spec, limits)
-    every = [*(m.reshape(-1) for m in moved), *again]
+    every = [m.reshape(-1) for m in (*moved, *again, *allow.approximate)]
     floor, element = least_limits(spec, limits, terms, allow.tf32)
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
     got, own, reference, every = without_undecided(got, own, reference, every, len(moved))
@@ -79,7 +83,7 @@ def compare(
             allow = replace(allow, finite_limit=towards)
         got, own, reference, every = without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
     got, own, reference, every = without_either(allow, got, own, reference, every)
-    moved, again = every[: len(moved)], every[len(moved) :]
+    moved, again, lossy = every[: len(moved)], every[len(moved) :][: len(again)], every[len(moved) + len(again) :]
     mine, theirs = distances(got, own, reference, allow.scale)
     finite = (
         torch.where(same_kind(a, own), a, own) for a in again
@@ -111,7 +115,7 @@ def compare(
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
             index = one.index
     if mine.norm <= norm and mine.worst <= element:
-        for found in _local_errors(spec, got, [own, *again], reference, moved, limits, element, allow):
+        for found in _local_errors(spec, got, [own, *again], reference, moved, lossy, limits, element, allow):
             if not found.error <= found.limit:
                 mine, theirs, norm = replace(mine, norm=found.error), replace(theirs, norm=found.own), found.limit
                 index = found.index
@@ -123,9 +127,15 @@ def compare(
     )  # fmt: skip
 
 
+def _wrong_zeros(got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Zeros of the sign that neither PyTorch nor the reference gives them."""
+    zeros = (got == 0) & (own == 0) & (reference == 0)
+    return zeros & (got.signbit() != own.signbit()) & (got.signbit() != reference.signbit())
+
+
 def _local_errors(
     spec: TensorSpec, got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor,
-    moved: Sequence[torch.Tensor], limits: Tolerances, element: float, allow: Allowance,
+    moved: Sequence[torch.Tensor], lossy: Sequence[torch.Tensor], limits: Tolerances, element: float, allow: Allowance,
 ) -> Iterator[local_errors.LocalError]:  # fmt: skip
     """The local errors that ``allow`` asks for."""
 
@@ -135,10 +145,17 @@ def _local_errors(
     found: list[local_errors.LocalError | None] = []
     if allow.relative:
         found.append(local_errors.worst_relative(got, own, reference, moved, limit(element)))
-    if allow.by_size is not None:
-        luck, effects = ([_finite_errors(x, own[0], reference) for x in some] for some in (own, moved))
+    if allow.small or allow.by_size is not None:
         mine = finite_difference(got, own[0], reference)
-        found.append(local_errors.worst_bin(mine, luck, reference, effects, allow.by_size, limit(_BY_SIZE)))
+        luck, effects, losses = ([_finite_errors(x, own[0], reference) for x in some] for some in (own, moved, lossy))
+        if allow.by_size is not None:
+            found.append(local_errors.worst_bin(mine, luck, reference, effects, allow.by_size, limit(_BY_SIZE)))
+        if allow.small:
+            least = _NORMAL * torch.finfo(got.dtype).smallest_normal
+            normal = (reference.abs() >= least).double()
+            mine, luck, effects = mine * normal, [x * normal for x in luck], [x * normal for x in (*effects, *losses)]
+            floor = max(limits.element_eps * spec.dtype.eps, limits.floor_element)
+            found.append(local_errors.worst_bin(mine, luck, reference, effects, least, limit(floor)))
     if allow.bias:
         floor = _BIAS * spec.dtype.eps
         found.append(local_errors.mean_bias(spec.shape, got, own, reference, floor, limits.budget))
@@ -162,7 +179,7 @@ def _compared_where(
     names = ("sign_undecided", "finite_limit", "ignored_nan", "accepted")
     also = {name: some(value) for name in names if (value := getattr(allow, name)) is not None}
     fewer = replace(
-        allow, written=None, by_size=None, bias=False, rerounded=tuple(map(some, allow.rerounded)),
+        allow, written=None, by_size=None, small=False, bias=False, rerounded=tuple(map(some, allow.rerounded)),
         by_slice=allow.by_slice if whole else None, **also,
     )  # fmt: skip
     got, reference, own, *moved = map(some, results)

@@ -12,10 +12,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from cutegen_lab.judge.rounding.operators import (
+    ADDING,
     CHOOSING,
     COMPARISONS,
     EXACT,
     INFINITE_ALONE,
+    MOVING,
+    OF_KNOWN_LOSS,
     PLAIN,
     PLAIN_ALONE,
     RELATIVE,
@@ -27,6 +30,7 @@ from cutegen_lab.judge.rounding.operators import (
 )
 
 EXACT_INTEGERS = float(1 << 24)  # float32 holds every integer up to here
+_CONTINUOUS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)  # others round to visible steps
 
 
 class _ExactIntegers(TorchDispatchMode):
@@ -64,8 +68,14 @@ class FormulaKind:
     """Only sums, products and quotients, none of which leaves a value out."""
     relative: bool
     """Only products, quotients, powers and exponentials of single elements."""
+    known_loss: bool
+    """What honest formulas lose of a small result is known (:mod:`approximate`)."""
+    sum_unit: float
+    """Largest unit roundoff of its sums and differences."""
     rounds_nothing: bool
     """Only choices, copies and comparisons: nothing is rounded."""
+    signs_zeros: bool
+    """Only copies and negations of floats, which decide the sign of a zero."""
     wraps: bool
     """Only sums, differences, products and copies, of which integers wrap in a defined way."""
     handles_infinity: bool
@@ -77,17 +87,17 @@ class _FormulaRecorder(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._elementwise = self._strict = self._relative = self._rounds_nothing = True
+        self._elementwise = self._strict = self._relative = self._known_loss = self._rounds_nothing = True
         self._plain = self._plain_alone = self._infinite = True
-        self._wraps, self._handles_infinity = True, False
+        self._wraps, self._signs_zeros, self._handles_infinity, self._sum_unit = True, True, False, 0.0
 
     @property
     def kind(self) -> FormulaKind:
         plain = self._plain or (self._elementwise and self._plain_alone)
         infinite = plain or (self._elementwise and self._infinite)
         return FormulaKind(
-            plain, infinite, self._elementwise, self._strict, self._relative, self._rounds_nothing,
-            self._wraps, self._handles_infinity,
+            plain, infinite, self._elementwise, self._strict, self._relative, self._known_loss,
+            self._sum_unit, self._rounds_nothing, self._signs_zeros, self._wraps, self._handles_infinity,
         )  # fmt: skip
 
     def __torch_dispatch__(
@@ -106,7 +116,13 @@ class _FormulaRecorder(TorchDispatchMode):
         self._handles_infinity |= name in TELLS_INFINITY or (
             name in COMPARISONS and any(isinstance(arg, float) and math.isinf(arg) for arg in args)
         )
+        negates = name == "neg" and args[0].is_floating_point()
+        self._signs_zeros = self._signs_zeros and (name in MOVING or aliases(func) or negates)
         result = func(*args, **(kwargs or {}))
+        steps = name == "_to_copy" and args[0].is_floating_point() and result.dtype not in _CONTINUOUS
+        self._known_loss = self._known_loss and (name in OF_KNOWN_LOSS or aliases(func)) and not steps
+        if name in ADDING and result.dtype.is_floating_point:
+            self._sum_unit = max(self._sum_unit, torch.finfo(result.dtype).eps / 2)
         narrows = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
         if narrows and result.dtype is torch.float32 and not args[0].is_floating_point():
             narrows = False  # rounded once, to the nearest: there is one right result

@@ -19,8 +19,15 @@ COMPARING = {
     "eq", "ge", "gt", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lt", "ne", "signbit",
 }  # fmt: skip
 EXACT = CHOOSING | COMPARING
+# Operators that only move numbers: those beside "neg" keep the sign of a zero.
+MOVING = {
+    "_to_copy", "_unsafe_index", "cat", "clone", "constant_pad_nd", "copy", "diagonal_copy", "embedding", "empty",
+    "flip", "full", "gather", "index", "index_select", "lift_fresh_copy", "masked_fill", "permute_copy", "repeat",
+    "roll", "scalar_tensor", "stack", "where", "zeros",
+}  # fmt: skip
 # Operators whose integers wrap around: in every width of at least the result's they have the same low bits.
 WRAPPING = {"_to_copy", "add", "clone", "mul", "rsub", "sub"}
+ADDING = {"add", "rsub", "sub"}
 # Operators that tell infinities from numbers; comparisons do with an infinite number.
 TELLS_INFINITY = {"isfinite", "isinf", "isneginf", "isposinf", "nan_to_num"}
 COMPARISONS = COMPARING - TELLS_INFINITY - {"isnan", "signbit"}
@@ -61,6 +68,15 @@ STRICT = {
 RELATIVE = {
     "_softmax", "_to_copy", "abs", "clone", "div", "exp", "exp2", "mul", "neg", "pow", "reciprocal", "rsqrt", "sqrt",
     "square",
+}  # fmt: skip
+# Elementwise operators, and softmax, of which it is known what honest formulas lose of a small result
+# (:mod:`approximate`). None that jumps: a result next to a jump may be on either side of it.
+OF_KNOWN_LOSS = RELATIVE | {
+    "add", "amax", "amin", "arange", "cat", "clamp", "clamp_max", "clamp_min", "constant_pad_nd", "cos", "embedding",
+    "empty", "empty_like", "erf", "expm1", "flip", "full", "full_like", "gather", "gelu", "index", "index_select",
+    "lift_fresh_copy", "log", "log10", "log1p", "log2", "masked_fill", "maximum", "minimum", "mish", "ones",
+    "ones_like", "permute_copy", "relu", "repeat", "roll", "rsub", "scalar_tensor", "sigmoid", "silu", "sin", "stack",
+    "sub", "tanh", "tril", "triu", "where", "zeros", "zeros_like",
 }  # fmt: skip
 # Operators of several steps, which are decomposed.
 DECOMPOSED = {

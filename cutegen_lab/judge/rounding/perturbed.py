@@ -7,7 +7,7 @@ much of the answer, and a limit that ignored it would reject honest kernels by l
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -54,23 +54,31 @@ class Perturbed(TorchDispatchMode):
         found = noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
         return found.mul_(~(found.abs() < self._least))  # keeps the sign of zero
 
+    def _decomposed(self, parts: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        with self:
+            return parts(*args, **kwargs)
+
+    def _rounded(self, name: str, args: Sequence[Any], result: Any) -> Any:
+        """``result`` of operator ``name`` with the error that rounding it adds."""
+        return tree_map(self._moved, result)
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name, given = func.overloadpacket.__name__, (args, kwargs or {})
         parts = DECOMPOSITIONS.get(name) or (decomposition_table.get(func) if name in DECOMPOSED else None)
         if parts is not None:
-            with self:
-                return parts(*args, **(kwargs or {}))
+            return self._decomposed(parts, args, kwargs or {})
         exact = name in EXACT or aliases(func)
         others, kwothers = tree_map(self._other, given)
         if not exact or (func._schema.is_mutable and args[0] not in self._shaken):
             result = func(*others, **kwothers)
             if name in PRODUCT_RANGES:
                 return self._grouped(self._moved(result), *PRODUCT_RANGES[name](*others, **kwothers))
+            result = result if exact else self._rounded(name, others, result)
             if name in ("mul", "div") and not kwothers and result.dtype is torch.float64:
-                return self._multiplied(self._moved(result), others[0], others[1], 1 if name == "mul" else -1)
-            return result if exact else tree_map(self._moved, result)
+                return self._multiplied(result, others[0], others[1], 1 if name == "mul" else -1)
+            return result
         result = func(*args, **(kwargs or {}))
         pairs = zip(tree_leaves(given), tree_leaves((others, kwothers)), strict=True)
         if name not in COMPARING and any(one is not other for one, other in pairs):

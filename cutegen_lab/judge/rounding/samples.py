@@ -8,6 +8,7 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.judge.rounding import tf32
+from cutegen_lab.judge.rounding.approximate import Approximate
 from cutegen_lab.judge.rounding.attention_formula import AttentionFormula
 from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF
 from cutegen_lab.judge.rounding.perturbed import Perturbed
@@ -38,6 +39,19 @@ def perturbed_samples(
     return (
         [perturbed(reference, inputs, unit, seed ^ (index + 1)) for index in range(taken, MORE_SAMPLES)] if few else []
     )
+
+
+def approximate_samples(
+    reference: Reference, inputs: Sequence[torch.Tensor], seed: int, of_16_bits: bool, sum_unit: float
+) -> list[tuple[torch.Tensor, ...]]:
+    """Several runs of the float64 reference with the losses of honest formulas (:mod:`approximate`)."""
+    wide = [t.double() if t.is_floating_point() else t for t in inputs]
+
+    def sample(index: int) -> tuple[torch.Tensor, ...]:
+        with Approximate(seed ^ (index + 1), wide, of_16_bits, sum_unit):
+            return reference.run_float64(wide)
+
+    return list(map(sample, range(SAMPLES)))
 
 
 def rerounded_results(
