@@ -589,10 +589,10 @@ def loaded(rXs, vectors, start, bounds, shape, stride):
 
 def taken_values(values, taken, before):
     """Those of ``values``, and what is computed of them for all steps of a walk."""
-    if before is None:
-        return [values[i] for i in taken]
-    function, numbers = before
-    return [*[values[i] for i in taken], *function(*[values[i] for i in numbers])]
+    found = [values[i] for i in taken]
+    for function, numbers in before:
+        found += function(*[values[i] for i in numbers])
+    return found
 
 
 @cute.jit
@@ -698,7 +698,8 @@ def store_row(
         if cutlass.const_expr(shared is not None):
             found += [rX.load().to(Float32) for rX in rShared]
         rOuts = [cute.make_rmem_tensor(shape, gOut.element_type) for gOut in gOuts]
-        for rOut, value in zip(rOuts, results(*found, *given)):
+        written = results(*found, *given)
+        for rOut, value in zip(rOuts, written):
             if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
                 rOut.store(value.to(rOut.element_type))
             else:
@@ -766,9 +767,9 @@ def launch(
     )
     gOut = cute.make_tensor(out.iterator, cute.make_layout(rows, stride=out.stride[0]))
     ops = ((larger, -Float32.inf), (smaller, Float32.inf))
-    walks = ((terms_1, (0,), (), None, (0,)), (terms_2, (0, None), (0,), None, (1,)))
+    walks = ((terms_1, (0,), (), (), (0,)), (terms_2, (0, None), (0,), (), (1,)))
     row_kernel(
-        (gX,), (), (), (), (gOut,), (), ops, walks, None, None, (), None, (row_results, (1,), None), None, (),
+        (gX,), (), (), (), (gOut,), (), ops, walks, None, None, (), None, (row_results, (1,), ()), None, (),
         None, (), rows, n, width, threads_per_row, rows_per_block, cluster_n, loads, 1,
     ).launch(
         grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],

@@ -597,10 +597,10 @@ def loaded(rXs, vectors, start, bounds, shape, stride):
 
 def taken_values(values, taken, before):
     """Those of ``values``, and what is computed of them for all steps of a walk."""
-    if before is None:
-        return [values[i] for i in taken]
-    function, numbers = before
-    return [*[values[i] for i in taken], *function(*[values[i] for i in numbers])]
+    found = [values[i] for i in taken]
+    for function, numbers in before:
+        found += function(*[values[i] for i in numbers])
+    return found
 
 
 @cute.jit
@@ -706,7 +706,8 @@ def store_row(
         if cutlass.const_expr(shared is not None):
             found += [rX.load().to(Float32) for rX in rShared]
         rOuts = [cute.make_rmem_tensor(shape, gOut.element_type) for gOut in gOuts]
-        for rOut, value in zip(rOuts, results(*found, *given)):
+        written = results(*found, *given)
+        for rOut, value in zip(rOuts, written):
             if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
                 rOut.store(value.to(rOut.element_type))
             else:
@@ -803,10 +804,10 @@ def launch(
     groups = (rows + rows_per_block - 1) // rows_per_block
     turns = min(max(groups // 512, 1), 8) if cluster_n > 1 else 1  # of a block, which keeps what rows share
     ops = ((plus, 0.0), (plus, 0.0))
-    walks = ((terms_1, (0,), (), None, (0,)), (terms_2, (0,), (), (before_terms_2, (0, 2)), (1,)))
+    walks = ((terms_1, (0,), (), (), (0,)), (terms_2, (0,), (), ((before_terms_2, (0, 2)),), (1,)))
     row_kernel(
-        (gX,), (gW, gB), (), (gOut,), (), (), ops, walks, None, (terms_1, (0,), (), None, (0, 1)), (),
-        (finish, (0,), (), (before_finish, (0, 1, 2))), None, None, (n,), None, (), rows, n, width,
+        (gX,), (gW, gB), (), (gOut,), (), (), ops, walks, None, (terms_1, (0,), (), (), (0, 1)), (),
+        (finish, (0,), (), ((before_finish, (0, 1, 2)),)), None, None, (n,), None, (), rows, n, width,
         threads_per_row, rows_per_block, cluster_n, loads, turns,
     ).launch(
         grid=[(groups + turns - 1) // turns * cluster_n, 1, 1],

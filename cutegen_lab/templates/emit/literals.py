@@ -171,6 +171,9 @@ class ReadsReplaced(Renamed):
     def leave_AssignTarget(self, original_node: cst.AssignTarget, updated_node: cst.AssignTarget) -> cst.AssignTarget:
         return original_node if names_of(original_node.target) else updated_node
 
+    def leave_AugAssign(self, original_node: cst.AugAssign, updated_node: cst.AugAssign) -> cst.AugAssign:
+        return updated_node.with_changes(target=original_node.target)
+
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:
         return updated_node.with_changes(target=original_node.target)
 

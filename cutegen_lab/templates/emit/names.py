@@ -83,6 +83,27 @@ def functions(module: cst.Module) -> dict[str, cst.FunctionDef]:
     return {node.name.value: node for node in module.body if isinstance(node, cst.FunctionDef)}
 
 
+def names_of_module(module: cst.Module) -> set[str]:
+    """What its top level binds."""
+    found = set[str]()
+    for statement in module.body:
+        if isinstance(statement, cst.FunctionDef | cst.ClassDef):
+            found.add(statement.name.value)
+        for each in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            if isinstance(each, cst.Import | cst.ImportFrom) and not isinstance(each.names, cst.ImportStar):
+                found |= {bound_by(alias) for alias in each.names}
+            elif isinstance(each, cst.Assign):
+                found |= set(target_names(each))
+    return found
+
+
+def bound_by(alias: cst.ImportAlias) -> str:
+    """Name that an import binds: ``a`` for ``import a.b``."""
+    if alias.asname is not None:
+        return "".join(names_of(alias.asname.name))
+    return alias.evaluated_name.partition(".")[0]
+
+
 def parameters(function: cst.FunctionDef) -> list[str]:
     """Names of plain parameters."""
     return [parameter.name.value for parameter in function.params.params]
@@ -130,11 +151,11 @@ def loads(node: cst.CSTNode) -> Counter[str]:
         if isinstance(current, cst.Name):
             counts[current.value] += 1
         else:
-            stack += _read(current)
+            stack += read_in(current)
     return counts
 
 
-def _read(node: cst.CSTNode) -> list[cst.CSTNode]:
+def read_in(node: cst.CSTNode) -> list[cst.CSTNode]:
     """Child nodes that may read a name, without those that bind one."""
     named: cst.CSTNode | None = None
     if isinstance(node, cst.Attribute):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import libcst as cst
 
 from cutegen_lab.templates.emit.branches import Renamed
 from cutegen_lab.templates.emit.config import with_statements
+from cutegen_lab.templates.emit.displays import is_steady
 from cutegen_lab.templates.emit.evaluate import UNKNOWN, Constants, evaluate
 from cutegen_lab.templates.emit.names import (
     Quick,
@@ -17,6 +18,7 @@ from cutegen_lab.templates.emit.names import (
     dotted,
     functions,
     loads,
+    names_of_module,
     pairs,
     parameters,
     top_assignments,
@@ -85,7 +87,8 @@ class _Uses:
 
     def __init__(self, module: cst.Module, constants: Constants) -> None:
         self.constants = constants
-        self._calls, self._aliases = _calls(module), _aliases(module, constants)
+        self.steady = _steady_names(module) | constants.keys()
+        self._calls, self._aliases = calls_of(module), _aliases(module, self.steady)
 
     def arguments(self, function: cst.FunctionDef) -> list[dict[str, _Given]]:
         """What its parameters get, a call each; none where one of the calls does not show it."""
@@ -100,7 +103,7 @@ def _all_dropped(
 ) -> dict[str, _Dropped]:
     """Parameters of ``function`` to remove."""
     given = uses.arguments(function)
-    if name in ENTRIES or not _is_plain(function) or not given:
+    if name in ENTRIES or not is_plain(function) or not given:
         return {}
     found: dict[str, _Dropped] = {}
     for parameter in parameters(function):
@@ -112,7 +115,7 @@ def _all_dropped(
     return found
 
 
-def _calls(module: cst.Module) -> dict[str, list[cst.Call]]:
+def calls_of(module: cst.Module) -> dict[str, list[cst.Call]]:
     """Calls of each top-level function; none for a function that is also used as a value."""
     found: dict[str, list[cst.Call]] = {}
     for node in within(module):
@@ -122,13 +125,21 @@ def _calls(module: cst.Module) -> dict[str, list[cst.Call]]:
     return {name: calls for name, calls in found.items() if len(calls) == read[name]}
 
 
-def _is_plain(function: cst.FunctionDef) -> bool:
+def is_plain(function: cst.FunctionDef) -> bool:
     of = function.params
     starred = isinstance(of.star_arg, cst.Param | cst.ParamStar) or of.star_kwarg is not None
     return not (starred or of.kwonly_params or of.posonly_params) and isinstance(function.body, cst.IndentedBlock)
 
 
-def _aliases(module: cst.Module, constants: Constants) -> dict[int, dict[str, cst.BaseExpression]]:
+def _steady_names(module: cst.Module) -> set[str]:
+    """What only the module binds."""
+    local = {
+        name for function in functions(module).values() for name in bindings(function.params) | bindings(function.body)
+    }
+    return names_of_module(module) - local
+
+
+def _aliases(module: cst.Module, steady: Collection[str]) -> dict[int, dict[str, cst.BaseExpression]]:
     """Of each call in a function, the local names that only ever stand for constants of the module, or a tuple."""
     found: dict[int, dict[str, cst.BaseExpression]] = {}
     for function in functions(module).values():
@@ -137,7 +148,9 @@ def _aliases(module: cst.Module, constants: Constants) -> dict[int, dict[str, cs
             name: value
             for assign in top_assignments(function)
             for name, value in pairs(assign)
-            if bound[name] == 1 and (isinstance(value, cst.Tuple) or _is_static(value, constants))
+            if bound[name] == 1
+            and not isinstance(value, cst.List)  # which may change
+            and (isinstance(value, cst.Tuple) or _is_static(value, steady))
         }
         if names:
             found |= {id(each): names for each in within(function) if isinstance(each, cst.Call)}
@@ -148,7 +161,7 @@ def _arguments(
     function: cst.FunctionDef, call: cst.Call, aliases: Mapping[str, cst.BaseExpression]
 ) -> dict[str, _Given] | None:
     """What each parameter gets; None where the call does not show it."""
-    names = _parameter_names(parameters(function), call)
+    names = parameter_names(parameters(function), call)
     if names is None:
         return None
     found = {p.name.value: _Given(p.default, {}) for p in function.params.params if p.default is not None}
@@ -159,7 +172,7 @@ def _arguments(
     return found
 
 
-def _parameter_names(names: Sequence[str], call: cst.Call) -> list[str] | None:
+def parameter_names(names: Sequence[str], call: cst.Call) -> list[str] | None:
     """Parameter of each argument; "" for ``*args``, which fill the remaining ones. None if the call does not show
     it."""
     stars = [at for at, argument in enumerate(call.args) if argument.star]
@@ -179,17 +192,17 @@ def _dropped(
 ) -> _Dropped | None:
     """How to remove the parameter, whose arguments at all calls are ``given``; None if it must stay."""
     empty = all(isinstance(value := each.resolved(), cst.Tuple) and not value.elements for each in given)
-    if _is_kernel(function) and not _is_constexpr(function, parameter) and not empty:
+    if is_kernel(function) and not is_constexpr(function, parameter) and not empty:
         return None  # a parameter of the machine code
     read, assigned = loads(function.body)[parameter], bindings(function.body)[parameter] > 0
     if not read and not assigned:
         return _Dropped(None)
-    (text, *others) = {_written(each, seen, uses.constants) for each in given}
+    (text, *others) = {_written(each, seen, uses) for each in given}
     if text is None or others:
         text = None if seen is UNKNOWN else repr(seen)
     if text is None:
         return None
-    constant = all(_is_static(each.resolved(), uses.constants) for each in given)
+    constant = all(_is_static(each.resolved(), uses.steady) for each in given)
     long = assigned or len(text) > 20 or (text.startswith("(") and read > 1)
     if constant:
         return _Dropped(text, long)
@@ -197,35 +210,34 @@ def _dropped(
     return _Dropped(text, long or not (short or text.isidentifier()), observed=True)
 
 
-def _written(given: _Given, seen: Any, constants: Constants) -> str | None:
+def _written(given: _Given, seen: Any, uses: _Uses) -> str | None:
     """The text of an argument that was ``seen`` to be this: as the call spells it, as far as that names constants."""
     value = given.resolved()
-    known = evaluate(value, constants)
-    if known is not UNKNOWN and (seen is UNKNOWN or known == seen) and _is_static(value, constants):
+    known = evaluate(value, uses.constants)
+    if known is not UNKNOWN and (seen is UNKNOWN or known == seen) and _is_static(value, uses.constants):
         return _text(value)
     if seen is UNKNOWN:
-        return None
+        return _text(value) if known is UNKNOWN and is_steady(value) and _is_static(value, uses.steady) else None
     if not isinstance(value, cst.Tuple) or not isinstance(seen, tuple) or len(seen) != len(value.elements):
         return repr(seen)
     if not seen or any(isinstance(each, cst.StarredElement) for each in value.elements):
         return repr(seen)
-    parts = [_written(given.of(each.value), part, constants) for each, part in zip(value.elements, seen, strict=True)]
+    parts = [_written(given.of(each.value), part, uses) for each, part in zip(value.elements, seen, strict=True)]
     return f"({', '.join(map(str, parts))}{',' if len(parts) == 1 else ''})"
 
 
-def _is_kernel(function: cst.FunctionDef) -> bool:
+def is_kernel(function: cst.FunctionDef) -> bool:
     return any(dotted(decorator.decorator) == "cute.kernel" for decorator in function.decorators)
 
 
-def _is_constexpr(function: cst.FunctionDef, name: str) -> bool:
+def is_constexpr(function: cst.FunctionDef, name: str) -> bool:
     (parameter,) = (p for p in function.params.params if p.name.value == name)
     return parameter.annotation is not None and dotted(parameter.annotation.annotation).endswith("Constexpr")
 
 
-def _is_static(node: cst.BaseExpression, constants: Constants) -> bool:
-    """Whether it only refers to constants."""
-    names = {each.value for each in within(node) if isinstance(each, cst.Name)}
-    return names <= {*constants, "True", "False", "None"}
+def _is_static(node: cst.BaseExpression, steady: Collection[str]) -> bool:
+    """Whether it only refers to names of the module that stay."""
+    return loads(node).keys() <= {*steady, "True", "False", "None"}
 
 
 def _text(node: cst.BaseExpression) -> str:
@@ -258,7 +270,7 @@ class _Calls(Quick):
         function = updated_node.func.value if isinstance(updated_node.func, cst.Name) else ""
         if function not in self._gone:
             return updated_node
-        names = _parameter_names(self._names[function], updated_node) or []
+        names = parameter_names(self._names[function], updated_node) or []
         pairs = zip(names, updated_node.args, strict=True)
         kept = [argument for name, argument in pairs if name not in self._gone[function]]
         if kept and updated_node.args[-1] is not kept[-1]:

@@ -99,7 +99,7 @@ class _Words(Quick):
         true = "\n\n".join(each for each in said if each).lstrip()
         if not true:
             return None
-        last = true.split("\n")[-1]
+        last = true.split("\n")[-1] if "\n" in true else " " * (indent + 3) + true
         closing = "\n" + " " * indent if text.rstrip(" ").endswith("\n") or len(last) + 3 > _WIDE else ""
         value = only.value.with_changes(value=f"{only.value.prefix}{quote}{true.rstrip()}{closing}{quote}")
         return line.with_changes(body=[only.with_changes(value=value)])

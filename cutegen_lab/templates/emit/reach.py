@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import libcst as cst
 
-from cutegen_lab.templates.emit.names import loads, names_of
+from cutegen_lab.templates.emit.names import bound_by, loads, names_of
 
 
 def reachable(module: cst.Module, entries: Collection[str]) -> cst.Module:
@@ -60,15 +60,10 @@ def _imports(
         return line
     if isinstance(node, cst.ImportFrom) and isinstance(node.module, cst.Name) and node.module.value == "__future__":
         return line
-    kept = [alias for alias in node.names if _bound(alias) in needed]
+    kept = [alias for alias in node.names if bound_by(alias) in needed]
+    if len(kept) == len(node.names):
+        return line
     if not kept:
         return None
     kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     return line.with_changes(body=[node.with_changes(names=kept)])
-
-
-def _bound(alias: cst.ImportAlias) -> str:
-    """Name that an import binds: ``a`` for ``import a.b``."""
-    if alias.asname is not None:
-        return "".join(names_of(alias.asname.name))
-    return alias.evaluated_name.partition(".")[0]

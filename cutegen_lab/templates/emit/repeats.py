@@ -3,13 +3,14 @@ returned at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import libcst as cst
 
 from cutegen_lab.templates.emit.branches import Renamed
 from cutegen_lab.templates.emit.evaluate import UNKNOWN, evaluate
-from cutegen_lab.templates.emit.names import Quick, bindings, dotted, loads, names_of, pairs, within
+from cutegen_lab.templates.emit.expand import is_made
+from cutegen_lab.templates.emit.names import Quick, bindings, dotted, loads, names_of, pairs, parameters, within
 
 _METHODS = {"load", "to"}  # methods of a tensor or vector without side effects
 _FUNCTIONS = ("cute.math.", "Float32")
@@ -27,11 +28,16 @@ class Repeats(Quick):
 
 def _without_repeats(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
     kept = list[cst.BaseStatement]()
+    blank = False  # above a statement that went
     for statement in body:
-        assign = _only_assign(statement)
+        assign, above = _only_assign(statement), getattr(statement, "leading_lines", ())
         if assign is not None and _is_known(assign, kept):
+            blank = blank or any(line.comment is None for line in above)
             continue
+        if blank and not above:
+            statement = statement.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
         kept.append(statement)
+        blank = False
     return kept
 
 
@@ -63,21 +69,56 @@ def _overwrites(before: cst.Assign, now: cst.Assign) -> bool:
 
 
 def _is_known(assign: cst.Assign, before: Sequence[cst.BaseStatement]) -> bool:
-    """Did a statement before say the same, and nothing since change what it says?"""
-    if not isinstance(assign.targets[0].target, cst.Name):
-        return False
-    ((name, value),) = pairs(assign)
-    loaded = _loaded(value)
+    target = assign.targets[0].target
+    return isinstance(target, cst.Name) and _known_as(assign, before, {target.value}) == target.value
+
+
+def _known_as(assign: cst.Assign, before: Sequence[cst.BaseStatement], names: Collection[str]) -> str | None:
+    """Which of ``names`` a statement before gave this value, if nothing since changed it or what it is computed of."""
+    loaded = _loaded(assign.value) if isinstance(assign.targets[0].target, cst.Name) else None
     if loaded is None:
-        return False
-    names = {name, *loads(value)}
+        return None
+    read, bound = set(loads(assign.value)), set[str]()
     for statement in reversed(before):
         earlier = _only_assign(statement)
-        if earlier is not None and earlier.deep_equals(assign):
-            return True
-        if names & set(bindings(statement)) or any(_may_write(statement, each) for each in loaded):
-            return False
-    return False
+        found = pairs(earlier) if earlier is not None else []
+        if len(found) == 1 and found[0][1].deep_equals(assign.value) and found[0][0] in {*names} - bound:
+            return found[0][0]
+        bound |= bindings(statement).keys()
+        if read & bound or any(_may_write(statement, each) for each in loaded):
+            return None
+    return None
+
+
+def computed_once(module: cst.Module) -> cst.Module:
+    """Without a second name for a value that a function has already, where both are bound once."""
+    body = [_computed_once(each) if isinstance(each, cst.FunctionDef) else each for each in module.body]
+    return module.with_changes(body=body)
+
+
+def _computed_once(function: cst.FunctionDef) -> cst.FunctionDef:
+    while (found := _second_name(function)) is not None:
+        renamed = function.visit(Renamed({found[0]: cst.Name(found[1])}))
+        function = cst.ensure_type(cst.ensure_type(renamed, cst.FunctionDef).visit(Repeats()), cst.FunctionDef)
+    return function
+
+
+def _second_name(function: cst.FunctionDef) -> tuple[str, str] | None:
+    """A name that was made while folding, and the one that has its value already."""
+    bound = bindings(function)
+    once = {name for name, times in bound.items() if times == 1} - set(parameters(function))
+    for block in within(function):
+        if not isinstance(block, cst.IndentedBlock):
+            continue
+        for at, statement in enumerate(block.body):
+            assign = _only_assign(statement)
+            target = assign.targets[0].target if assign is not None else None
+            if assign is None or not isinstance(target, cst.Name) or target.value not in once:
+                continue
+            first = _known_as(assign, block.body[:at], once)
+            if first is not None and first != target.value and (is_made(first) or is_made(target.value)):
+                return target.value, first
+    return None
 
 
 def _loaded(value: cst.BaseExpression) -> set[str] | None:

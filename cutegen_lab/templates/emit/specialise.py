@@ -13,6 +13,7 @@ from typing import Any
 
 import libcst as cst
 
+from cutegen_lab.templates.emit.apart import taken_apart
 from cutegen_lab.templates.emit.branches import Branches
 from cutegen_lab.templates.emit.config import settings, spellings, with_constants, with_constants_first
 from cutegen_lab.templates.emit.evaluate import UNKNOWN, evaluate, literal, returned
@@ -23,11 +24,13 @@ from cutegen_lab.templates.emit.observe import Facts, Probe
 from cutegen_lab.templates.emit.parameters import ENTRIES, without_constant_parameters
 from cutegen_lab.templates.emit.prose import with_true_words
 from cutegen_lab.templates.emit.reach import reachable
-from cutegen_lab.templates.emit.repeats import Repeats
+from cutegen_lab.templates.emit.rename import with_good_names
+from cutegen_lab.templates.emit.repeats import Repeats, computed_once
 from cutegen_lab.templates.emit.simplify import Simplify
+from cutegen_lab.templates.emit.split import with_tuples_of_one_open
 from cutegen_lab.templates.emit.tidy import tidy
 
-_MOST_ROUNDS = 12
+_MOST_ROUNDS = 24
 _MODULES = {"math", "cute", "cutlass", "min", "max", "len", "True", "False", "None"}
 _COMPUTES = {"min", "max", "len", "math.gcd", "math.prod", "cute.ceil_div"}
 
@@ -47,6 +50,7 @@ def specialise(probe: Probe, config: Mapping[str, Any], *, rules: bool = False) 
     module = _folded(module, facts, entries, False, replaced)  # values for which a caller has a name keep it
     module = inlined(module, probe.module)
     module = _folded(module, facts, entries, True, replaced)
+    module = with_good_names(computed_once(module))
     short = with_constants_first(module).visit(Repeats())
     for counted in (loads, bindings):  # metadata of trees that are no longer needed
         counted.cache_clear()
@@ -67,6 +71,8 @@ def _folded(
         before = module
         module = reachable(module, entries)
         constants = _constants(module)
+        if numbers:
+            module = with_tuples_of_one_open(taken_apart(module))
         simpler = _simplified(module, constants, settled)
         module, left = without_constant_parameters(simpler, constants, facts.arguments, numbers)
         for function, texts in left.items():

@@ -8,8 +8,8 @@ that wait for nothing else; those that wait for its results take another.
 Tensors are (values of a vector, vectors of a row, rows), or (rows) with one value a row. Functions of the problem take
 vectors in fp32 and *values*, which are the same all along a row: results of reductions, sizes, what is read once a row.
 A function comes with the numbers of what it takes: ``(function, vectors, values, before)``. Vector None is the
-positions along the row; ``before``, if it is not None, is ``(function, values)`` to more that the function takes, and
-is called once a walk.
+positions along the row; ``before`` is ``((function, values),)`` to more that the function takes, called once a walk, or
+empty.
 
 | the kernel's parameters | |
 |---|---|
@@ -281,10 +281,10 @@ def loaded(rXs, vectors, start, bounds, shape, stride):
 
 def taken_values(values, taken, before):
     """Those of ``values``, and what is computed of them for all steps of a walk."""
-    if before is None:
-        return [values[i] for i in taken]
-    function, numbers = before
-    return [*[values[i] for i in taken], *function(*[values[i] for i in numbers])]
+    found = [values[i] for i in taken]
+    for function, numbers in before:
+        found += function(*[values[i] for i in numbers])
+    return found
 
 
 @cute.jit
@@ -390,7 +390,8 @@ def store_row(
         if cutlass.const_expr(shared is not None):
             found += [rX.load().to(Float32) for rX in rShared]
         rOuts = [cute.make_rmem_tensor(shape, gOut.element_type) for gOut in gOuts]
-        for rOut, value in zip(rOuts, results(*found, *given)):
+        written = results(*found, *given)
+        for rOut, value in zip(rOuts, written):
             if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
                 rOut.store(value.to(rOut.element_type))
             else:

@@ -202,9 +202,9 @@ class RowFunctions(RowKernel):
     def taken(self, function: Function) -> list[str]:
         """Texts of the numbers of vectors and values that it takes, and of what is called before it."""
         vectors = [str(self.own.index(name)) if name in self.own else "None" for name in function.vectors]
-        before = "None"
+        before = "()"
         if function.before is not None:
-            before = f"({function.before.name}, {self._numbered(function.before.values)})"
+            before = f"(({function.before.name}, {self._numbered(function.before.values)}),)"
         return [text_of_tuple(vectors), self._numbered(function.values), before]
 
     def _numbered(self, values: Iterable[str]) -> str:

@@ -1,0 +1,292 @@
+"""Takes tuples and lists apart whose elements a function shows, along its statements: loops over few of them become
+their rounds, and a call that is handed such things its function's statements.
+
+What is known of a name ends where it is bound again, so that nothing need be bound only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import libcst as cst
+
+from cutegen_lab.templates.emit.branches import Renamed
+from cutegen_lab.templates.emit.displays import (
+    Display,
+    display,
+    elements,
+    is_steady,
+    list_of,
+    matched,
+    mutated,
+    reads_any,
+    sequence,
+    tuple_of,
+)
+from cutegen_lab.templates.emit.expand import (
+    Body,
+    Names,
+    arguments,
+    assignment,
+    base_of,
+    body_of,
+    called_at,
+    is_vague,
+    one_of,
+    round_of,
+)
+from cutegen_lab.templates.emit.names import bindings, dotted, functions, loads, names_of, pairs, read_in, within
+from cutegen_lab.templates.emit.slots import with_lists_whole, with_slots_as_names
+from cutegen_lab.templates.emit.unpacked import Known, Unpacked, targets_of
+
+_MOST_ROUNDS = 8
+_SHORT, _SHORTEST = 6, 2  # statements of a function that is written at each of its calls
+_Node = TypeVar("_Node", bound=cst.CSTNode)
+
+
+def taken_apart(module: cst.Module) -> cst.Module:
+    """Itself where there is nothing to take apart."""
+    known = functions(module)
+    bodies = {name: body for name, function in known.items() if name != "launch" and (body := body_of(function))}
+    uses = loads(module)
+    taken = list[cst.CSTNode]()
+    for statement in module.body:
+        if isinstance(statement, cst.FunctionDef):
+            whole = with_slots_as_names(with_lists_whole(statement), module)
+            changed = _Walk(whole, module, bodies, uses).function()
+            statement = statement if changed.deep_equals(statement) else changed
+        taken.append(statement)
+    same = all(a is b for a, b in zip(taken, module.body, strict=True))
+    return module if same else module.with_changes(body=taken)
+
+
+class _Walk:
+    def __init__(
+        self, function: cst.FunctionDef, module: cst.Module, bodies: Mapping[str, Body], uses: Mapping[str, int]
+    ) -> None:
+        self._function, self._bodies, self._uses = function, bodies, uses
+        self._compiled = bool(function.decorators)
+        self._names = Names(function, module)
+        self._functions = functions(module).keys()
+        self._mutated = mutated(function)
+        self._wishes = dict[str, str]()
+
+    def function(self) -> cst.FunctionDef:
+        body = self._function.body
+        if not isinstance(body, cst.IndentedBlock):
+            return self._function
+        changed = self._block(body, {})
+        wishes: Known = {name: cst.Name(wish) for name, wish in self._wishes.items()}
+        return self._function.with_changes(body=changed.visit(Renamed(wishes)) if wishes else changed)
+
+    def _block(self, block: cst.BaseSuite, known: Known) -> cst.BaseSuite:
+        if not isinstance(block, cst.IndentedBlock):
+            return block
+        return block.with_changes(body=self._statements(block.body, known))
+
+    def _statements(self, statements: Sequence[cst.BaseStatement], known: Known) -> list[cst.BaseStatement]:
+        """``known`` changes along them."""
+        found, todo = list[cst.BaseStatement](), [*statements]
+        while todo:
+            statement = todo.pop(0)
+            instead = self._expanded(statement, known)
+            if instead is None:
+                found.append(self._statement(statement, known))
+            else:
+                todo = [*_below(statement, instead), *todo]
+                self._mutated |= {name for each in instead for name in mutated(each)}
+        return found
+
+    def _statement(self, statement: cst.BaseStatement, known: Known) -> cst.BaseStatement:
+        match statement:
+            case cst.SimpleStatementLine():
+                changed = self._visited(statement, known)
+                self._learn(changed, known)
+                return changed
+            case cst.If():
+                test = self._visited(statement.test, known)
+                body = self._block(statement.body, dict(known))
+                other = statement.orelse
+                if isinstance(other, cst.If):
+                    other = cst.ensure_type(self._statement(other, dict(known)), cst.If)
+                elif other is not None:
+                    other = other.with_changes(body=self._block(other.body, dict(known)))
+                statement = statement.with_changes(test=test, body=body, orelse=other)
+            case cst.For():
+                walked = self._visited(statement.iter, known)
+                _forget(known, bindings(statement))
+                statement = statement.with_changes(iter=walked, body=self._block(statement.body, dict(known)))
+            case cst.With():
+                statement = statement.with_changes(body=self._block(statement.body, dict(known)))
+        _forget(known, bindings(statement))
+        return statement
+
+    def _visited(self, node: _Node, known: Known) -> _Node:
+        visitor = Unpacked(known, self._functions)
+        changed = node.visit(visitor)
+        assert isinstance(changed, cst.CSTNode)
+        return changed
+
+    def _learn(self, line: cst.SimpleStatementLine, known: Known) -> None:
+        """What an assignment says of its names, as long as it stays true."""
+        bound = bindings(line)
+        _forget(known, bound)
+        for small in line.body:
+            for name, value in pairs(small) if isinstance(small, cst.Assign) else ():
+                whole = display(value)
+                shown = whole is not None and is_steady(whole) and name not in self._mutated
+                if (shown or self._is_function(value)) and not reads_any(value, bound):
+                    known[name] = value
+
+    def _is_function(self, value: cst.BaseExpression) -> bool:
+        return isinstance(value, cst.Name) and value.value in self._functions
+
+    def _expanded(self, statement: cst.BaseStatement, known: Known) -> list[cst.BaseStatement] | None:
+        """What stands for the statement."""
+        if isinstance(statement, cst.For):
+            return self._rounds(statement, known)
+        only = (
+            statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+        )
+        match only:
+            case cst.Assign(targets=[cst.AssignTarget(target=target)], value=cst.Call() as call):
+                found = self._called(call, target, known)
+                return None if found is None else [*found[0], assignment(target, found[1] or cst.Name("None"))]
+            case cst.AugAssign(value=cst.Call() as call):
+                found = self._called(call, None, known)
+                if found is not None and found[1] is not None:
+                    return [*found[0], cst.SimpleStatementLine([only.with_changes(value=found[1])])]
+            case cst.Return(value=cst.Call() as call):
+                found = self._called(call, None, known)
+                if found is not None and found[1] is not None:
+                    return [*found[0], cst.SimpleStatementLine([cst.Return(found[1])])]
+            case cst.Expr(value=cst.Call() as call):
+                found = self._called(call, None, known)
+                return None if found is None or found[1] is not None else found[0]
+            case cst.Assign(targets=[cst.AssignTarget(target=target)]):
+                if isinstance(target, cst.Name):
+                    self._wish(only.value, target.value)
+                return self._split(target, only.value, known)
+        return None
+
+    def _split(
+        self, target: cst.BaseAssignTargetExpression, value: cst.BaseExpression, known: Known
+    ) -> list[cst.BaseStatement] | None:
+        """``xs = [f()]`` as ``x = f()`` and ``xs = [x]``; ``(x,) = (y,)`` as ``x = y``."""
+        value = self._visited(value, known)
+        whole = display(value)
+        if whole is None:
+            return None
+        if isinstance(target, cst.Tuple) and len(target.elements) == len(whole.elements) == 1:
+            return [assignment(target.elements[0].value, elements(whole)[0])]  # type: ignore[arg-type]
+        if not isinstance(target, cst.Name) or len(whole.elements) != 1 or is_steady(whole):
+            return None
+        if target.value in self._mutated or not self._compiled:
+            return None
+        name = base_of(target.value)
+        own = self._names.made(one_of(name)) if one_of(name) != name else self._names.vague(name)
+        put = tuple_of if isinstance(whole, cst.Tuple) else list_of
+        return [assignment(cst.Name(own), elements(whole)[0]), assignment(target, put([cst.Name(own)]))]
+
+    def _called(
+        self, call: cst.Call, target: cst.BaseAssignTargetExpression | None, known: Known
+    ) -> tuple[list[cst.BaseStatement], cst.BaseExpression | None] | None:
+        name = dotted(call.func)
+        name = dotted(known[name]) if name in known else name
+        body = self._bodies.get(name)
+        if body is None or name == self._function.name.value:
+            return None
+        call = self._visited(call, known)
+        given = arguments(body.function, call)
+        if given is None or (body.compiled != self._compiled and not body.is_plain):
+            return None
+        shown = [self._shown(value, known) for value in given.values()]
+        records = any(each is not None and self._has_function(each) for each in shown)
+        apart = any(each is not None for each in shown) or display(body.returned) is not None
+        looked_up = bool(body.statements) and all(map(_names_a_display, body.statements))
+        once = self._uses[name] == 1 and apart
+        lines = all(isinstance(each, cst.SimpleStatementLine) for each in body.statements)
+        most = _SHORT if records else _SHORTEST if apart and lines and not body.compiled else -1
+        if not once and not looked_up and len(body.statements) > most:
+            return None
+        found = called_at(body, given, target, self._names)
+        for parameter, value in given.items() if found is not None else ():
+            self._wish(value, parameter)
+        return found
+
+    def _wish(self, value: cst.BaseExpression, name: str) -> None:
+        """A name that says nothing is to be the one that it is handed on as."""
+        if isinstance(value, cst.Name) and is_vague(value.value) and not is_vague(name):
+            self._wishes.setdefault(value.value, self._names.made(name))
+
+    def _shown(self, value: cst.BaseExpression, known: Known) -> Display | None:
+        return display(known.get(value.value, value) if isinstance(value, cst.Name) else value)
+
+    def _has_function(self, node: cst.CSTNode) -> bool:
+        return any(self._is_function(each) for each in within(node) if isinstance(each, cst.Name))
+
+    def _rounds(self, loop: cst.For, known: Known) -> list[cst.BaseStatement] | None:
+        """The rounds of a loop over one element, or over records with functions."""
+        walked = self._visited(loop.iter, known)
+        whole = sequence(walked, lambda value: self._shown(value, known))
+        if whole is None or loop.orelse or not isinstance(loop.body, cst.IndentedBlock):
+            return None
+        several = len(whole.elements) > 1
+        if several and not (len(whole.elements) <= _MOST_ROUNDS and all(map(self._has_function, elements(whole)))):
+            return None
+        if any(isinstance(each, cst.Break | cst.Continue | cst.Return) for each in within(loop.body)):
+            return None
+        given = [matched(loop.target, each, lambda value: self._shown(value, known)) for each in elements(whole)]
+        targets, bound = set(names_of(loop.target)), bindings(loop.body)
+        outside = loads(self._function), loads(loop.body), bindings(self._function)
+        only = [name for name in bound if outside[2][name] == bound[name] and outside[0][name] == outside[1][name]]
+        if any(bound[name] or _read_outside(self._function.body, name) for name in targets):
+            return None
+        found = list[cst.BaseStatement]()
+        for at, each in enumerate(given):
+            if each is None:
+                return None
+            found += round_of(loop.body.body, each, only, self._names, at == 0)
+        return found or [cst.parse_statement("pass")]
+
+
+def _read_outside(node: cst.CSTNode, name: str) -> bool:
+    """Is it read other than in loops and comprehensions over it?"""
+    if isinstance(node, cst.For) and name in names_of(node.target):
+        return loads(node.iter)[name] > 0
+    if isinstance(node, cst.ListComp | cst.GeneratorExp) and name in targets_of(node.for_in):
+        return loads(node.for_in.iter)[name] > 0
+    if isinstance(node, cst.SimpleStatementLine | cst.BaseExpression) and not loads(node)[name]:
+        return False
+    if isinstance(node, cst.Name):
+        return node.value == name
+    return any(_read_outside(each, name) for each in read_in(node))
+
+
+def _names_a_display(statement: cst.CSTNode) -> bool:
+    """``xs = (a, b)``."""
+    match statement:
+        case cst.SimpleStatementLine(body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=value)]):
+            return display(value) is not None and is_steady(value)
+    return False
+
+
+def _forget(known: Known, bound: Mapping[str, int]) -> None:
+    for name in [name for name, value in known.items() if name in bound or reads_any(value, bound)]:
+        del known[name]
+
+
+def _below(statement: cst.BaseStatement, instead: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """``instead`` with the comments of what they stand for."""
+    above = [*getattr(statement, "leading_lines", ())]
+    behind = statement.trailing_whitespace if isinstance(statement, cst.SimpleStatementLine) else None
+    if isinstance(statement, cst.For) and isinstance(statement.body, cst.IndentedBlock):
+        comment = statement.body.header.comment
+        above += [cst.EmptyLine(comment=comment)] if comment else []
+    found = [*instead]
+    if found and above:
+        found[0] = found[0].with_changes(leading_lines=[*above, *getattr(found[0], "leading_lines", ())])
+    if found and behind is not None and behind.comment and isinstance(found[-1], cst.SimpleStatementLine):
+        found[-1] = found[-1].with_changes(trailing_whitespace=behind)
+    return found
