@@ -1,5 +1,4 @@
-"""``%%cutegen``, ``%%cutespec`` and ``%cutegen`` (``%%cutegen_tune`` is in tune_magic.py). Torch and the DSL are
-imported by the first cell, not by loading the extension."""
+"""``%%cutegen``, ``%%cutespec`` and ``%cutegen`` (``%%cutegen_tune`` is in tune_magic.py)."""
 
 from __future__ import annotations
 
@@ -7,19 +6,17 @@ import atexit
 import math
 import re
 import shlex
-import sys
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from cutegen_lab.core.errors import CutegenError, InputError
-from cutegen_lab.core.plain_text import plain
+from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.verbs import VERBS, Takes, Verb, VerbSpec
-from cutegen_lab.views.hints import NOTEBOOK, advised
+from cutegen_lab.notebook.failures import guarded
+from cutegen_lab.notebook.first_use import import_ahead, loading
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -73,9 +70,10 @@ def register(ipython: InteractiveShell) -> None:
     """``%load_ext cutegen_lab``."""
     from cutegen_lab.notebook.tune_magic import TuneMagic
 
+    import_ahead()
     magics = CutegenMagics(ipython)
     ipython.register_magics(magics)
-    ipython.register_magics(TuneMagic(ipython, magics.session, magics.guarded))
+    ipython.register_magics(TuneMagic(ipython, magics.session))
 
 
 @magics_class
@@ -114,35 +112,24 @@ class CutegenMagics(Magics):
         (``def reference(x):  # x: bf16[4096,8192]``) or from ``inputs()``. It returns at once and shows the run.
         """
         arguments = parse_argstring(self.cutegen_cell, line)
-        self.guarded(arguments.debug, lambda: self._start(arguments, cell))
+        guarded(arguments.debug, lambda: self._start(arguments, cell))
 
     @line_magic
     def cutegen(self, line: str) -> Any:
         """Verbs on runs; ``%cutegen help`` lists them."""
         words = _words(line)
         debug = "--debug" in words
-        return self.guarded(debug, lambda: self._verb([w for w in words if w != "--debug"]))
-
-    def guarded(self, debug: bool, work: Callable[[], Any]) -> Any:
-        """Runs ``work`` and shows an error as one line; with --debug as a traceback."""
-        try:
-            return work()
-        except Exception as error:
-            if isinstance(error, CutegenError):
-                said = advised(error, NOTEBOOK)
-            else:
-                internal = f"internal error: {type(error).__name__}: {error}"
-                said = CutegenError(internal, "Add --debug for the traceback.")
-            print(plain(traceback.format_exc()) if debug else f"cutegen: {said}", file=sys.stderr)
+        return guarded(debug, lambda: self._verb([w for w in words if w != "--debug"]))
 
     def _start(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
 
         if not arguments.replay:
             self.session(arguments.workdir).wake(arguments.arch, arguments.device)
-        from cutegen_lab.problems import read_text  # torch, while others start
+        with loading():  # while others start
+            from cutegen_lab.problems import read_text
 
-        problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+            problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         settings = RunSettings(
             provider=f"replay:{arguments.replay}" if arguments.replay else arguments.provider,
             model=arguments.model,
@@ -167,14 +154,16 @@ class CutegenMagics(Magics):
         move. `cutegen_lab/cutespec/grammar.lark` has the grammar and examples.
         """
         arguments = parse_argstring(self.cutespec, line)
-        self.guarded(arguments.debug, lambda: self._specify(arguments, cell))
+        guarded(arguments.debug, lambda: self._specify(arguments, cell))
 
     def _specify(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
-        from cutegen_lab.cutespec.build import compile_text
-        from cutegen_lab.providers.templates import TemplatesProvider
 
-        kernel = compile_text(cell)
+        with loading():
+            from cutegen_lab.cutespec.build import compile_text
+            from cutegen_lab.providers.templates import TemplatesProvider
+
+            kernel = compile_text(cell)
         if arguments.check:
             chosen = [f"{n}={v}{' (chosen)' if n in kernel.chosen else ''}" for n, v in kernel.config.items()]
             print(f"{kernel.problem.name}: {kernel.family}, {', '.join(chosen)}")
@@ -192,11 +181,13 @@ class CutegenMagics(Magics):
         from cutegen_lab.notebook.run import NotebookRun
 
         run = NotebookRun(self.session(arguments.workdir).start(problem, settings, provider=provider))
-        self._remember(run)
-        self.shell.user_ns[arguments.out] = run
-        if arguments.wait:
-            run.wait()
-        self._show(run)
+        with run.going_on():
+            self._remember(run)
+            self.shell.user_ns[arguments.out] = run
+            self._show(run)
+            if arguments.wait:
+                run.wait()
+                self._widgets[run.run_id].refresh()  # what the notebook saves of this cell
 
     def _show(self, run: NotebookRun) -> None:
         """Displays the widget of a run. There is one for each run and kernel; shown twice, it is the same widget in two

@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from uuid import uuid4
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import plain
+from cutegen_lab.notebook.failures import kept_on_interrupt
 from cutegen_lab.notebook.search_figure import headline, search_figure
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
@@ -69,8 +71,13 @@ class NotebookSearch:
     @verb
     def wait(self, timeout: float | None = None) -> NotebookSearch:
         """Waits until the search has ended, or ``timeout`` seconds have passed."""
-        self.searching.wait(timeout)
+        with self.going_on():
+            self.searching.wait(timeout)
         return self
+
+    def going_on(self) -> AbstractContextManager[None]:
+        """Where an interrupt says that the search goes on, and how to wait for it or end it."""
+        return kept_on_interrupt("the search goes on; wait() waits for it again, cancel() ends it")
 
     @verb
     def cancel(self) -> NotebookSearch:
@@ -113,9 +120,11 @@ class NotebookSearch:
         write_out(Path(path), kernel_text(self.searching.problem, self.found))
         return Path(path)
 
-    def show(self) -> None:
+    def show(self) -> SearchDisplay:
         """Displays the search: live while it runs, then its result."""
-        SearchDisplay(self).show()
+        shown = SearchDisplay(self)
+        shown.show()
+        return shown
 
     def _title(self) -> str:
         return f"{self.searching.problem.name}: {self.searching.tunable.what}"
@@ -134,6 +143,7 @@ class SearchDisplay:
     def __init__(self, search: NotebookSearch) -> None:
         self._search = search
         self._dirty = threading.Event()
+        self._follower: threading.Thread | None = None
         name = uuid4().hex[:8]
         self._words_id, self._figure_id = f"cutegen-search-{name}", f"cutegen-figure-{name}"
         search.searching.subscribe(self._dirty.set)
@@ -155,7 +165,13 @@ class SearchDisplay:
         self._figure._config = {"responsive": True}  # as wide as the cell
         display(ipywidgets.HBox([button, self._said]), display_id=self._words_id)
         display(self._figure, display_id=self._figure_id)
-        threading.Thread(target=self._follow, name="cutegen-search-view", daemon=True).start()
+        self._follower = threading.Thread(target=self._follow, name="cutegen-search-view", daemon=True)
+        self._follower.start()
+
+    def wait(self) -> None:
+        """Waits until the display shows the result of the search, which has ended."""
+        if self._follower is not None:
+            self._follower.join()
 
     def _follow(self) -> None:
         running = True

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from cutegen_lab.notebook.failures import guarded
+from cutegen_lab.notebook.first_use import loading
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -18,14 +21,11 @@ if TYPE_CHECKING:
 
 @magics_class
 class TuneMagic(Magics):
-    """``session``: opens the notebook's session for a work directory. ``guarded``: runs work and shows errors."""
+    """``session``: opens the notebook's session for a work directory."""
 
-    def __init__(
-        self, shell: InteractiveShell, session: Callable[[str], Session],
-        guarded: Callable[[bool, Callable[[], Any]], Any],
-    ) -> None:  # fmt: skip
+    def __init__(self, shell: InteractiveShell, session: Callable[[str], Session]) -> None:
         super().__init__(shell)
-        self._session, self._guarded = session, guarded
+        self._session = session
 
     @magic_arguments()
     @argument("--name", default="problem", help="the problem's name")
@@ -52,14 +52,13 @@ class TuneMagic(Magics):
         from what is known.
         """
         arguments = parse_argstring(self.cutegen_tune, line)
-        self._guarded(arguments.debug, lambda: self._start(arguments, cell))
+        guarded(arguments.debug, lambda: self._start(arguments, cell))
 
     def _start(self, arguments: Any, cell: str) -> None:
         from IPython.display import display
 
         from cutegen_lab.core.errors import InputError
         from cutegen_lab.notebook.search import NotebookSearch
-        from cutegen_lab.problems import read_text
         from cutegen_lab.session.kernels import read_kernel, read_text_file
         from cutegen_lab.session.searching import Searching
         from cutegen_lab.session.tune import TuneSettings, from_template, from_text
@@ -73,7 +72,10 @@ class TuneMagic(Magics):
         session = self._session(arguments.workdir)
         if not arguments.replay:
             session.wake(arguments.arch, arguments.device, predicts=True)
-        problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+        with loading():
+            from cutegen_lab.problems import read_text
+
+            problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         if arguments.refactor and not arguments.kernel:
             raise InputError("--refactor has no kernel to make a template of", "Add --kernel FILE.")
         source, carried = read_kernel(read_text_file(Path(arguments.kernel))) if arguments.kernel else ("", {})
@@ -94,6 +96,8 @@ class TuneMagic(Magics):
             return
         search.resume()
         self.shell.user_ns[arguments.out] = search
-        if arguments.wait:
-            search.wait()
-        search.show()
+        with search.going_on():
+            shown = search.show()
+            if arguments.wait:
+                search.wait()
+                shown.wait()

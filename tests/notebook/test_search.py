@@ -105,8 +105,8 @@ def test_nothing_to_replay_and_a_bad_budget_are_one_line(
         (f"{OPTIONS} --max-seconds -1", "--max-seconds -1 allows no time"),
         (f"{OPTIONS} --max-seconds nan", "--max-seconds nan allows no time"),
     ):
-        shell.run_cell_magic("cutegen_tune", options, other)
-        error = capsys.readouterr().err
+        assert not shell.run_cell(f"%%cutegen_tune {options}\n{other}").success
+        error = capsys.readouterr().out
         assert says in error and error.count("\n") == 1
 
 
