@@ -12,8 +12,10 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError, SpecError
 from cutegen_lab.core.run import Budget
+from cutegen_lab.core.verbs import VERBS
 from cutegen_lab.notebook.magics import parse_budget
 from cutegen_lab.notebook.run import NotebookRun
+from cutegen_lab.problems import read_text
 from cutegen_lab.views.model import MIME_TYPE
 
 pytestmark = pytest.mark.kernel
@@ -162,12 +164,59 @@ def test_a_bad_cell_is_one_line(shell: InteractiveShell, capsys: pytest.CaptureF
     assert "syntax error at line 1" in error and error.count("\n") == 1
 
 
-def test_question_mark_helps(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
-    shell.run_cell("%%cutegen?")
-    text = capsys.readouterr().out
-    for option in ("--inputs", "--provider", "--language", "--max-steps", "--budget", "--replay", "--out", "--auto",
-                   "--review"):  # fmt: skip
-        assert option in text
+HELP = {
+    "cutegen": ("--inputs", "--provider", "--language", "--max-steps", "--budget", "--replay", "--review"),
+    "cutespec": ("--run", "--check", "--auto"),
+    "cutegen_tune": ("--kernel", "--refactor", "--seed"),
+}
+
+
+@pytest.mark.parametrize("name", HELP)
+def test_help_has_the_name_every_option_and_an_example_that_works(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    shell.run_cell(f"%%{name}?")
+    asked = capsys.readouterr().out
+    shell.run_cell(f"%%{name} --help\nx")
+    helped = capsys.readouterr().out
+    for text in (asked, helped):
+        assert f"  %%{name} [" in text and "cutegen_cell" not in text and "%%%" not in text
+        assert all(option in text for option in (*HELP[name], "--out", "--wait", "--debug"))
+    magic, _, body = helped.partition("example:\n")[2].partition("\n")
+    assert magic.startswith(f"%%{name} --")
+    if name == "cutespec":
+        assert shell.run_cell(f"{magic}\n{body}").success
+    else:
+        assert read_text(body, name="example", inputs_text="").name == "example"
+
+
+@pytest.mark.parametrize("line", ["", "help", "--help", "-h"])
+def test_the_line_magic_lists_its_verbs(shell: InteractiveShell, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    assert shell.run_cell(f"%cutegen {line}").success
+    said = capsys.readouterr().out
+    assert all(f"\n  {verb} " in said for verb in VERBS)
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        (f"%%cutegen --nmae x\n{CELL}", "unrecognized arguments: --nmae x. Did you mean '--name'? `%%cutegen?` "),
+        (f"%%cutegen --zzz=1\n{CELL}", "unrecognized arguments: --zzz=1. `%%cutegen?` "),
+        (f"%%cutegen_tune --bugdet=3\n{CELL}", "Did you mean '--budget'? `%%cutegen_tune?` "),
+        ("%cutegen aprove", "unknown verb 'aprove'. Did you mean 'approve'? "),
+        (f"%%cutegen --provider opnai\n{CELL}", "Did you mean 'openai'? Use one of: templates, openai, manual, "),
+        (f"%%cutegen --arch sm90a\n{CELL}", "Did you mean 'sm_90a'? Use --arch with one of: sm_80, sm_89, sm_90a."),
+        (f"%%cutegen --gpu H20\n{CELL}", "Did you mean 'H200'? Use --gpu with one of: "),
+        (f"%%cutegen --device emulatr\n{CELL}", "Did you mean 'emulator'? Use one of: "),
+        (f"%%cutegen --language spce\n{CELL}", "Did you mean 'spec'? "),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_word_that_was_meant(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], cell: str, says: str
+) -> None:
+    assert not shell.run_cell(cell).success
+    said = capsys.readouterr().out
+    assert says in said and said.count("\n") == 1
 
 
 def test_budgets() -> None:
