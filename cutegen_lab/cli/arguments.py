@@ -171,7 +171,7 @@ def _add_runs(runs: Parser) -> None:
     for verb, summary in (
         ("list", "every run, the latest first"),
         ("show", "one run: its candidates and the evidence of the one that matters"),
-        ("export", "write a run's kernel (.py) or its page (.html)"),
+        ("export", "write a run's kernel (.py), its page (.html) or what JupyterLab opens (.cutegen-run.json)"),
         ("resume", "take a run up where it stands"),
     ):
         added = verbs.add_parser(verb, help=summary, description=summary, parents=[common])
@@ -181,7 +181,7 @@ def _add_runs(runs: Parser) -> None:
         if verb in ("show", "export"):
             added.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
         if verb == "export":
-            added.add_argument("--out", metavar="FILE", help="a .py or .html file (default: RUN.py)")
+            added.add_argument("--out", metavar="FILE", help="a .py, .html or .cutegen-run.json file (default: RUN.py)")
         if verb == "resume":
             added.add_argument("--out", metavar="KERNEL.py", help="write the accepted kernel here too")
         if verb in ("export", "resume"):

@@ -46,7 +46,7 @@ HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest r
   resume [RUN]         {VERBS["resume"].help}
 {_lines({verb: spec for verb, spec in VERBS.items() if verb != "resume"})}
   export PATH          the accepted kernel (.py; --general: with all its parameters, not for its config alone)
-                       or the whole run as a page (.html)
+                       or the whole run as a page (.html) or for JupyterLab (.cutegen-run.json)
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches"""
 
 _BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok)")  # of a budget

@@ -104,12 +104,9 @@ class NotebookRun:
 
     @verb
     def export(self, path: str | Path, *, general: bool = False) -> Path:
-        """Writes the accepted kernel (``.py``; ``general``: with all its parameters, not for its config alone) or the
-        run as a page (``.html``)."""
-        target = Path(path)
-        if target.suffix == ".html":
-            return self.handle.export_page(target, general=general)
-        return self.handle.export(target, general=general, say=print)
+        """Writes the accepted kernel (``.py``; ``general``: with all its parameters, not for its config alone), the
+        run as a page (``.html``), or the run as JupyterLab opens it (``.cutegen-run.json``)."""
+        return self.handle.export_by_name(Path(path), general=general, say=print)
 
     @verb
     def evidence(self, candidate_id: str | None = None, *, general: bool = False) -> str:
