@@ -35,6 +35,12 @@ OF_A_RUN = (
 )
 """Options common to all cell magics that start a run."""
 
+
+def below_magic(cell: str) -> str:
+    """Text of a cell with an empty line in place of its magic, so that its lines count as the notebook shows them."""
+    return f"\n{cell}"
+
+
 _Method = Callable[[Any, Any, str], None]
 
 

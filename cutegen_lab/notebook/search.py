@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
@@ -19,7 +18,7 @@ from cutegen_lab.notebook.search_figure import headline, search_figure
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
-from cutegen_lab.session.tuned import TuningResult, concluded, duration, kernel_text, report, searched
+from cutegen_lab.session.tuned import TuningResult, concluded, kernel_text, paragraph_html, report, searched, table_html
 from cutegen_lab.views.hints import NOTEBOOK, advised
 
 if TYPE_CHECKING:
@@ -228,22 +227,9 @@ def _html(search: NotebookSearch) -> str:
     searching, found = search.searching, search.searching.found
     if found is None:
         return f"<p>{escape(_text(search))}</p>"
-    names = ("workload", "default", "one for all", "its fastest", "by")
-    head = "".join(f'<th scope="col" style="text-align:left">{escape(name)}</th>' for name in names)
-    rows = "".join(
-        f'<tr><th scope="row">{escape(row.workload)}</th>'
-        + "".join(f"<td>{escape(duration(t))}</td>" for t in (row.default_us, row.chosen_us, row.own_us))
-        + f'<td style="text-align:left">{escape(row.by)}</td></tr>'
-        for row in found.rows
-    )
-    table = f"<table><caption>{escape(found.kind)} times by workload</caption><tr>{head}</tr>{rows}</table>"
     before, after = [*_stage_one(searching), *searched(searching.problem, found)], concluded(found)
-    return _paragraph(before) + table + _paragraph(after)
+    return paragraph_html(before) + table_html(found) + paragraph_html(after)
 
 
 def _stage_one(searching: Searching) -> list[str]:
     return account(searching.refactored) if searching.refactored else []
-
-
-def _paragraph(lines: Sequence[str]) -> str:
-    return f"<p>{'<br>'.join(map(escape, lines))}</p>"

@@ -11,7 +11,7 @@ from IPython.core.magic import Magics, magics_class
 from IPython.core.magic_arguments import argument
 
 from cutegen_lab.notebook.first_use import loading
-from cutegen_lab.notebook.options import ARCH, DEBUG, INPUTS, NAME, WORKDIR, magic_with_options
+from cutegen_lab.notebook.options import ARCH, DEBUG, INPUTS, NAME, WORKDIR, below_magic, magic_with_options
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -77,7 +77,7 @@ class TuneMagic(Magics):
                 session.wake(arguments.arch, arguments.device, predicts=True)
             from cutegen_lab.problems import read_text
 
-            problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+            problem = read_text(below_magic(cell), name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         if arguments.refactor and not arguments.kernel:
             raise InputError("--refactor has no kernel to make a template of", "Add --kernel FILE.")
         source, carried = read_kernel(read_text_file(Path(arguments.kernel))) if arguments.kernel else ("", {})

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cutegen_lab.views.model import RunView
 
 LOG_LINES = 500
+_SOURCES = {"emulator": "emulator", "cuda": "hardware"}  # who counts on a device
 RUN_SUFFIX = ".cutegen-run.json"
 
 
@@ -217,7 +218,8 @@ class RunHandle:
 
     def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
         """Counters of a compiled candidate (default: the current one, otherwise the accepted one) from the emulator
-        (``device="emulator"``) or a GPU's profiler (``"cuda"``), under the same names.
+        (``device="emulator"``) or a GPU's profiler (``"cuda"``), under the same names. Those that the run recorded are
+        not counted again.
 
         Raises InputError if nothing is compiled, SetupError if there is no such device or it has no profiler.
         """
@@ -226,6 +228,9 @@ class RunHandle:
         if built is None:
             seen = ", ".join(state.compiled) or "none"
             raise InputError(f"candidate {chosen or ''} of run {self.run_id} is not compiled", f"Compiled: {seen}.")
+        recorded = state.trials[chosen].profile if chosen and chosen in state.trials else None
+        if recorded is not None and recorded.source == _SOURCES.get(device):
+            return recorded
         artifact = self._services.store.get_artifact(built.artifact_sha256)
         found = self._services.judge().profile(
             state.problem, artifact, self._services.device(device), self._log.append, threading.Event()
