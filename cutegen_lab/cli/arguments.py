@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from typing import NoReturn, get_args
+from typing import Any, NoReturn
 
 from cutegen_lab import __version__
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import misspelt_argument
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.core.run import Budget, Language, RunSettings
+from cutegen_lab.core.run import LANGUAGES, PROVIDERS, Budget, RunSettings
 
 _DEFAULTS, _BUDGET = RunSettings(), Budget()
 
@@ -18,7 +19,15 @@ class Parser(argparse.ArgumentParser):
     """Argument parser that raises :class:`InputError` where argparse would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(message, f"See `{self.prog} --help`.")
+        hint = f"{misspelt_argument(message, self._option_string_actions)} See `{self.prog} --help`."
+        raise InputError(message, hint.strip())
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """A command reports its unknown options itself, with the options that it has."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
 
 
 def build_parser() -> Parser:
@@ -73,9 +82,9 @@ def _common(default: str | None = None) -> Parser:
 def _add_run(run: Parser) -> None:
     run.add_argument("problem", metavar="PROBLEM.py", help="a file with reference() and inputs, or a KernelBench file")
     run.add_argument("--provider", default=_DEFAULTS.provider,
-                     help="templates, openai, manual, manual:DIR or replay:FILE (default templates)")  # fmt: skip
+                     help=f"{', '.join(PROVIDERS)} (default templates)")  # fmt: skip
     run.add_argument("--model", default="", help="the model's name, for --provider openai; with manual, who answers")
-    run.add_argument("--language", choices=get_args(Language), default=_DEFAULTS.language,
+    run.add_argument("--language", choices=LANGUAGES, default=_DEFAULTS.language,
                      help="what a model writes: CuTe modules or specs (%(default)s)")  # fmt: skip
     run.add_argument("--auto", action="store_true", help="accept by itself what passed and is faster")
     run.add_argument("--max-steps", type=_positive, default=_BUDGET.max_steps, metavar="N",
@@ -162,7 +171,7 @@ def _add_runs(runs: Parser) -> None:
     for verb, summary in (
         ("list", "every run, the latest first"),
         ("show", "one run: its candidates and the evidence of the one that matters"),
-        ("export", "write a run's kernel (.py) or its page (.html)"),
+        ("export", "write a run's kernel (.py), its page (.html) or what JupyterLab opens (.cutegen-run.json)"),
         ("resume", "take a run up where it stands"),
     ):
         added = verbs.add_parser(verb, help=summary, description=summary, parents=[common])
@@ -172,7 +181,7 @@ def _add_runs(runs: Parser) -> None:
         if verb in ("show", "export"):
             added.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
         if verb == "export":
-            added.add_argument("--out", metavar="FILE", help="a .py or .html file (default: RUN.py)")
+            added.add_argument("--out", metavar="FILE", help="a .py, .html or .cutegen-run.json file (default: RUN.py)")
         if verb == "resume":
             added.add_argument("--out", metavar="KERNEL.py", help="write the accepted kernel here too")
         if verb in ("export", "resume"):

@@ -60,13 +60,7 @@ def _show(session: Session, arguments: argparse.Namespace, output: Output) -> in
 def _export(session: Session, arguments: argparse.Namespace, output: Output) -> int:
     handle = session.attach(arguments.run_id)
     path = Path(arguments.out or f"{arguments.run_id}.py")
-    match path.suffix:
-        case ".py":
-            handle.export(path, arguments.candidate, general=arguments.general, say=told)
-        case ".html":
-            handle.export_page(path, general=arguments.general)
-        case other:
-            raise InputError(f"cannot export to {other or 'a file without a suffix'}", "Use a .py or .html file.")
+    handle.export_by_name(path, arguments.candidate, general=arguments.general, say=told)
     output.line(str(path))
     output.result({**run_facts(handle.state), "path": str(path)})
     return 0

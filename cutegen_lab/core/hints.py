@@ -7,6 +7,7 @@ notebook.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -51,10 +52,18 @@ class Hint:
     """What to do."""
     values: tuple[str, ...] = ()
     """What it is about: the archs that would serve, the known GPUs."""
+    seen: str = ""
+    """A word that may be one of ``values``, misspelled."""
+
+    @property
+    def question(self) -> str:
+        """Which of the values was meant; ends with a space if it is not empty."""
+        meant = did_you_mean(self.seen, self.values)
+        return f"{meant} " if meant else ""
 
     def __str__(self) -> str:
         """One sentence without options."""
-        return f"{self.code.value}{': ' if self.values else ''}{', '.join(self.values)}."
+        return f"{self.question}{self.code.value}{': ' if self.values else ''}{', '.join(self.values)}."
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
@@ -62,3 +71,18 @@ def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     similarity, as in :func:`difflib.get_close_matches`."""
     near = difflib.get_close_matches(word, list(known), 1, cutoff)
     return f"Did you mean {near[0]!r}?" if near else ""
+
+
+_UNKNOWN = re.compile(r"unrecognized arguments: (.*)")
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+
+
+def misspelt_argument(message: str, options: Iterable[str]) -> str:
+    """Which option or choice was meant, for a message of argparse; empty if it is about something else. ``options``:
+    those there are."""
+    if unknown := _UNKNOWN.search(message):
+        word = next((word for word in unknown[1].split() if word.startswith("-")), "")
+        return did_you_mean(word.partition("=")[0], options)
+    if choice := _CHOICE.search(message):
+        return did_you_mean(choice[1], re.findall(r"[\w:.-]+", choice[2]))
+    return ""

@@ -103,10 +103,10 @@ def target_gpu(arch: str, name: str = "") -> GpuSpec:
     known = [gpu for gpu in GPUS.values() if gpu.arch == arch]
     if not known:
         archs = tuple(sorted({gpu.arch for gpu in GPUS.values()}))
-        raise InputError(f"no speed-of-light figures for arch {arch!r}", Hint(Advice.KNOWN_ARCH, archs))
+        raise InputError(f"no speed-of-light figures for arch {arch!r}", Hint(Advice.KNOWN_ARCH, archs, arch))
     named = [gpu for gpu in GPUS.values() if gpu.name.lower() in name.lower()] if name else known
     if not named:
-        raise InputError(f"no speed-of-light figures for GPU {name!r}", Hint(Advice.KNOWN_GPU, tuple(GPUS)))
+        raise InputError(f"no speed-of-light figures for GPU {name!r}", Hint(Advice.KNOWN_GPU, tuple(GPUS), name))
     if named[0].arch != arch:
         raise InputError(
             f"the {named[0].name} runs {named[0].arch}, not {arch}", Hint(Advice.KNOWN_ARCH, (named[0].arch,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal
+from typing import Literal, get_args
 
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.hints import Hint
@@ -20,6 +20,9 @@ from cutegen_lab.core.verbs import Answer as Answer
 from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
 
 Language = Literal["dsl", "spec"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+PROVIDERS = ("templates", "openai", "manual", "manual:DIR", "replay:FILE")
+"""How :attr:`RunSettings.provider` may be written."""
 """What a model writes: CuTe modules, or texts of the compact language that templates write the modules for."""
 
 

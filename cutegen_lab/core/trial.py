@@ -211,6 +211,9 @@ class Profile:
     lines: tuple[LineCounters, ...] = ()
     """The counters split over the candidate's lines; empty if the source cannot tell. They add up to ``counters``."""
 
+    def __repr__(self) -> str:
+        return f"<Profile by the {self.source}: {self.limiter or 'no limiter'}; {len(self.counters)} counters>"
+
 
 @dataclass(frozen=True)
 class Resources:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from cutegen_lab.core.errors import InputError, SetupError
-from cutegen_lab.core.hints import Advice, Hint
+from cutegen_lab.core.hints import Advice, Hint, did_you_mean
 from cutegen_lab.core.protocols import Device
 
-KINDS = "auto, cuda, cuda:N, emulator"
+KINDS = ("auto", "cuda", "cuda:N", "emulator")
 _KIND = re.compile(r"(auto|emulator|cuda)|cuda:(\d+)")
 
 
@@ -20,7 +20,9 @@ def select(kind: str = "auto") -> Device:
     """
     match = _KIND.fullmatch(kind)
     if not match:
-        raise InputError(f"unknown device {kind!r}", f"Use one of: {KINDS}.")
+        raise InputError(
+            f"unknown device {kind!r}", f"{did_you_mean(kind, KINDS)} Use one of: {', '.join(KINDS)}.".strip()
+        )
     if kind != "emulator":
         try:
             return _cuda(int(match[2] or 0))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cutegen_lab.core.counters import COUNTERS
 from cutegen_lab.core.hot_lines import hottest, limiting
 from cutegen_lab.core.trial import Profile
+from cutegen_lab.notebook.plot_theme import BLUE, ORANGE, theme
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Bar, Figure, Scatter
@@ -25,7 +26,7 @@ _SUMS = {  # for sources that only count the parts
     "shared_wavefronts": ("shared_load_wavefronts", "shared_store_wavefronts", "shared_copy_wavefronts"),
     "shared_conflicts": ("shared_load_conflicts", "shared_store_conflicts"),
 }
-_MARKS = {"emulator": ("circle", "#3b7dd8"), "hardware": ("diamond-open", "#c4560f")}
+_MARKS = {"emulator": ("circle", BLUE), "hardware": ("diamond-open", ORANGE)}
 
 
 def profile_figure(profiles: Sequence[Profile], source: str, title: str = "") -> Figure:
@@ -55,7 +56,7 @@ def profile_figure(profiles: Sequence[Profile], source: str, title: str = "") ->
     figure.update_annotations(x=0, xanchor="left")
     limiters = "; ".join(f"{p.source}: {p.limiter}" for p in profiles if p.limiter)
     figure.update_layout(
-        title_text=escape(": ".join(filter(None, (title, limiters)))), barmode="group", template="plotly_white",
+        title_text=escape(": ".join(filter(None, (title, limiters)))), barmode="group", template=theme(),
         height=240 + 26 * (len(names) + most), margin={"l": 10, "r": 10, "t": 80, "b": 50},
         legend={"orientation": "h", "y": -0.1, "yanchor": "top"},
     )  # fmt: skip

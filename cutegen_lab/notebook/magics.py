@@ -1,5 +1,4 @@
-"""``%%cutegen``, ``%%cutespec`` and ``%cutegen`` (``%%cutegen_tune`` is in tune_magic.py). Torch and the DSL are
-imported by the first cell, not by loading the extension."""
+"""``%%cutegen``, ``%%cutespec`` and ``%cutegen`` (``%%cutegen_tune`` is in tune_magic.py)."""
 
 from __future__ import annotations
 
@@ -7,19 +6,22 @@ import atexit
 import math
 import re
 import shlex
-import sys
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic_arguments import argument
 
-from cutegen_lab.core.errors import CutegenError, InputError
-from cutegen_lab.core.plain_text import plain
+from cutegen_lab.config import Settings
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import did_you_mean
+from cutegen_lab.core.run import LANGUAGES, PROVIDERS
 from cutegen_lab.core.verbs import VERBS, Takes, Verb, VerbSpec
-from cutegen_lab.views.hints import NOTEBOOK, advised
+from cutegen_lab.notebook.completion import LINE_VERBS, install, words_that_fit
+from cutegen_lab.notebook.failures import guarded
+from cutegen_lab.notebook.first_use import import_ahead, loading
+from cutegen_lab.notebook.options import ARCH, INPUTS, NAME, OF_A_RUN, below_magic, magic_with_options
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -44,38 +46,47 @@ HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest r
   resume [RUN]         {VERBS["resume"].help}
 {_lines({verb: spec for verb, spec in VERBS.items() if verb != "resume"})}
   export PATH          the accepted kernel (.py; --general: with all its parameters, not for its config alone)
-                       or the whole run as a page (.html)
+                       or the whole run as a page (.html) or for JupyterLab (.cutegen-run.json)
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches"""
 
 _BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok)")  # of a budget
 
-_RUN_OPTIONS = (
-    argument("--gpu", default="", help="whose speed of light is the bound (the first GPU of the architecture)"),
-    argument("--device", default="auto", help="where kernels are judged: auto, cuda, cuda:N or emulator"),
-    argument("--max-steps", type=int, default=8, help="candidates at most (8)"),
-    argument("--budget", default="", help='further bounds: "600s", "200000tok", or both with a comma'),
-    argument("--auto", action="store_true", help="approve by itself whatever passes and is faster"),
-    argument("--out", default="run", help="the variable that gets the run (run)"),
-    argument("--wait", action="store_true", help="return when the run rests or is done, for scripted notebooks"),
-    argument("--workdir", default="", help="where runs are kept (.cutegen)"),
-    argument("--debug", action="store_true", help="show tracebacks"),
+_PROBLEM = (
+    NAME, INPUTS, ARCH,
+    argument("--provider", default="templates", help=f"{', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]}"),
+    argument("--model", default="", help="the model, for --provider openai"),
+    argument("--language", default="dsl", help="what a model writes: dsl (CuTe modules, the default) or spec"),
+    argument("--review", action="store_true", help="ask before each refinement (the default)"),
+    argument("--replay", default="", help="play a recorded conversation: same as --provider replay:FILE"),
+)  # fmt: skip
+_SPEC = (
+    argument("--run", default="", help="make it the next candidate of this run (%%%%cutegen's) instead of a new run"),
+    argument("--check", action="store_true", help="only say which template and config it means"),
 )
-
-
-def _of_a_run(magic: Any) -> Any:
-    """Options common to all cell magics that start a run."""
-    for option in reversed(_RUN_OPTIONS):
-        magic = option(magic)
-    return magic
+_PROBLEM_EXAMPLE = """\
+  %%cutegen --name softmax --max-steps 4
+  def reference(x):  # x: bf16[4096,8192]
+      return torch.softmax(x, dim=-1)"""
+_SPEC_EXAMPLE = """\
+  %%cutespec --check
+  kernel linear for sm_90a
+  in  x: bf16[512, 256]
+  in  w: bf16[384, 256]
+  out y: bf16 = x @ w.T
+  tile 128x128x64"""
 
 
 def register(ipython: InteractiveShell) -> None:
     """``%load_ext cutegen_lab``."""
     from cutegen_lab.notebook.tune_magic import TuneMagic
 
+    import_ahead()
     magics = CutegenMagics(ipython)
     ipython.register_magics(magics)
-    ipython.register_magics(TuneMagic(ipython, magics.session, magics.guarded))
+    ipython.register_magics(tune := TuneMagic(ipython, magics.session))
+    cells = {**magics.magics["cell"], **tune.magics["cell"]}
+    options = {name: magic.parser._actions for name, magic in cells.items()}
+    install(ipython, lambda line: words_that_fit(line, options, magics.known_runs, magics.known_candidates))
 
 
 @magics_class
@@ -96,53 +107,31 @@ class CutegenMagics(Magics):
             session.close()
         self._sessions.clear()
 
-    @magic_arguments()
-    @argument("--name", default="problem", help="the run's name")
-    @argument("--inputs", default="", help='the inputs: "x: bf16[4096,8192], w: bf16[8192]"; workloads apart by ";"')
-    @argument("--arch", default="sm_90a", help="what to compile for: sm_80, sm_89 or sm_90a (the default)")
-    @argument("--provider", default="templates", help="templates, openai, manual, manual:DIR or replay:FILE")
-    @argument("--model", default="", help="the model, for --provider openai")
-    @argument("--language", default="dsl", help="what a model writes: dsl (CuTe modules, the default) or spec")
-    @argument("--review", action="store_true", help="ask before each refinement (the default)")
-    @argument("--replay", default="", help="play a recorded conversation: same as --provider replay:FILE")
-    @_of_a_run
-    @cell_magic
-    def cutegen_cell(self, line: str, cell: str) -> None:
+    @magic_with_options("cutegen", (*_PROBLEM, *OF_A_RUN), _PROBLEM_EXAMPLE)
+    def cutegen_cell(self, arguments: Any, cell: str) -> None:
         """Turns the PyTorch reference in this cell into a checked CuTe kernel, refinement by refinement.
 
         The cell defines ``reference(...)``; its inputs come from --inputs, from a comment on the def line
         (``def reference(x):  # x: bf16[4096,8192]``) or from ``inputs()``. It returns at once and shows the run.
         """
-        arguments = parse_argstring(self.cutegen_cell, line)
-        self.guarded(arguments.debug, lambda: self._start(arguments, cell))
+        self._start(arguments, cell)
 
     @line_magic
     def cutegen(self, line: str) -> Any:
         """Verbs on runs; ``%cutegen help`` lists them."""
         words = _words(line)
         debug = "--debug" in words
-        return self.guarded(debug, lambda: self._verb([w for w in words if w != "--debug"]))
-
-    def guarded(self, debug: bool, work: Callable[[], Any]) -> Any:
-        """Runs ``work`` and shows an error as one line; with --debug as a traceback."""
-        try:
-            return work()
-        except Exception as error:
-            if isinstance(error, CutegenError):
-                said = advised(error, NOTEBOOK)
-            else:
-                internal = f"internal error: {type(error).__name__}: {error}"
-                said = CutegenError(internal, "Add --debug for the traceback.")
-            print(plain(traceback.format_exc()) if debug else f"cutegen: {said}", file=sys.stderr)
+        return guarded(debug, lambda: self._verb([w for w in words if w != "--debug"]))
 
     def _start(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
 
-        if not arguments.replay:
-            self.session(arguments.workdir).wake(arguments.arch, arguments.device)
-        from cutegen_lab.problems import read_text  # torch, while others start
+        with loading():
+            if not arguments.replay:
+                self.session(arguments.workdir).wake(arguments.arch, arguments.device)
+            from cutegen_lab.problems import read_text
 
-        problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+            problem = read_text(below_magic(cell), name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         settings = RunSettings(
             provider=f"replay:{arguments.replay}" if arguments.replay else arguments.provider,
             model=arguments.model,
@@ -155,26 +144,23 @@ class CutegenMagics(Magics):
         )
         self._begin(arguments, problem, settings)
 
-    @magic_arguments()
-    @argument("--run", default="", help="make it the next candidate of this run (%%cutegen's) instead of a new run")
-    @argument("--check", action="store_true", help="only say which template and config it means")
-    @_of_a_run
-    @cell_magic
-    def cutespec(self, line: str, cell: str) -> None:
+    @magic_with_options("cutespec", (*_SPEC, *OF_A_RUN), _SPEC_EXAMPLE)
+    def cutespec(self, arguments: Any, cell: str) -> None:
         """Compiles the spec in this cell to a kernel and has it judged, as the first candidate of a run of its own.
 
         The spec says what is computed, and how it is run; what it leaves open a template chooses, and refinements
         move. `cutegen_lab/cutespec/grammar.lark` has the grammar and examples.
         """
-        arguments = parse_argstring(self.cutespec, line)
-        self.guarded(arguments.debug, lambda: self._specify(arguments, cell))
+        self._specify(arguments, cell)
 
     def _specify(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
-        from cutegen_lab.cutespec.build import compile_text
-        from cutegen_lab.providers.templates import TemplatesProvider
 
-        kernel = compile_text(cell)
+        with loading():
+            from cutegen_lab.cutespec.build import compile_text
+            from cutegen_lab.providers.templates import TemplatesProvider
+
+            kernel = compile_text(below_magic(cell))
         if arguments.check:
             chosen = [f"{n}={v}{' (chosen)' if n in kernel.chosen else ''}" for n, v in kernel.config.items()]
             print(f"{kernel.problem.name}: {kernel.family}, {', '.join(chosen)}")
@@ -192,11 +178,13 @@ class CutegenMagics(Magics):
         from cutegen_lab.notebook.run import NotebookRun
 
         run = NotebookRun(self.session(arguments.workdir).start(problem, settings, provider=provider))
-        self._remember(run)
-        self.shell.user_ns[arguments.out] = run
-        if arguments.wait:
-            run.wait()
-        self._show(run)
+        with run.going_on():
+            self._remember(run)
+            self.shell.user_ns[arguments.out] = run
+            self._show(run)
+            if arguments.wait:
+                run.wait()
+                self._widgets[run.run_id].refresh()  # what the notebook saves of this cell
 
     def _show(self, run: NotebookRun) -> None:
         """Displays the widget of a run. There is one for each run and kernel; shown twice, it is the same widget in two
@@ -217,7 +205,7 @@ class CutegenMagics(Magics):
             named = rest[at + 1]
             del rest[at : at + 2]
         match verb:
-            case "help":
+            case "help" | "--help" | "-h":
                 print(HELP)
             case "runs":
                 print(self._listing())
@@ -233,7 +221,9 @@ class CutegenMagics(Magics):
     def _answer(self, verb: str, words: list[str], run_id: str) -> None:
         known = next((name for name in VERBS if name == verb), None)
         if known is None:
-            raise InputError(f"unknown verb {verb!r}", "`%cutegen help` lists them.")
+            raise InputError(
+                f"unknown verb {verb!r}", f"{did_you_mean(verb, LINE_VERBS)} `%cutegen help` lists them.".strip()
+            )
         takes = VERBS[known].takes
         argument = " ".join(words)
         if takes in ("source", "candidate"):
@@ -262,6 +252,15 @@ class CutegenMagics(Magics):
             self._remember(NotebookRun(self.session("").attach(wanted)))
         return self._runs[wanted]
 
+    def known_runs(self) -> list[str]:
+        """Ids of the runs in the work directory, latest first; opens no store where there is none."""
+        stored = (Settings.from_environment().workdir / "lab.db").is_file()
+        return [run.run_id for run in self.session("").runs()] if stored else []
+
+    def known_candidates(self) -> list[str]:
+        """Ids of the candidates of this notebook's newest run."""
+        return list(self._runs[self._newest].handle.state.candidates) if self._newest else []
+
     def _newest_stored(self) -> str:
         """Id of the run in the work directory that changed last; "" if there is none. For use after a kernel
         restart."""
@@ -278,11 +277,6 @@ class CutegenMagics(Magics):
         if workdir not in self._sessions:
             self._sessions[workdir] = Session.open(workdir or None)
         return self._sessions[workdir]
-
-
-# IPython names a magic after its method, and a class cannot have two methods of the same name.
-CutegenMagics.magics["cell"]["cutegen"] = CutegenMagics.magics["cell"].pop("cutegen_cell")
-CutegenMagics.cutegen_cell.__name__ = "cutegen"
 
 
 def parse_budget(text: str, max_steps: int) -> Budget:
@@ -306,13 +300,12 @@ def parse_budget(text: str, max_steps: int) -> Budget:
 
 def _language(text: str) -> Language:
     """The language by name. Raises InputError for an unknown one."""
-    from cutegen_lab.core.run import Language
-
-    known: tuple[Language, ...] = get_args(Language)
-    for language in known:
+    for language in LANGUAGES:
         if text == language:
             return language
-    raise InputError(f"unknown language {text!r}", f"Use {' or '.join(known)}.")
+    raise InputError(
+        f"unknown language {text!r}", f"{did_you_mean(text, LANGUAGES)} Use {' or '.join(LANGUAGES)}.".strip()
+    )
 
 
 def _words(line: str) -> list[str]:

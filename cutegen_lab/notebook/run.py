@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.core.errors import InputError, StoreError
 from cutegen_lab.core.run import Step
 from cutegen_lab.core.verbs import Verb
+from cutegen_lab.notebook.failures import kept_on_interrupt
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session import RunHandle
 from cutegen_lab.session.verbs import with_verbs
@@ -62,15 +63,19 @@ class NotebookRun:
     @verb
     def wait(self, timeout: float | None = None) -> NotebookRun:
         """Waits until the run rests at a review or is done, or ``timeout`` seconds have passed."""
-        self.handle.wait(timeout)
+        with self.going_on():
+            self.handle.wait(timeout)
         return self
+
+    def going_on(self) -> AbstractContextManager[None]:
+        """Where an interrupt says that the run goes on, and how to wait for it or end it."""
+        again = f"wait() waits for it again, `%cutegen stop --run {self.run_id}` ends it"
+        return kept_on_interrupt(f"run {self.run_id} goes on; {again}")
 
     def perform(self, verb: Verb, argument: str = "", note: str = "", wait: bool = True) -> NotebookRun:
         """Performs a verb of :data:`~cutegen_lab.core.verbs.VERBS`, each of which is a method too."""
         self.handle.perform(verb, argument, note)
-        if wait:
-            self.handle.wait()
-        return self
+        return self.wait() if wait else self
 
     @verb
     def stop(self) -> NotebookRun:
@@ -99,12 +104,9 @@ class NotebookRun:
 
     @verb
     def export(self, path: str | Path, *, general: bool = False) -> Path:
-        """Writes the accepted kernel (``.py``; ``general``: with all its parameters, not for its config alone) or the
-        run as a page (``.html``)."""
-        target = Path(path)
-        if target.suffix == ".html":
-            return self.handle.export_page(target, general=general)
-        return self.handle.export(target, general=general, say=print)
+        """Writes the accepted kernel (``.py``; ``general``: with all its parameters, not for its config alone), the
+        run as a page (``.html``), or the run as JupyterLab opens it (``.cutegen-run.json``)."""
+        return self.handle.export_by_name(Path(path), general=general, say=print)
 
     @verb
     def evidence(self, candidate_id: str | None = None, *, general: bool = False) -> str:

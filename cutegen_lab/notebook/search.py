@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,12 @@ from uuid import uuid4
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import plain
+from cutegen_lab.notebook.failures import kept_on_interrupt
 from cutegen_lab.notebook.search_figure import headline, search_figure
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
-from cutegen_lab.session.tuned import TuningResult, concluded, duration, kernel_text, report, searched
+from cutegen_lab.session.tuned import TuningResult, concluded, kernel_text, paragraph_html, report, searched, table_html
 from cutegen_lab.views.hints import NOTEBOOK, advised
 
 if TYPE_CHECKING:
@@ -69,8 +70,13 @@ class NotebookSearch:
     @verb
     def wait(self, timeout: float | None = None) -> NotebookSearch:
         """Waits until the search has ended, or ``timeout`` seconds have passed."""
-        self.searching.wait(timeout)
+        with self.going_on():
+            self.searching.wait(timeout)
         return self
+
+    def going_on(self) -> AbstractContextManager[None]:
+        """Where an interrupt says that the search goes on, and how to wait for it or end it."""
+        return kept_on_interrupt("the search goes on; wait() waits for it again, cancel() ends it")
 
     @verb
     def cancel(self) -> NotebookSearch:
@@ -113,9 +119,11 @@ class NotebookSearch:
         write_out(Path(path), kernel_text(self.searching.problem, self.found))
         return Path(path)
 
-    def show(self) -> None:
+    def show(self) -> SearchDisplay:
         """Displays the search: live while it runs, then its result."""
-        SearchDisplay(self).show()
+        shown = SearchDisplay(self)
+        shown.show()
+        return shown
 
     def _title(self) -> str:
         return f"{self.searching.problem.name}: {self.searching.tunable.what}"
@@ -134,6 +142,7 @@ class SearchDisplay:
     def __init__(self, search: NotebookSearch) -> None:
         self._search = search
         self._dirty = threading.Event()
+        self._follower: threading.Thread | None = None
         name = uuid4().hex[:8]
         self._words_id, self._figure_id = f"cutegen-search-{name}", f"cutegen-figure-{name}"
         search.searching.subscribe(self._dirty.set)
@@ -155,7 +164,13 @@ class SearchDisplay:
         self._figure._config = {"responsive": True}  # as wide as the cell
         display(ipywidgets.HBox([button, self._said]), display_id=self._words_id)
         display(self._figure, display_id=self._figure_id)
-        threading.Thread(target=self._follow, name="cutegen-search-view", daemon=True).start()
+        self._follower = threading.Thread(target=self._follow, name="cutegen-search-view", daemon=True)
+        self._follower.start()
+
+    def wait(self) -> None:
+        """Waits until the display shows the result of the search, which has ended."""
+        if self._follower is not None:
+            self._follower.join()
 
     def _follow(self) -> None:
         running = True
@@ -212,22 +227,9 @@ def _html(search: NotebookSearch) -> str:
     searching, found = search.searching, search.searching.found
     if found is None:
         return f"<p>{escape(_text(search))}</p>"
-    names = ("workload", "default", "one for all", "its fastest", "by")
-    head = "".join(f'<th scope="col" style="text-align:left">{escape(name)}</th>' for name in names)
-    rows = "".join(
-        f'<tr><th scope="row">{escape(row.workload)}</th>'
-        + "".join(f"<td>{escape(duration(t))}</td>" for t in (row.default_us, row.chosen_us, row.own_us))
-        + f'<td style="text-align:left">{escape(row.by)}</td></tr>'
-        for row in found.rows
-    )
-    table = f"<table><caption>{escape(found.kind)} times by workload</caption><tr>{head}</tr>{rows}</table>"
     before, after = [*_stage_one(searching), *searched(searching.problem, found)], concluded(found)
-    return _paragraph(before) + table + _paragraph(after)
+    return paragraph_html(before) + table_html(found) + paragraph_html(after)
 
 
 def _stage_one(searching: Searching) -> list[str]:
     return account(searching.refactored) if searching.refactored else []
-
-
-def _paragraph(lines: Sequence[str]) -> str:
-    return f"<p>{'<br>'.join(map(escape, lines))}</p>"

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cutegen_lab.core.candidate import Config, Scalar
+from cutegen_lab.notebook.plot_theme import BLUE, GREY, ORANGE, RED, theme
 from cutegen_lab.tuning.space import brief
 from cutegen_lab.tuning.trace import Point, Trace, averaged
 from cutegen_lab.views.units import microseconds
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Parcoords, Scatter
 
 _ACROSS = 4  # plots of parameters in one row
-_BLUE, _ORANGE, _GREY, _RED = "#2b6cb0", "#c4560f", "#5f6b7a", "#b3261e"
 _PARALLEL = "each config as a line: its values and its time"
 _SPREAD = 4.0
 _PLOT_PX, _SMALL_PX = 320, 230
@@ -99,7 +99,7 @@ def _lay_out(figure: Figure, trace: Trace, title: str, height: int) -> None:
     figure.update_annotations(yshift=36, selector={"text": _PARALLEL})  # above the names of its axes
     figure.update_layout(
         title_text="<br>".join(filter(None, lines)), title_font_size=14,
-        title_y=1 - 16 / height, title_yanchor="top", template="plotly_white", height=height,
+        title_y=1 - 16 / height, title_yanchor="top", template=theme(), height=height,
         margin={"l": 60, "r": 40, "t": 170, "b": 50}, uirevision="search", font_size=12,
         legend={"orientation": "h", "y": 1 + 32 / (height - 220), "yanchor": "bottom", "x": 0.0},
     )  # fmt: skip
@@ -121,11 +121,11 @@ def _evaluations(trace: Trace) -> list[Scatter]:
     edge = max((p.time_us or 0.0 for _, p in ran), default=1.0) * 1.15
     hollow = "circle-open" if trace.kind == "predicted" else "circle"
     return [
-        _marks("ran", ran, hollow, _BLUE, [p.time_us for _, p in ran]),
-        _marks("the default", first, "diamond", _ORANGE, [p.time_us for _, p in first], size=12),
-        _marks("failed", failed, "x", _RED, [edge] * len(failed)),
+        _marks("ran", ran, hollow, BLUE, [p.time_us for _, p in ran]),
+        _marks("the default", first, "diamond", ORANGE, [p.time_us for _, p in first], size=12),
+        _marks("failed", failed, "x", RED, [edge] * len(failed)),
         Scatter(
-            name="best so far", mode="lines", line={"shape": "hv", "color": _GREY, "dash": "dot"},
+            name="best so far", mode="lines", line={"shape": "hv", "color": GREY, "dash": "dot"},
             x=[n for n, _ in numbered], y=trace.best_so_far(), hoverinfo="skip",
         ),
     ]  # fmt: skip
@@ -163,11 +163,11 @@ def _agreement(pairs: Sequence[Point]) -> list[Scatter]:
     return [
         Scatter(
             name="predicted (across), measured (up)", mode="markers", showlegend=False,
-            marker={"symbol": "square-open", "color": _BLUE, "size": 8}, x=predicted, y=measured,
+            marker={"symbol": "square-open", "color": BLUE, "size": 8}, x=predicted, y=measured,
             customdata=[_told(p) for p in pairs],
             hovertemplate="predicted %{x:.3g} µs, measured %{y:.3g} µs<br>%{customdata}<extra></extra>",
         ),
-        Scatter(name="equal", mode="lines", line={"color": _GREY, "dash": "dash"}, x=ends, y=ends, showlegend=False,
+        Scatter(name="equal", mode="lines", line={"color": GREY, "dash": "dash"}, x=ends, y=ends, showlegend=False,
                 hoverinfo="skip"),
     ]  # fmt: skip
 
@@ -201,13 +201,13 @@ def _effect(trace: Trace, name: str) -> list[Scatter]:
     return [
         Scatter(
             name="configs", mode="markers", showlegend=False,
-            marker={"symbol": "circle-open", "color": _BLUE, "size": 6},
+            marker={"symbol": "circle-open", "color": BLUE, "size": 6},
             x=[escape(str(p.config[name])) for p in ran], y=[p.time_us for p in ran],
             customdata=[_told(p) for p in ran], hovertemplate="%{customdata}<extra></extra>",
         ),
         Scatter(
-            name="median", mode="lines+markers", showlegend=False, line={"color": _ORANGE},
-            marker={"symbol": "line-ew-open", "size": 16, "color": _ORANGE, "line": {"width": 3}},
+            name="median", mode="lines+markers", showlegend=False, line={"color": ORANGE},
+            marker={"symbol": "line-ew-open", "size": 16, "color": ORANGE, "line": {"width": 3}},
             x=[escape(str(v)) for v in medians], y=list(medians.values()),
             hovertemplate="%{x}: median %{y:.3g} µs<extra></extra>",
         ),

@@ -7,59 +7,60 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from IPython.core.magic import Magics, cell_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic import Magics, magics_class
+from IPython.core.magic_arguments import argument
+
+from cutegen_lab.notebook.first_use import loading
+from cutegen_lab.notebook.options import ARCH, DEBUG, INPUTS, NAME, WORKDIR, below_magic, magic_with_options
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from cutegen_lab.session import Session
 
+_OPTIONS = (
+    NAME, INPUTS, ARCH,
+    argument("--kernel", default="", help="a .py file with a TUNABLE (default: the problem's template)"),
+    argument("--refactor", action="store_true", help="make the kernel, which has no TUNABLE, a template first"),
+    argument("--budget", type=int, default=40, help="configs to evaluate, those known before among them (40)"),
+    argument("--max-seconds", type=float, default=math.inf, help="seconds after which no further config is timed"),
+    argument("--gpu", default="", help="whose times are predicted (the first GPU of the architecture)"),
+    argument("--device", default="auto", help="where configs are timed: auto, cuda, cuda:N or emulator (predicted)"),
+    argument("--seed", type=int, default=0, help="of the search (0)"),
+    argument("--replay", action="store_true", help="replay the search on what earlier ones recorded; runs nothing"),
+    argument("--out", default="search", help="the variable that gets the search (search)"),
+    argument("--wait", action="store_true", help="return when the search has ended, for scripted notebooks"),
+    WORKDIR, DEBUG,
+)  # fmt: skip
+_EXAMPLE = """\
+  %%cutegen_tune --budget 20
+  def reference(x):  # x: bf16[4096,8192]
+      return torch.softmax(x, dim=-1)"""
+
 
 @magics_class
 class TuneMagic(Magics):
-    """``session``: opens the notebook's session for a work directory. ``guarded``: runs work and shows errors."""
+    """``session``: opens the notebook's session for a work directory."""
 
-    def __init__(
-        self, shell: InteractiveShell, session: Callable[[str], Session],
-        guarded: Callable[[bool, Callable[[], Any]], Any],
-    ) -> None:  # fmt: skip
+    def __init__(self, shell: InteractiveShell, session: Callable[[str], Session]) -> None:
         super().__init__(shell)
-        self._session, self._guarded = session, guarded
+        self._session = session
 
-    @magic_arguments()
-    @argument("--name", default="problem", help="the problem's name")
-    @argument("--inputs", default="", help='the inputs: "x: bf16[4096,8192], w: bf16[8192]"; workloads apart by ";"')
-    @argument("--kernel", default="", help="a .py file with a TUNABLE (default: the problem's template)")
-    @argument("--refactor", action="store_true", help="make the kernel, which has no TUNABLE, a template first")
-    @argument("--budget", type=int, default=40, help="configs to evaluate, those known before among them (40)")
-    @argument("--max-seconds", type=float, default=math.inf, help="seconds after which no further config is timed")
-    @argument("--arch", default="sm_90a", help="what to compile for: sm_80, sm_89 or sm_90a (the default)")
-    @argument("--gpu", default="", help="whose times are predicted (the first GPU of the architecture)")
-    @argument("--device", default="auto", help="where configs are timed: auto, cuda, cuda:N or emulator (predicted)")
-    @argument("--seed", type=int, default=0, help="of the search (0)")
-    @argument("--replay", action="store_true", help="replay the search on what earlier ones recorded; runs nothing")
-    @argument("--out", default="search", help="the variable that gets the search (search)")
-    @argument("--wait", action="store_true", help="return when the search has ended, for scripted notebooks")
-    @argument("--workdir", default="", help="where evaluations are kept (.cutegen)")
-    @argument("--debug", action="store_true", help="show tracebacks")
-    @cell_magic
-    def cutegen_tune(self, line: str, cell: str) -> None:
+    @magic_with_options("cutegen_tune", _OPTIONS, _EXAMPLE)
+    def cutegen_tune(self, arguments: Any, cell: str) -> None:
         """Searches the fastest config for the PyTorch reference in this cell, as %%cutegen takes it.
 
         It returns at once and shows the search as it goes on. The variable has ``plot()``, ``cancel()``, ``resume()``,
         ``wait()``, ``found``, ``best`` and ``export()``. The same cell run again, in this kernel or another, goes on
         from what is known.
         """
-        arguments = parse_argstring(self.cutegen_tune, line)
-        self._guarded(arguments.debug, lambda: self._start(arguments, cell))
+        self._start(arguments, cell)
 
     def _start(self, arguments: Any, cell: str) -> None:
         from IPython.display import display
 
         from cutegen_lab.core.errors import InputError
         from cutegen_lab.notebook.search import NotebookSearch
-        from cutegen_lab.problems import read_text
         from cutegen_lab.session.kernels import read_kernel, read_text_file
         from cutegen_lab.session.searching import Searching
         from cutegen_lab.session.tune import TuneSettings, from_template, from_text
@@ -70,10 +71,13 @@ class TuneMagic(Magics):
             raise InputError(f"--budget {arguments.budget} allows no config", "Use 1 or more.")
         if not arguments.max_seconds > 0:  # nan neither
             raise InputError(f"--max-seconds {arguments.max_seconds:g} allows no time", "Use more than 0.")
-        session = self._session(arguments.workdir)
-        if not arguments.replay:
-            session.wake(arguments.arch, arguments.device, predicts=True)
-        problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+        with loading():
+            session = self._session(arguments.workdir)
+            if not arguments.replay:
+                session.wake(arguments.arch, arguments.device, predicts=True)
+            from cutegen_lab.problems import read_text
+
+            problem = read_text(below_magic(cell), name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         if arguments.refactor and not arguments.kernel:
             raise InputError("--refactor has no kernel to make a template of", "Add --kernel FILE.")
         source, carried = read_kernel(read_text_file(Path(arguments.kernel))) if arguments.kernel else ("", {})
@@ -94,6 +98,8 @@ class TuneMagic(Magics):
             return
         search.resume()
         self.shell.user_ns[arguments.out] = search
-        if arguments.wait:
-            search.wait()
-        search.show()
+        with search.going_on():
+            shown = search.show()
+            if arguments.wait:
+                search.wait()
+                shown.wait()

@@ -23,6 +23,7 @@ from cutegen_lab.views.model import MIME_TYPE, Command, Query, RunView
 STATIC = Path(__file__).parent / "static"
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 _UPDATE_SECONDS = 0.2
+_WATCH_SECONDS = 1.0  # between looks at a run that another process drives
 _RESTING = ("review", "done")
 _log = logging.getLogger(__name__)
 
@@ -53,7 +54,8 @@ class _Moment:
 class RefineWidget(anywidget.AnyWidget):
     """Shows ``run`` and takes answers. ``view``: the synced :class:`~cutegen_lab.views.model.RunView` as JSON.
 
-    A separate thread builds views, at most five in a second; worker threads of the run only wake it. When the run
+    A separate thread builds views, at most five in a second; worker threads of the run only wake it. While another
+    process may drive the run, it looks every second whether there are new events. When the run
     rests, the static snapshot in the saved notebook is updated in two ways: by a display update, which every front end
     handles, and by ``resting``, with which the JupyterLab extension does the same after a page reload, when display
     updates are lost.
@@ -127,15 +129,25 @@ class RefineWidget(anywidget.AnyWidget):
 
     def _follow(self) -> None:
         while not self._gone.is_set():
-            self._dirty.wait()
+            woken = self._dirty.wait(_WATCH_SECONDS if self._elsewhere else None)
             self._dirty.clear()
             if self._gone.is_set():
                 return
             try:
-                self.refresh()
+                if woken or self._changed():
+                    self.refresh()
             except Exception:  # a view that fails must not end the display
                 _log.exception("the view of %s was not renewed", self._run.run_id)
             self._gone.wait(_UPDATE_SECONDS)
+
+    @property
+    def _elsewhere(self) -> bool:
+        """Whether another process drives the run, or may take it up."""
+        return not self._run.handle.driving and self.view["status"] != "done"
+
+    def _changed(self) -> bool:
+        """Whether the view of a run that is not driven here is no longer that of the store."""
+        return bool(self._run.view().model_dump(mode="json") != self.view)
 
     def _answer(self, _: Any, content: Any, buffers: Any) -> None:
         """Replies to a :class:`~cutegen_lab.views.model.Command` or :class:`~cutegen_lab.views.model.Query`."""

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.forks import Forks
-from cutegen_lab.core.hints import Advice, Hint
+from cutegen_lab.core.hints import Advice, Hint, did_you_mean
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Device, Judge, Provider
-from cutegen_lab.core.run import RunSettings
+from cutegen_lab.core.run import PROVIDERS, RunSettings
 
 if TYPE_CHECKING:
     from cutegen_lab.compile import CageCompiler
 
 _forking = threading.Lock()
-PROVIDERS = "templates, openai, manual, manual:DIR, replay:FILE"
 
 
 def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Provider:
@@ -54,7 +53,8 @@ def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Pro
             from cutegen_lab.providers.replay import ReplayProvider
 
             return ReplayProvider(Path(argument))
-    raise InputError(f"unknown provider {chosen.provider!r}", f"Use one of: {PROVIDERS}.")
+    hint = f"{did_you_mean(kind, PROVIDERS)} Use one of: {', '.join(PROVIDERS)}."
+    raise InputError(f"unknown provider {chosen.provider!r}", hint.strip())
 
 
 def make_compiler(settings: Settings, build_seconds: float | None = None) -> CageCompiler:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from cutegen_lab.views.model import MachineCodeView, RunView
 
 LOG_LINES = 500
+_SOURCES = {"emulator": "emulator", "cuda": "hardware"}  # who counts on a device
+RUN_SUFFIX = ".cutegen-run.json"
 
 
 @with_verbs()
@@ -175,6 +177,31 @@ class RunHandle:
         write_out(Path(path), kernel_text(state, chosen, written))
         return Path(path)
 
+    def export_by_name(
+        self, path: Path, candidate_id: str | None = None, *, general: bool = False, say: Say = lambda _: None
+    ) -> Path:  # fmt: skip
+        """Writes what the end of the file's name asks for: a kernel (``.py``, :meth:`export`), the run as a page
+        (``.html``), or as JupyterLab opens it (``.cutegen-run.json``). Raises InputError for another name."""
+        if path.name.endswith(".py"):
+            return self.export(path, candidate_id, general=general, say=say)
+        if path.name.endswith(".html"):
+            return self.export_page(path, general=general)
+        if path.name.endswith(RUN_SUFFIX):
+            return self.export_view(path)
+        raise InputError(
+            f"cannot tell from the name {path.name!r} what to write",
+            f"Name a file .py (the kernel), .html (a page of the run) or {RUN_SUFFIX} (the run, for JupyterLab).",
+        )
+
+    def export_view(self, path: Path) -> Path:
+        """Writes the run as JSON, which JupyterLab shows as it shows a saved run. Raises InputError if ``path`` is a
+        file cutegen did not write."""
+        from cutegen_lab.session.outputs import write_out
+
+        self.specialise()
+        write_out(path, self.view().model_dump_json(indent=1) + "\n")
+        return path
+
     def export_page(self, path: Path | str, *, general: bool = False) -> Path:
         """Writes the run as one self-contained HTML page, ``general``: with the texts that have parameters. Raises
         InputError if ``path`` is a file cutegen did not write."""
@@ -193,11 +220,15 @@ class RunHandle:
 
     def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
         """Counters of a compiled candidate (default: the current one, otherwise the accepted one) from the emulator
-        (``device="emulator"``) or a GPU's profiler (``"cuda"``), under the same names.
+        (``device="emulator"``) or a GPU's profiler (``"cuda"``), under the same names. Those that the run recorded are
+        not counted again.
 
         Raises InputError if nothing is compiled, SetupError if there is no such device or it has no profiler.
         """
-        state, (_, artifact) = self.state, self._compiled(candidate_id)
+        state, (chosen, artifact) = self.state, self._compiled(candidate_id)
+        recorded = state.trials[chosen].profile if chosen in state.trials else None
+        if recorded is not None and recorded.source == _SOURCES.get(device):
+            return recorded
         found = self._services.judge().profile(
             state.problem, artifact, self._services.device(device), self._log.append, threading.Event()
         )

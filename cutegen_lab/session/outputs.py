@@ -35,8 +35,11 @@ def write_out(path: Path, text: str, problem: str | Path = "") -> None:
 
 
 def _ours(path: Path) -> bool:
-    """Whether it is a kernel or problem with the hash of its own text, or a page of ours."""
+    """Whether it is a kernel or problem with the hash of its own text, or a page or view of a run."""
+    from pydantic import ValidationError
+
     from cutegen_lab.views.html import GENERATOR
+    from cutegen_lab.views.model import RunView
 
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -44,4 +47,10 @@ def _ours(path: Path) -> bool:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return False
+    if path.suffix == ".json":
+        try:
+            RunView.model_validate_json(text)
+        except ValidationError:
+            return False
+        return True
     return is_unmodified(text) or GENERATOR in text[:2000]

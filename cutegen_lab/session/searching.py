@@ -43,14 +43,14 @@ class Searching:
         self._heard: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._tuning: Tuning | None = None
-        self._thread: threading.Thread | None = None
-        self._running = False
+        self._resting = threading.Event()  # joining the thread would end with an interrupt, and then say it had ended
+        self._resting.set()
         self._cancel = threading.Event()
         services.at_close(self.end)
 
     @property
     def status(self) -> Status:
-        if self._running:
+        if not self._resting.is_set():
             return "running"
         if self.error is not None:
             return "failed"
@@ -68,9 +68,8 @@ class Searching:
             self.settings = replace(self.settings, limits=replace(self.settings.limits, evaluations=budget))
             self._cancel, self.found, self.error = threading.Event(), None, None
             self._services.device(self.settings.device)
-            self._running = True
-            self._thread = threading.Thread(target=self._work, name="cutegen-search", daemon=True)
-            self._thread.start()
+            self._resting.clear()
+            threading.Thread(target=self._work, name="cutegen-search", daemon=True).start()
         return self
 
     def cancel(self) -> None:
@@ -84,9 +83,7 @@ class Searching:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it has ended or ``timeout`` seconds have passed. Returns whether it has ended."""
-        if self._thread is not None:
-            self._thread.join(timeout)
-        return self.status != "running"
+        return self._resting.wait(timeout)
 
     def trace(self) -> Trace:
         """Everything evaluated so far."""
@@ -128,5 +125,5 @@ class Searching:
         except Exception as error:  # a thread's exception would be lost
             self.error = CutegenError(f"internal error: {type(error).__name__}: {error}", "Report it.")
         finally:
-            self._running = False
+            self._resting.set()
             self._tell()

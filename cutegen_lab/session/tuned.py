@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
 from cutegen_lab.core.candidate import Config
-from cutegen_lab.core.plain_text import one_line
+from cutegen_lab.core.plain_text import one_line, plain
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.trial import CheckResult, Timing
 from cutegen_lab.core.verdict import Verdict
@@ -32,6 +33,9 @@ class Tunable:
     space: Space
     """The configs."""
 
+    def __repr__(self) -> str:
+        return f"<Tunable {self.what}: {len(self.source.splitlines())} lines>"
+
 
 @dataclass(frozen=True)
 class PlainKernel:
@@ -41,6 +45,9 @@ class PlainKernel:
     """Where it comes from, in words."""
     source: str
     """The text."""
+
+    def __repr__(self) -> str:
+        return f"<PlainKernel {self.what}: {len(self.source.splitlines())} lines>"
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,13 @@ class TuningResult:
     def interrupted(self) -> bool:
         return self.stats.stopped == "interrupted"
 
+    def __repr__(self) -> str:
+        said = concluded(self)
+        return plain(f"<TuningResult {self.tunable.what}: {self.stats.evaluated} configs {self.kind}; {said[-1]}>")
+
+    def _repr_html_(self) -> str:
+        return plain(table_html(self) + paragraph_html(concluded(self)))
+
 
 def report(problem: Problem, found: TuningResult) -> list[str]:
     """Lines of the report: what was searched, a row for each workload, and the verdict."""
@@ -107,6 +121,24 @@ def report(problem: Problem, found: TuningResult) -> list[str]:
         times = (duration(t) for t in (row.default_us, row.chosen_us, row.own_us))
         table.append(f"{row.workload:10} {' '.join(f'{t:>12}' for t in times)}   {row.by}")
     return [*searched(problem, found), "", *table, "", *concluded(found)]
+
+
+def table_html(found: TuningResult) -> str:
+    """The times by workload as a table, without scripts."""
+    names = ("workload", "default", "one for all", "its fastest", "by")
+    head = "".join(f'<th scope="col" style="text-align:left">{escape(name)}</th>' for name in names)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(row.workload)}</th>'
+        + "".join(f"<td>{escape(duration(t))}</td>" for t in (row.default_us, row.chosen_us, row.own_us))
+        + f'<td style="text-align:left">{escape(row.by)}</td></tr>'
+        for row in found.rows
+    )
+    return f"<table><caption>{escape(found.kind)} times by workload</caption><tr>{head}</tr>{rows}</table>"
+
+
+def paragraph_html(lines: Sequence[str]) -> str:
+    """Lines as a paragraph."""
+    return f"<p>{'<br>'.join(map(escape, lines))}</p>"
 
 
 def searched(problem: Problem, found: TuningResult) -> list[str]:

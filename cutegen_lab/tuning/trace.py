@@ -9,7 +9,7 @@ from statistics import median
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.tuning.evaluations import Evaluation, Kind
-from cutegen_lab.tuning.space import key
+from cutegen_lab.tuning.space import brief, key
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,10 @@ class Trace:
     """Number of configs ruled out."""
     workloads: int = 1
     """Number of workloads."""
+
+    def __repr__(self) -> str:
+        best = "none ran" if self.best is None else f"best {self.best.time_us:.4g} us by {brief(self.best.config)}"
+        return f"<Trace {self.what}: {len(self.points)} configs {self.kind}; {best}>"
 
     @property
     def best(self) -> Point | None:

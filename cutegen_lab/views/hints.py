@@ -99,7 +99,9 @@ def spelled(hint: Hint, front: Spelling) -> str:
     *others, last = hint.values or ("",)
     commands = {name: front.command.format(name) for name in ("doctor", "judge")}
     values = f"with one of: {', '.join(hint.values)}" if others else last
-    return _TEXTS[hint.code].format(values=values, first=(*others, last)[0], **commands, **asdict(front))
+    return hint.question + _TEXTS[hint.code].format(
+        values=values, first=(*others, last)[0], **commands, **asdict(front)
+    )
 
 
 def advised(error: CutegenError, front: Spelling) -> CutegenError:

@@ -40,6 +40,10 @@ def test_version_and_help_import_nothing_heavy(place: Path) -> None:
     ("arguments", "message"),
     [
         (["bogus"], "invalid choice: 'bogus'"),
+        (["jugde"], "Did you mean 'judge'? See `cutegen --help`."),
+        (["run", "x.py", "--nmae", "x"], "Did you mean '--name'? See `cutegen run --help`."),
+        (["doctor", "--nmae", "x"], "unrecognized arguments: --nmae x. See `cutegen doctor --help`."),
+        (["runs", "shwo", "x"], "Did you mean 'show'? See `cutegen runs --help`."),
         (["judge", "nowhere.py", "k.py"], "cannot read nowhere.py"),
         (["run", "nowhere.py"], "cannot read nowhere.py"),
         (["judge", "softmax.py", "nowhere.py"], "cannot read nowhere.py"),

@@ -86,6 +86,6 @@ def test_exporting_a_run_over_a_file_of_ones_own(place: Path) -> None:
     for name in ("mine.py", "softmax.py"):
         done = cutegen(place, "runs", "export", run_id, "--candidate", "c1", "--out", name)
         assert done.returncode == 2 and f"{name} exists, and cutegen did not write it" in done.stderr
-    for name in ("new.py", "new.html") * 2:
+    for name in ("new.py", "new.html", "new.cutegen-run.json") * 2:
         assert cutegen(place, "runs", "export", run_id, "--candidate", "c1", "--out", name).returncode == 0
     assert (place / "mine.py").read_text() == MINE

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from plotly.graph_objects import Figure
 
 from cutegen_lab.core.trial import LineCounters, Profile
 from cutegen_lab.notebook.figures import profile_figure
+from cutegen_lab.notebook.search_figure import search_figure
+from tests.notebook.test_search import trace
 
+PAGES = {"white": "#ffffff", "JupyterLab dark": "#111111"}
 SOURCE = "\n".join(["import cutlass", "x = <b>load</b>(gX[None, 0], rX)", "store(rX, gX)"])
 EMULATOR = Profile(
     "emulator", "memory bandwidth",
@@ -49,3 +55,42 @@ def test_without_counts_by_line_the_figure_says_so() -> None:
     assert "no counts by line" in [a.text for a in figure.layout.annotations]
     with pytest.raises(ValueError, match="no profile"):
         profile_figure([], SOURCE)
+
+
+def test_a_profile_is_one_short_line() -> None:
+    assert repr(EMULATOR) == "<Profile by the emulator: memory bandwidth; 4 counters>"
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of ``#rrggbb``: WCAG 2.2, relative luminance."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2, contrast ratio."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def colours(value: object) -> set[str]:
+    """Every ``#rrggbb`` in a figure's JSON, apart from scales of many colours."""
+    if isinstance(value, dict):
+        return set().union(*(colours(v) for k, v in value.items() if k not in ("colorscale", "colorway", "data")))
+    if isinstance(value, list | tuple):
+        return set().union(*map(colours, value))
+    return {value} if isinstance(value, str) and re.fullmatch("#[0-9a-f]{6}", value) else set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("figure", [profile_figure([EMULATOR, HARDWARE], SOURCE, "softmax"), search_figure(trace())])
+def test_figures_can_be_read_on_light_and_dark_pages(figure: Figure, page: str) -> None:
+    shown = figure.to_plotly_json()
+    layout = figure.layout.template.layout
+    for behind in ("paper_bgcolor", "plot_bgcolor"):
+        assert layout[behind] == "rgba(0,0,0,0)" and figure.layout[behind] is None, "the page's own"
+    for text in (layout.font.color, layout.title.font.color):
+        assert contrast(text, PAGES[page]) > 4.3
+    marks = colours(shown["data"])
+    assert marks and all(contrast(mark, PAGES[page]) >= 3 for mark in marks)

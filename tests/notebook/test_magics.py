@@ -10,10 +10,12 @@ import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
-from cutegen_lab.core.errors import InputError, SetupError
+from cutegen_lab.core.errors import CutegenError, InputError, SetupError, SpecError
 from cutegen_lab.core.run import Budget
+from cutegen_lab.core.verbs import VERBS
 from cutegen_lab.notebook.magics import parse_budget
 from cutegen_lab.notebook.run import NotebookRun
+from cutegen_lab.problems import read_text
 from cutegen_lab.views.model import MIME_TYPE
 
 pytestmark = pytest.mark.kernel
@@ -34,19 +36,24 @@ def started(shell: InteractiveShell) -> NotebookRun:
     return run
 
 
-def test_loading_imports_neither_torch_nor_the_dsl() -> None:
+def test_loading_returns_at_once_and_imports_torch_alone_in_the_background() -> None:
     code = (
-        "import sys, IPython; from IPython.core.interactiveshell import InteractiveShell;"
+        "import sys, threading, IPython; from IPython.core.interactiveshell import InteractiveShell;"
         "InteractiveShell.instance().run_line_magic('load_ext', 'cutegen_lab');"
-        "print(sorted({'torch', 'cutlass', 'pydantic', 'openai'} & set(sys.modules)))"
+        "others = {t.name: t for t in threading.enumerate()};"
+        "print(sorted({'cutlass', 'pydantic', 'openai'} & set(sys.modules)));"
+        "others['cutegen-import'].join();"
+        "print('torch' in sys.modules)"
     )
     seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    assert seen.stdout.strip() == "[]"
+    assert seen.stdout.split() == ["[]", "True"]
 
 
 def test_a_profile_and_its_plot(run: NotebookRun) -> None:
     profile = run.profile()
     assert profile.source == "emulator" and profile.lines
+    recorded = run.handle.state.trials["c1"].profile
+    assert recorded is profile and run.profile("c1", "emulator") is recorded, "counted once"
     figure = run.plot_profile("c1")
     shown = next(t for t in figure.data if t.type == "scatter")
     counted = dict(zip(shown.y, shown.x, strict=True))
@@ -108,6 +115,7 @@ def test_runs_are_listed(run: NotebookRun, shell: InteractiveShell, capsys: pyte
         ("edit binary.py", "binary.py is not UTF-8 text"),
         ('edit "half quoted', "Write %cutegen edit FILE"),
         ("show nothing-0000", "nothing-0000"),
+        ("export kernel.txt", "Name a file .py (the kernel), .html (a page of the run) or .cutegen-run.json"),
         ("reject it isn't fast --run nothing-0000", "nothing-0000"),
     ],
 )
@@ -116,8 +124,8 @@ def test_what_goes_wrong_is_one_line(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str], line: str, says: str
 ) -> None:
     Path("binary.py").write_bytes(b"\xff\xfe\x00")  # in the shell's folder
-    shell.run_line_magic("cutegen", line)
-    error = capsys.readouterr().err
+    assert not shell.run_cell(f"%cutegen {line}").success
+    error = capsys.readouterr().out
     assert says in error and error.count("\n") == 1
 
 
@@ -125,9 +133,10 @@ def test_an_error_of_ours_is_one_line_and_a_traceback_under_debug(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cutegen_lab.problems.read_text", lambda *_, **__: 1 // 0)
-    shell.run_cell_magic("cutegen", "", CELL)
-    assert capsys.readouterr().err.startswith("cutegen: internal error: ZeroDivisionError: ")
-    shell.run_cell_magic("cutegen", "--debug", CELL)
+    with pytest.raises(CutegenError, match=r"^internal error: ZeroDivisionError: .* Add --debug for the traceback"):
+        shell.run_cell_magic("cutegen", "", CELL)
+    with pytest.raises(CutegenError):
+        shell.run_cell_magic("cutegen", "--debug", CELL)
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -153,17 +162,66 @@ def test_a_verb_with_wrong_arguments_shows_one_line(
 
 
 def test_a_bad_cell_is_one_line(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
-    shell.run_cell_magic("cutegen", "--name broken", "def reference(x:\n")
-    error = capsys.readouterr().err
-    assert "syntax error at line 1" in error and "Traceback" not in error
+    assert not shell.run_cell("%%cutegen --name broken\ndef reference(x:\n").success
+    error = capsys.readouterr().out
+    assert "syntax error at line 2:" in error and error.count("\n") == 1, "the magic is line 1, as the notebook counts"
+    assert not shell.run_cell("%%cutegen\ndef reference(x):  # x: f32[8]\n    raise ValueError('boom')\n").success
+    assert "ValueError at line 3: boom" in capsys.readouterr().out
 
 
-def test_question_mark_helps(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
-    shell.run_cell("%%cutegen?")
-    text = capsys.readouterr().out
-    for option in ("--inputs", "--provider", "--language", "--max-steps", "--budget", "--replay", "--out", "--auto",
-                   "--review"):  # fmt: skip
-        assert option in text
+HELP = {
+    "cutegen": ("--inputs", "--provider", "--language", "--max-steps", "--budget", "--replay", "--review"),
+    "cutespec": ("--run", "--check", "--auto"),
+    "cutegen_tune": ("--kernel", "--refactor", "--seed"),
+}
+
+
+@pytest.mark.parametrize("name", HELP)
+def test_help_has_the_name_every_option_and_an_example_that_works(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    shell.run_cell(f"%%{name}?")
+    asked = capsys.readouterr().out
+    shell.run_cell(f"%%{name} --help\nx")
+    helped = capsys.readouterr().out
+    for text in (asked, helped):
+        assert f"  %%{name} [" in text and "cutegen_cell" not in text and "%%%" not in text
+        assert all(option in text for option in (*HELP[name], "--out", "--wait", "--debug"))
+    magic, _, body = helped.partition("example:\n")[2].partition("\n")
+    assert magic.startswith(f"%%{name} --")
+    if name == "cutespec":
+        assert shell.run_cell(f"{magic}\n{body}").success
+    else:
+        assert read_text(body, name="example", inputs_text="").name == "example"
+
+
+@pytest.mark.parametrize("line", ["", "help", "--help", "-h"])
+def test_the_line_magic_lists_its_verbs(shell: InteractiveShell, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    assert shell.run_cell(f"%cutegen {line}").success
+    said = capsys.readouterr().out
+    assert all(f"\n  {verb} " in said for verb in VERBS)
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        (f"%%cutegen --nmae x\n{CELL}", "unrecognized arguments: --nmae x. Did you mean '--name'? `%%cutegen?` "),
+        (f"%%cutegen --zzz=1\n{CELL}", "unrecognized arguments: --zzz=1. `%%cutegen?` "),
+        (f"%%cutegen_tune --bugdet=3\n{CELL}", "Did you mean '--budget'? `%%cutegen_tune?` "),
+        ("%cutegen aprove", "unknown verb 'aprove'. Did you mean 'approve'? "),
+        (f"%%cutegen --provider opnai\n{CELL}", "Did you mean 'openai'? Use one of: templates, openai, manual, "),
+        (f"%%cutegen --arch sm90a\n{CELL}", "Did you mean 'sm_90a'? Use --arch with one of: sm_80, sm_89, sm_90a."),
+        (f"%%cutegen --gpu H20\n{CELL}", "Did you mean 'H200'? Use --gpu with one of: "),
+        (f"%%cutegen --device emulatr\n{CELL}", "Did you mean 'emulator'? Use one of: "),
+        (f"%%cutegen --language spce\n{CELL}", "Did you mean 'spec'? "),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_word_that_was_meant(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], cell: str, says: str
+) -> None:
+    assert not shell.run_cell(cell).success
+    *_, said = capsys.readouterr().out.splitlines()  # below what other runs show meanwhile
+    assert said.startswith("cutegen: ") and says in said
 
 
 def test_budgets() -> None:
@@ -186,8 +244,8 @@ def test_a_spec_cell_starts_a_run_with_its_config(shell: InteractiveShell, capsy
     specified = shell.user_ns["specified"]
     assert specified.status == "review" and "passed" in specified.evidence()
     assert specified.handle.state.current.config["threads_per_row"] == 16
-    shell.run_cell_magic("cutespec", "", SPEC.replace("softmax", "softmux"))
-    assert capsys.readouterr().err.startswith("cutegen: line 3, column 14: there is no function 'softmux'")
+    with pytest.raises(SpecError, match=r"^line 4, column 14: there is no function 'softmux'"):
+        shell.run_cell_magic("cutespec", "", SPEC.replace("softmax", "softmux"))
 
 
 def test_a_spec_can_be_the_next_candidate_of_a_run(run: NotebookRun, shell: InteractiveShell) -> None:

@@ -87,6 +87,10 @@ def test_cancel_keeps_what_is_known_and_resume_goes_on(shell: InteractiveShell, 
     assert search.status == "done" and stats.from_cache == known
     assert stats.evaluated == 2 or (known >= Patience().least and stats.stopped.startswith("nothing more"))
     assert search.best == search.found.ranked[0][0] and "predicted" in search.export(tmp_path / "k.py").read_text()
+    found = search.found
+    assert len(repr(found)) < 400 and "configs predicted; verdict: passed" in repr(found) and "\n" not in repr(found)
+    assert "<caption>predicted times by workload</caption>" in found._repr_html_() and "best: " in found._repr_html_()
+    assert len(repr(found.tunable)) < 120 and len(repr(search.trace)) < 300 and "best " in repr(search.trace)
     words = summary_bundle(search)["text/html"]
     assert "<caption>predicted times by workload</caption>" in words and "nothing was measured" in words
     shown = figure_bundle(search)
@@ -105,8 +109,8 @@ def test_nothing_to_replay_and_a_bad_budget_are_one_line(
         (f"{OPTIONS} --max-seconds -1", "--max-seconds -1 allows no time"),
         (f"{OPTIONS} --max-seconds nan", "--max-seconds nan allows no time"),
     ):
-        shell.run_cell_magic("cutegen_tune", options, other)
-        error = capsys.readouterr().err
+        assert not shell.run_cell(f"%%cutegen_tune {options}\n{other}").success
+        error = capsys.readouterr().out
         assert says in error and error.count("\n") == 1
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from cutegen_lab.core.errors import SetupError
+from cutegen_lab.core.run import RunSettings
 from cutegen_lab.notebook import widget as module
 from cutegen_lab.notebook.run import NotebookRun
 from cutegen_lab.notebook.widget import WIDGET_MIME, RefineWidget
+from cutegen_lab.problems import read_text
+from cutegen_lab.session import Session
 from tests.notebook.test_magics import CELL
 
 pytestmark = pytest.mark.kernel
@@ -111,3 +116,25 @@ def test_a_missing_bundle_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(module, "STATIC", tmp_path)
     with pytest.raises(SetupError, match="make labextension"):
         module.bundle_path("widget.js")
+
+
+def test_a_run_that_is_driven_elsewhere_is_followed(tmp_path: Path) -> None:
+    problem = read_text(CELL, name="elsewhere")
+    with Session.open(tmp_path) as driving, Session.open(tmp_path) as watching:  # as two notebooks
+        handle = driving.start(problem, RunSettings(device="emulator"))
+        shown = RefineWidget(NotebookRun(watching.attach(handle.run_id)))
+        try:
+            assert shown.view["status"] != "interrupted" and shown.view["note"].startswith("driven by process ")
+            handle.wait(60)
+            until(lambda: shown.view["status"] == "review" and shown.view["current_id"] == "c1")
+            handle.stop()
+            until(lambda: shown.view["status"] == "done")
+        finally:
+            shown.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -17,6 +17,7 @@ from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice
 from cutegen_lab.session import Session
 from cutegen_lab.views.hints import NOTEBOOK
+from cutegen_lab.views.model import RunView
 from tests.loop.scripted import PROBLEM, ScriptedCompiler, ScriptedDevice, ScriptedJudge, ScriptedProvider, Waiting
 
 AUTO = RunSettings(auto=True, budget=Budget(max_steps=3))
@@ -147,6 +148,22 @@ def test_a_run_as_one_page(opened: Opener, tmp_path: Path) -> None:
     run = opened().run(PROBLEM, AUTO)
     page = run.export_page(tmp_path / "page.html").read_text()
     assert run.run_id in page and "<script" not in page and "src=" not in page
+
+
+def test_the_name_of_a_file_says_what_is_written(opened: Opener, tmp_path: Path) -> None:
+    run = opened().run(PROBLEM, AUTO)
+    assert run.export_by_name(tmp_path / "k.py").read_text() == run.export(tmp_path / "same.py").read_text()
+    assert run.export_by_name(tmp_path / "p.html").read_text().startswith("<!")
+    saved = run.export_by_name(tmp_path / "a.cutegen-run.json")
+    assert RunView.model_validate_json(saved.read_text()) == run.view()
+    assert run.export_by_name(saved) == saved, "its own file may be written again"
+    (tmp_path / "mine.cutegen-run.json").write_text('{"mine": 1}')
+    with pytest.raises(InputError, match="cutegen did not write it"):
+        run.export_by_name(tmp_path / "mine.cutegen-run.json")
+    for name in ("k.txt", "k.json", "k.ipynb", "kernel", "k.PY.bak"):
+        with pytest.raises(InputError, match=r"Name a file \.py .* \.html .* \.cutegen-run\.json"):
+            run.export_by_name(tmp_path / name)
+        assert not (tmp_path / name).exists()
 
 
 def test_text_that_cannot_be_recorded_changes_nothing(opened: Opener) -> None:

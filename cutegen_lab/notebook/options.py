@@ -1,0 +1,71 @@
+"""Options of the cell magics: their help with an example, and errors that name the option that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import cell_magic
+from IPython.core.magic_arguments import argument, kwds, magic_arguments, parse_argstring
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import misspelt_argument
+from cutegen_lab.notebook.failures import guarded
+
+NAME = argument("--name", default="problem", help="the run's name")
+INPUTS = argument(
+    "--inputs", default="", help='the inputs: "x: bf16[4096,8192], w: bf16[8192]"; workloads apart by ";"'
+)
+ARCH = argument("--arch", default="sm_90a", help="what to compile for: sm_80, sm_89 or sm_90a (the default)")
+WORKDIR = argument("--workdir", default="", help="where runs and evaluations are kept (.cutegen)")
+DEBUG = argument("--debug", action="store_true", help="show tracebacks")
+
+OF_A_RUN = (
+    argument("--gpu", default="", help="whose speed of light is the bound (the first GPU of the architecture)"),
+    argument("--device", default="auto", help="where kernels are judged: auto, cuda, cuda:N or emulator"),
+    argument("--max-steps", type=int, default=8, help="candidates at most (8)"),
+    argument("--budget", default="", help='further bounds: "600s", "200000tok", or both with a comma'),
+    argument("--auto", action="store_true", help="approve by itself whatever passes and is faster"),
+    argument("--out", default="run", help="the variable that gets the run (run)"),
+    argument("--wait", action="store_true", help="return when the run rests or is done, for scripted notebooks"),
+    WORKDIR,
+    DEBUG,
+)
+"""Options common to all cell magics that start a run."""
+
+
+def below_magic(cell: str) -> str:
+    """Text of a cell with an empty line in place of its magic, so that its lines count as the notebook shows them."""
+    return f"\n{cell}"
+
+
+_Method = Callable[[Any, Any, str], None]
+
+
+def magic_with_options(name: str, options: Sequence[argument], example: str) -> Callable[[_Method], Any]:
+    """Decorator that makes ``%%name`` of a method ``(self, arguments, cell)``. Its errors fail the cell with one
+    line."""
+    known = [spelling for option in options for spelling in option.args]
+
+    def decorated(method: _Method) -> Any:
+        @wraps(method)
+        def called(self: Any, line: str, cell: str) -> None:
+            if {"--help", "-h"} & set(line.split()):
+                print(called.__doc__)
+                return
+            try:
+                arguments = parse_argstring(called, line)
+            except UsageError as error:
+                hint = f"{misspelt_argument(str(error), known)} `%%{name}?` explains the options."
+                raise InputError(str(error), hint.strip()) from None
+            guarded(arguments.debug, lambda: method(self, arguments, cell))
+
+        for option in reversed(options):
+            option(called)
+        kwds(epilog=f"example:\n{example}")(called)
+        magic_arguments(name=f"%{name}")(called)
+        return cell_magic(name)(called)
+
+    return decorated
