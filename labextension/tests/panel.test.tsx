@@ -355,6 +355,23 @@ describe('keys', () => {
     expect(sent).toEqual([]);
   });
 
+  it("are not the host's, but those that save or search the notebook are", async () => {
+    await show(sample('review'));
+    const root = host.querySelector('.cg-root') as HTMLElement;
+    const kept = () => root.hasAttribute('data-lm-suppress-shortcuts');
+    await press('x');
+    expect(kept()).toBe(true);
+    for (const [key, on, expected] of [
+      ['s', root, false],
+      ['f', root, false],
+      ['f', text(host, 'Source of c5').contentDOM, true],
+      ['s', text(host, 'Source of c5').contentDOM, false]
+    ] as const) {
+      await press(key, on, { ctrlKey: true });
+      expect(kept()).toBe(expected);
+    }
+  });
+
   it('keep the focus in the widget when a panel closes', async () => {
     await show(sample('review'));
     await press('r');

@@ -61,3 +61,27 @@ export function useLatchedHeight(root: RefObject<HTMLElement | null>): void {
     }
   });
 }
+
+const TEXTS = 'input, textarea, select, .cm-editor';
+
+/**
+ * Keeps the host's shortcuts (Lumino's) away from keys that are the widget's: Enter and letters on its buttons, and what
+ * its texts edit and search with. The others stay the host's: Ctrl-S saves the notebook wherever the focus is.
+ */
+export function useHostShortcuts(root: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    // Lumino hears keys on the document before they arrive here: the window hears them first.
+    const decide = (event: KeyboardEvent) => {
+      const target = event.target instanceof Element ? event.target : null;
+      const saves = event.key.toLowerCase() === 's';
+      const hosts = (event.ctrlKey || event.metaKey) && (saves || !target?.closest(TEXTS));
+      if (hosts) {
+        root.current?.removeAttribute('data-lm-suppress-shortcuts');
+      } else {
+        root.current?.setAttribute('data-lm-suppress-shortcuts', 'true');
+      }
+    };
+    window.addEventListener('keydown', decide, true);
+    return () => window.removeEventListener('keydown', decide, true);
+  }, [root]);
+}

@@ -6,7 +6,7 @@ import { Candidates } from './candidates';
 import { Comparison } from './comparison';
 import { Diagnostics, Evidence, Summary } from './evidence';
 import { candidateTree, outcome, statusLine } from './format';
-import { useKeptFocus, useLatchedHeight } from './hooks';
+import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { commandOf, KEYS, PRESSED } from './keys';
 import { LOGO_TILE, LOGO_TILES } from './logo';
 import { Source } from './source';
@@ -120,6 +120,7 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
     [kernel]
   );
   const root = useRef<HTMLElement>(null);
+  useHostShortcuts(root);
   useKeptFocus(root);
   useLatchedHeight(root);
   const onKeyDown = (event: KeyboardEvent) => {
@@ -148,7 +149,6 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
   const writing =
     view.status !== 'done' && view.timeline.some(step => step.step === 'generate' && step.status !== 'done');
   return (
-    // Lumino's shortcuts would take Enter and letters from focused buttons: the notebook's command mode ends here.
     <article
       class="cg-root"
       ref={root}
