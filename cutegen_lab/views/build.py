@@ -17,6 +17,7 @@ from cutegen_lab.views.hints import COMMAND_LINE, Spelling, note_of
 from cutegen_lab.views.metrics import baselines, metrics, terms
 from cutegen_lab.views.model import (
     CandidateView,
+    ConfigValue,
     ProblemView,
     RunView,
     SettingsView,
@@ -141,7 +142,7 @@ def _candidate(
         provider=candidate.provider,
         model=proposal.model,
         source=candidate.source,
-        config=dict(candidate.config),
+        config=[ConfigValue(name=name, value=value) for name, value in candidate.config.items()],
         diff=source_diff(parent.source if parent else None, candidate.source),
         steps=_steps(attempt, attached),
         evidence=evidence_rows(candidate, trial, compiled.resources if compiled else None, state.problem, state.sol),

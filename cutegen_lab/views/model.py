@@ -87,6 +87,13 @@ class DiffLine(View):
     new: int | None = None
 
 
+class ConfigValue(View):
+    """A parameter and its value. A list of them keeps the order of the config, which a saved notebook would sort."""
+
+    name: str
+    value: int | float | bool | str
+
+
 class ConfigChange(View):
     """A parameter whose value is not the parent's; an empty text where one of them has none."""
 
@@ -147,7 +154,7 @@ class CandidateView(View):
     provider: str
     model: str
     source: str
-    config: dict[str, int | float | bool | str]
+    config: list[ConfigValue]
     diff: list[DiffLine]
     steps: list[StepView]
     evidence: list[EvidenceRow]

@@ -90,9 +90,7 @@ export interface CandidateView {
   provider: string;
   model: string;
   source: string;
-  config: {
-    [k: string]: number | boolean | string;
-  };
+  config: ConfigValue[];
   diff: DiffLine[];
   steps: StepView[];
   evidence: EvidenceRow[];
@@ -112,6 +110,16 @@ export interface CandidateView {
   provenance: {
     [k: string]: string;
   };
+}
+/**
+ * A parameter and its value. A list of them keeps the order of the config, which a saved notebook would sort.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "ConfigValue".
+ */
+export interface ConfigValue {
+  name: string;
+  value: number | boolean | string;
 }
 /**
  * One line of the diff to the parent. ``kind``: same, added, removed, or gap (unchanged lines left out).

@@ -495,6 +495,18 @@ async function settled(): Promise<void> {
   });
 }
 
+describe('a run saved by an earlier version', () => {
+  it('has its config as chips', async () => {
+    const view = sample('done') as unknown as { candidates: Record<string, unknown>[] };
+    for (const candidate of view.candidates) {
+      candidate.config = { vec: 8, fused: true };
+      delete candidate.heat;
+    }
+    await show(view as unknown as RunView);
+    expect(host.querySelector('.cg-summary .cg-config')?.textContent).toBe('vec=8fused=true');
+  });
+});
+
 describe('the source as a profiler', () => {
   const heat = [
     { label: 'Sectors', unit: 'sectors of 32 bytes', total: 200, lines: { 2: 150, 3: 0.1 } },

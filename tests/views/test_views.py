@@ -103,3 +103,37 @@ def test_a_report_is_one_self_contained_page_even_with_infinite_errors() -> None
     page = report([view.model_copy(update={"trend": [*view.trend, *odd]})], title="runs")
     assert page.lstrip().startswith("<!")
     assert not re.search(r"(src|href)=[\"']https?:", page)
+
+
+def _contrast(colour: str, ground: str) -> float:
+    """WCAG 2.1, section 1.4.3."""
+
+    def luminance(text: str) -> float:
+        parts = [int(text[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    low, high = sorted((luminance(colour), luminance(ground)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_tones_of_a_page_can_be_read_on_light_and_on_dark() -> None:
+    found = re.findall(r"--cg-(\w+):light-dark\((#\w{6}),(#\w{6})\)", report([sample("review")]))
+    assert {name for name, _, _ in found} == {"good", "bad", "warn", "mark"}
+    for _, light, dark in found:
+        assert _contrast(light, "#ffffff") >= 4.5 and _contrast(dark, "#1a1a1a") >= 4.5
+
+
+def test_seeds_and_hashes_of_a_report_are_folded_away() -> None:
+    html = report([sample("review")])
+    assert html.count("<details><summary>Provenance of c") == len(sample("review").candidates)
+
+
+def test_a_config_keeps_its_order_where_keys_are_sorted() -> None:
+    """As nbformat writes a notebook."""
+    view = sample("review")
+    candidate = view.candidates[-1]
+    values = [{"name": name, "value": 1} for name in ("vec", "loads", "threads")]
+    data = view.model_dump(mode="json") | {"candidates": [candidate.model_dump(mode="json") | {"config": values}]}
+    read = RunView.model_validate_json(json.dumps(data, sort_keys=True))
+    assert "with vec=1 loads=1 threads=1" in report([read])

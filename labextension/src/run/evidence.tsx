@@ -102,7 +102,7 @@ interface ISummaryProps {
 
 /** The title block of a candidate: what it is, why it was proposed, what it was to bring, how it ended. */
 export function Summary({ candidate, came }: ISummaryProps) {
-  const config = Object.entries(candidate.config);
+  const { config } = candidate;
   return (
     <header class="cg-summary">
       <h3>
@@ -128,7 +128,7 @@ export function Summary({ candidate, came }: ISummaryProps) {
       </p>
       {config.length > 0 && (
         <ul class="cg-config" aria-label="Configuration">
-          {config.map(([name, value]) => (
+          {config.map(({ name, value }) => (
             <li key={name}>
               <code>
                 {name}={String(value)}

@@ -1,4 +1,4 @@
-import type { CandidateView, RunView } from '../schema';
+import type { ConfigValue, RunView } from '../schema';
 
 export const MIME_TYPE = 'application/vnd.cutegen.run+json';
 const VERSION = 1;
@@ -40,13 +40,18 @@ export function readRun(data: unknown): Read {
 /** With what candidates of runs lack that were saved before there was it. */
 function completed(view: RunView): RunView {
   const added = { config_changes: [], specialised: null, heat: [] };
-  const specialised = (found: CandidateView['specialised']) => found && { ...{ heat: [] }, ...found };
   return {
     ...view,
-    candidates: view.candidates.map(each => ({
-      ...added,
-      ...each,
-      specialised: specialised(each.specialised ?? null)
-    }))
+    candidates: view.candidates.map(each => {
+      const { config, specialised } = { ...added, ...each };
+      return {
+        ...added,
+        ...each,
+        config: Array.isArray(config)
+          ? config
+          : Object.entries<ConfigValue['value']>(config).map(([name, value]) => ({ name, value })),
+        specialised: specialised && { ...{ heat: [] }, ...specialised }
+      };
+    })
   };
 }
