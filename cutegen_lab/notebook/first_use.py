@@ -1,16 +1,11 @@
-"""PyTorch takes seconds to import: it is imported ahead in the background, and the first cell says that it waits."""
+"""PyTorch takes seconds to import: it is imported ahead in the background, while the first cell is still written."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-
-from IPython.display import clear_output, display
-
-_USED = "cutegen_lab.problems"  # imported by the first cell that needs torch
+from contextlib import suppress
 
 
 def import_ahead() -> None:
@@ -24,16 +19,3 @@ def import_ahead() -> None:
 def _import_torch() -> None:
     with suppress(Exception):  # the cell that needs it says why there is none
         importlib.import_module("torch")
-
-
-@contextmanager
-def loading() -> Iterator[None]:
-    """Shows that PyTorch is being loaded, until the cell's next output replaces it; nothing where it is loaded."""
-    if _USED in sys.modules:
-        yield
-        return
-    display({"text/plain": "loading torch…"}, raw=True)
-    try:
-        yield
-    finally:
-        clear_output(wait=True)

@@ -20,7 +20,7 @@ from cutegen_lab.core.run import LANGUAGES, PROVIDERS
 from cutegen_lab.core.verbs import VERBS, Takes, Verb, VerbSpec
 from cutegen_lab.notebook.completion import LINE_VERBS, install, words_that_fit
 from cutegen_lab.notebook.failures import guarded
-from cutegen_lab.notebook.first_use import import_ahead, loading
+from cutegen_lab.notebook.first_use import import_ahead
 from cutegen_lab.notebook.options import ARCH, INPUTS, NAME, OF_A_RUN, below_magic, magic_with_options
 
 if TYPE_CHECKING:
@@ -126,12 +126,11 @@ class CutegenMagics(Magics):
     def _start(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
 
-        with loading():
-            if not arguments.replay:
-                self.session(arguments.workdir).wake(arguments.arch, arguments.device)
-            from cutegen_lab.problems import read_text
+        if not arguments.replay:
+            self.session(arguments.workdir).wake(arguments.arch, arguments.device)
+        from cutegen_lab.problems import read_text
 
-            problem = read_text(below_magic(cell), name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+        problem = read_text(below_magic(cell), name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         settings = RunSettings(
             provider=f"replay:{arguments.replay}" if arguments.replay else arguments.provider,
             model=arguments.model,
@@ -155,12 +154,10 @@ class CutegenMagics(Magics):
 
     def _specify(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
+        from cutegen_lab.cutespec.build import compile_text
+        from cutegen_lab.providers.templates import TemplatesProvider
 
-        with loading():
-            from cutegen_lab.cutespec.build import compile_text
-            from cutegen_lab.providers.templates import TemplatesProvider
-
-            kernel = compile_text(below_magic(cell))
+        kernel = compile_text(below_magic(cell))
         if arguments.check:
             chosen = [f"{n}={v}{' (chosen)' if n in kernel.chosen else ''}" for n, v in kernel.config.items()]
             print(f"{kernel.problem.name}: {kernel.family}, {', '.join(chosen)}")

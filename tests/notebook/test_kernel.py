@@ -67,11 +67,10 @@ def status(message: Message) -> str:
 
 def test_a_waiting_cell_shows_the_live_run_before_it_waits(kernel: Kernel) -> None:
     seen = kernel.run(f"%%cutegen --name first --wait --device emulator\n{CELL}")
-    loading, cleared, shown, *_, last = seen
-    assert loading["content"]["data"] == {"text/plain": "loading torch…"} and cleared["msg_type"] == "clear_output"
+    shown, *_, last = seen
     assert WIDGET_MIME in shown["content"]["data"] and status(shown) == "running"
     assert last["msg_type"] == "update_display_data" and status(last) == "review", "what a saved notebook shows"
-    assert [m["msg_type"] for m in kernel.run("%cutegen show")] == ["display_data"], "torch is loaded only once"
+    assert [m["msg_type"] for m in kernel.run("%cutegen show")] == ["display_data"]
 
 
 def test_an_interrupt_leaves_the_widget_and_the_run(kernel: Kernel) -> None:
