@@ -103,6 +103,7 @@ def test_nothing_to_replay_and_a_bad_budget_are_one_line(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = CELL.replace("* 2", "* 3")
+    capsys.readouterr()  # of a search that has just ended
     for options, says in (
         (f"{OPTIONS} --replay", "holds no evaluation"),
         (f"{OPTIONS} --budget 0", "allows no config"),
