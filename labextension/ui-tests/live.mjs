@@ -68,7 +68,7 @@ async function everyAction(page, path) {
   await click(page, 'Edit…');
   const area = page.getByLabel('Text of c4');
   await area.press('Control+End');
-  const added = '\n# écrit à la main:\t"quotes", \\n and <b>tags</b>\n';
+  const added = '# écrit à la main:\t"quotes", \\n and <b>tags</b>';
   await page.keyboard.insertText(added);
   await picture(page, 'edit');
   await click(page, 'Run edited');
@@ -105,7 +105,7 @@ async function withoutKernel(page, base, root, id) {
 
   const outputs = [[{ output_type: 'display_data', metadata: {}, data: savedBundles(join(root, NAME))[0] }]];
   writeNotebook(join(root, 'none.ipynb'), ['run'], { outputs, kernelspec: null });
-  await openNotebook(page, base, 'none.ipynb');
+  await openNotebook(page, base, 'none.ipynb', { asks: true });
   const dialog = page.locator('.jp-Dialog');
   await dialog.getByRole('button', { name: 'No Kernel' }).click();
   await dialog.waitFor({ state: 'detached' });
@@ -130,6 +130,7 @@ async function afterRestart(page, base, path) {
   await reviewing(page, 'c6');
   await picture(page, 'shown-again');
   await click(page, 'Approve c6');
+  await click(page, 'Approve c6 nevertheless'); // it is slower than c2, which it replaces
   await reviewing(page, 'c7');
   await save(page, path, run => atReview('c7')(run) || true);
   const fresh = savedBundles(path).map(bundle => bundle[RUN_MIME]);

@@ -50,10 +50,14 @@ export async function save(page, path, fresh) {
   });
 }
 
-export async function openNotebook(page, base, name) {
-  // A machine with much to do starts the kernel late, and JupyterLab asks meanwhile.
+/** `asks`: JupyterLab's question for a kernel is left to the caller. */
+export async function openNotebook(page, base, name, { asks = false } = {}) {
   const question = page.locator('.jp-Dialog', { hasText: 'Select Kernel' });
-  await page.addLocatorHandler(question, () => question.locator('.jp-mod-accept').click());
+  await page.removeLocatorHandler(question);
+  if (!asks) {
+    // A machine with much to do starts the kernel late, and JupyterLab asks meanwhile.
+    await page.addLocatorHandler(question, () => question.locator('.jp-mod-accept').click());
+  }
   await page.goto(`${base}/lab/tree/${name}?reset`);
   await page.locator('.jp-NotebookPanel:visible .jp-Notebook').waitFor();
 }
@@ -69,7 +73,7 @@ export async function runCell(page, text) {
   const before = await prompt.innerText();
   await until(`${text} has run`, async () => {
     if ((await prompt.innerText()) === before) {
-      await cell.locator('.cm-content').click();
+      await cell.locator('.jp-InputArea .cm-content').click();
       await page.keyboard.press('Control+Enter');
       await page.waitForTimeout(500);
     }
