@@ -128,17 +128,23 @@ class RefineWidget(anywidget.AnyWidget):
         super().close()
 
     def _follow(self) -> None:
-        while not self._gone.is_set():
+        while not self._ended:
             woken = self._dirty.wait(_WATCH_SECONDS if self._elsewhere else None)
             self._dirty.clear()
-            if self._gone.is_set():
+            if self._ended:
                 return
             try:
                 if woken or self._changed():
                     self.refresh()
             except Exception:  # a view that fails must not end the display
+                if self._ended:  # the store was closed meanwhile
+                    return
                 _log.exception("the view of %s was not renewed", self._run.run_id)
             self._gone.wait(_UPDATE_SECONDS)
+
+    @property
+    def _ended(self) -> bool:
+        return self._gone.is_set() or self._run.handle.closed
 
     @property
     def _elsewhere(self) -> bool:

@@ -49,6 +49,8 @@ class RunHandle:
         """``provider`` overrides the one that the run's settings name."""
         self.run_id = run_id
         self._services, self._texts, self._provider = services, texts, provider
+        self.closed = False
+        """Whether this process has let go of the run, as at the end of its session."""
         self._lease: Lease | None = None  # held while there is a driver
         self._driver: ThreadedDriver | None = None
         self._lock = threading.RLock()
@@ -292,6 +294,7 @@ class RunHandle:
     def close(self) -> None:
         """Stops driving the run in this process without ending it: it can be resumed here or elsewhere."""
         with self._lock:
+            self.closed = True
             driver, self._driver = self._driver, None
         if driver is not None:
             driver.close()

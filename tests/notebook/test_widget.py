@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -138,3 +139,17 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_it_stops_looking_when_the_session_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = list[str]()
+    monkeypatch.setattr(module._log, "exception", lambda *said: failures.append(said[0]))
+    problem = read_text(CELL, name="ends")
+    with Session.open(tmp_path) as driving:
+        handle = driving.start(problem, RunSettings(device="emulator"))
+        with Session.open(tmp_path) as watching:
+            shown = RefineWidget(NotebookRun(watching.attach(handle.run_id)))
+        (thread,) = (t for t in threading.enumerate() if t.name == f"cutegen-view-{handle.run_id}")
+        until(lambda: not thread.is_alive())
+        shown.close()
+        assert not failures
