@@ -115,6 +115,8 @@ class NotebookRun:
         is no such candidate."""
         from cutegen_lab.views.text import evidence_table
 
+        if not general:
+            self.handle.specialise()
         view = self.view()
         known = [candidate.id for candidate in view.candidates]
         if candidate_id is not None and candidate_id not in known:
