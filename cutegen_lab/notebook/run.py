@@ -115,14 +115,13 @@ class NotebookRun:
         is no such candidate."""
         from cutegen_lab.views.text import evidence_table
 
-        if not general:
-            self.handle.specialise()
-        view = self.view()
-        known = [candidate.id for candidate in view.candidates]
+        known = list(self.handle.state.candidates)
         if candidate_id is not None and candidate_id not in known:
             has = ", ".join(known) or "none"
             raise InputError(f"run {self.run_id} has no candidate {candidate_id!r}", f"Candidates: {has}.")
-        return evidence_table(view, candidate_id, general)
+        if not general:
+            self.handle.specialise()
+        return evidence_table(self.view(), candidate_id, general)
 
     @verb
     def kernel(self, candidate_id: str | None = None, *, general: bool = False) -> str:
