@@ -82,7 +82,9 @@ class RefineWidget(anywidget.AnyWidget):
 
     def refresh(self) -> None:
         """Rebuilds the view and syncs it."""
-        view = self._run.view()
+        self._sync(self._run.view())
+
+    def _sync(self, view: RunView) -> None:
         bundle = self._bundle(view)
         texts = {kind: bundle[kind] for kind in ("text/plain", "text/html")}
         with self.hold_sync():
@@ -134,8 +136,9 @@ class RefineWidget(anywidget.AnyWidget):
             if self._ended:
                 return
             try:
-                if woken or self._changed():
-                    self.refresh()
+                view = self._run.view()
+                if woken or view.model_dump(mode="json") != self.view:  # what another process did wakes nobody here
+                    self._sync(view)
             except Exception:  # a view that fails must not end the display
                 if self._ended:  # the store was closed meanwhile
                     return
@@ -150,10 +153,6 @@ class RefineWidget(anywidget.AnyWidget):
     def _elsewhere(self) -> bool:
         """Whether another process drives the run, or may take it up."""
         return not self._run.handle.driving and self.view["status"] != "done"
-
-    def _changed(self) -> bool:
-        """Whether the view of a run that is not driven here is no longer that of the store."""
-        return bool(self._run.view().model_dump(mode="json") != self.view)
 
     def _answer(self, _: Any, content: Any, buffers: Any) -> None:
         """Replies to a :class:`~cutegen_lab.views.model.Command` or :class:`~cutegen_lab.views.model.Query`."""

@@ -17,7 +17,6 @@ from cutegen_lab.views.heat import heat
 from cutegen_lab.views.model import CandidateView, ConfigChange, SpecialisedView
 
 _LINE = re.compile(r"\bline (\d+): ")
-_REPLACED = ("source", "diff", "evidence", "diagnostics", "heat")
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,9 @@ def shown(candidate: CandidateView, general: bool = False) -> CandidateView:
     one text."""
     if general or candidate.specialised is None:
         return candidate
-    return candidate.model_copy(update={name: getattr(candidate.specialised, name) for name in _REPLACED})
+    return candidate.model_copy(
+        update={name: getattr(candidate.specialised, name) for name in SpecialisedView.model_fields}
+    )
 
 
 def specialised_view(

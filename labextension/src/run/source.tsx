@@ -101,6 +101,12 @@ function Listing({ which, lines, source, reveal, onHover, onPick }: IListingProp
   );
 }
 
+/** One more time that each text but `from` is to scroll to the line. */
+function revealed(now: Record<Which, number>, from?: Which): Record<Which, number> {
+  const count = (which: Which) => now[which] + Number(which !== from);
+  return { cute: count('cute'), ptx: count('ptx'), sass: count('sass') };
+}
+
 interface ISourceProps {
   candidate: CandidateView;
   /** The parent's text, as that one is shown; null without a parent. */
@@ -140,11 +146,7 @@ export function Source({ candidate, before, tunable, onTunable, look, asked }: I
   const pick = (from: Which, at: number) => {
     setPicked(at);
     setLine(at);
-    setReveals(now => ({
-      cute: now.cute + Number(from !== 'cute'),
-      ptx: now.ptx + Number(from !== 'ptx'),
-      sass: now.sass + Number(from !== 'sass')
-    }));
+    setReveals(now => revealed(now, from));
   };
   const hover = (at: number | null) => setLine(at ?? picked);
   useEffect(() => {
@@ -152,7 +154,7 @@ export function Source({ candidate, before, tunable, onTunable, look, asked }: I
       setWhole(true);
       setPicked(asked.line);
       setLine(asked.line);
-      setReveals(now => ({ cute: now.cute + 1, ptx: now.ptx + 1, sass: now.sass + 1 }));
+      setReveals(now => revealed(now));
       section.current?.scrollIntoView({ block: 'nearest' });
     }
   }, [asked]);
