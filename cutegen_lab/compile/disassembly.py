@@ -87,11 +87,16 @@ def read_listing(text: str) -> tuple[SassLine, ...]:
     return tuple(found)
 
 
+def nvidia_program(name: str) -> Path | str | None:
+    """A program of CUDA's: from NVIDIA's packages on PyPI, otherwise from ``PATH``."""
+    places = [Path(place, "nvidia").glob(f"**/bin/{name}") for place in sys.path if place.endswith("site-packages")]
+    return next((path for paths in places for path in paths), None) or shutil.which(name)
+
+
 @functools.cache
 def _program() -> str:
     """Path of ``nvdisasm``. Raises NoDisassembler."""
-    places = [Path(place, "nvidia").glob("**/bin/nvdisasm") for place in sys.path if place.endswith("site-packages")]
-    found = next((path for paths in places for path in paths), None) or shutil.which("nvdisasm")
+    found = nvidia_program("nvdisasm")
     if found is None:
         raise NoDisassembler(f"nvdisasm is not installed: {INSTALL}")
     path = Path(found)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from cutegen_lab.compile import CageCompiler
+from cutegen_lab.compile.disassembly import nvidia_program
 from cutegen_lab.compile.ptx import entries
 from cutegen_lab.compile.resources import read_resources
 from cutegen_lab.core.artifact import Build
@@ -27,11 +26,10 @@ STACK = kernel_body(
 
 
 def cuobjdump() -> str:
-    places = [Path(p, "nvidia").glob("**/bin/cuobjdump") for p in sys.path if p.endswith("site-packages")]
-    found = next((str(path) for paths in places for path in paths), shutil.which("cuobjdump"))
+    found = nvidia_program("cuobjdump")
     if not found:
         pytest.skip("cuobjdump is not installed: pip install nvidia-cuda-cuobjdump")
-    return found
+    return str(found)
 
 
 @pytest.mark.parametrize(
