@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 import torch
 
@@ -52,6 +53,12 @@ FAULTS_OF_A_SAMPLE = (  # faults that a sample of blocks may have only because t
 _RICH_IN_TIES = ("bits",)  # draws in which many numbers are equal
 _LEAST_WRITTEN = 0.8  # least fraction of an output's expected share that the executed blocks must write
 
+T = TypeVar("T")
+Run = Callable[[], Execution]
+"""Runs the candidate once on the device. Raises Cancelled."""
+Steps = Generator[Run, Execution, T]
+"""Yields each run that it needs and is sent what came of it."""
+
 
 @dataclass
 class Case:
@@ -88,6 +95,11 @@ class Case:
         """Whether every block runs."""
         return self.share == 1.0
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether draws may overlap: a GPU runs one while this process compares another on the CPU."""
+        return self.device.kind == "cuda" and self._place.on_cpu
+
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
         """The check of one draw; None if the reference does not accept such inputs.
 
@@ -95,19 +107,18 @@ class Case:
         the reference only chooses integers (an argmax), since threads may choose by chance among them. On a GPU every
         draw does, each time with tensors at other addresses.
         """
-        started = time.perf_counter()
-        passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
-        try:
-            with torch_threads_for(self.workload):
-                check = self._checked(passed, first)
-        except (MemoryError, RuntimeError) as error:
-            if not lacks_memory(error):
-                raise
-            verdict = Verdict.OUT_OF_MEMORY if self.whole else Verdict.INCONCLUSIVE
-            check = replace(passed, verdict=verdict, reason=too_little_memory(self.workload, self.build))
-        return check and replace(check, seconds=time.perf_counter() - started)
+        check = self.begin(distribution, seed, first)
+        while check.next_run is not None:
+            check.resume(check.next_run)
+        return check.result
 
-    def _checked(self, passed: WorkloadCheck, first: bool) -> WorkloadCheck | None:
+    def begin(self, distribution: str, seed: int, first: bool) -> DrawCheck:
+        """As :meth:`run`, up to the first run of the candidate."""
+        passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
+        return DrawCheck(self, passed, first)
+
+    def steps(self, passed: WorkloadCheck, first: bool) -> Steps[WorkloadCheck | None]:
+        """The check of one draw; ``passed`` names it."""
         if fault := validate_plan(self.build, self.workload.tensors + self.build.plan.workspace, self.gpu):
             return _failed_by(passed, fault)
         inputs = self._draw_inputs(passed)
@@ -131,7 +142,7 @@ class Case:
         ran: list[Buffers] = []
         for number, make in enumerate(buffers):
             ran.append(make())
-            if wrong := self._execute(passed, ran[-1], counting=first and number == 0):
+            if wrong := (yield from self._execute(passed, ran[-1], counting=first and number == 0)):
                 return wrong
         if len(ran) == 2 and (found := compare_runs(self.workload, ran[0], ran[1], self.problem.deterministic)):
             return replace(passed, verdict=found[0], reason=found[1])
@@ -218,9 +229,9 @@ class Case:
             return [None, reversed_placement(count, generator)]
         return [shuffled_placement(count, inputs, generator), shuffled_placement(count, inputs, generator)]
 
-    def _execute(self, passed: WorkloadCheck, buffers: Buffers, counting: bool) -> WorkloadCheck | None:
+    def _execute(self, passed: WorkloadCheck, buffers: Buffers, counting: bool) -> Steps[WorkloadCheck | None]:
         """The failed check, or None if the run did no harm."""
-        done = self._run_on_device(buffers, counting)
+        done = yield partial(self._run_on_device, buffers, counting)
         if counting:
             self.executed = done
         if done.fault:
@@ -307,6 +318,39 @@ class Case:
             by_reference = constants_in_reference(lambda: self._torch_result(usual, cheap))
             self._constants = Constants(by_reference, constants_in_ptx(self.build.ptx))
         return self._place.run(partial(draw, of, check.distribution, check.seed, parameters, named=self._constants))
+
+
+class DrawCheck:
+    """The check of one draw, which stops where the candidate must run (``next_run``) and goes on by :meth:`resume`.
+    When ``next_run`` is None, ``result`` is the check, or None if the reference does not accept such inputs."""
+
+    def __init__(self, case: Case, passed: WorkloadCheck, first: bool) -> None:
+        self._case, self._passed, self._started = case, passed, time.perf_counter()
+        self._steps = case.steps(passed, first)
+        self.next_run: Run | None = None
+        self.result: WorkloadCheck | None = None
+        self._advance(partial(next, self._steps))
+
+    def resume(self, run: Run) -> None:
+        """Goes on with what ``run`` (``next_run``, or the wait for its result) returns, to the next run or to the
+        end."""
+        self._advance(lambda: self._steps.send(run()))
+
+    def _advance(self, step: Callable[[], Run]) -> None:
+        case, self.next_run = self._case, None
+        try:
+            with torch_threads_for(case.workload):
+                self.next_run = step()
+        except StopIteration as end:
+            self._end(end.value)
+        except (MemoryError, RuntimeError) as error:
+            if not lacks_memory(error):
+                raise
+            verdict = Verdict.OUT_OF_MEMORY if case.whole else Verdict.INCONCLUSIVE
+            self._end(replace(self._passed, verdict=verdict, reason=too_little_memory(case.workload, case.build)))
+
+    def _end(self, check: WorkloadCheck | None) -> None:
+        self.result = check and replace(check, seconds=time.perf_counter() - self._started)
 
 
 def _mostly_nan(outputs: Sequence[torch.Tensor]) -> bool:

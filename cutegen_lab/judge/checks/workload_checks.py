@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.protocols import Say
 from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.judge.checks.case import Case
+from cutegen_lab.judge.checks.overlapping import overlapping
 from cutegen_lab.judge.draws.schedule import INSTRUCTION_LIMIT, affordable_draws, required_draws
 
 
@@ -28,21 +30,25 @@ def draw_checks(
     """Checks of the draws ``names`` of one workload: as many as ``case``'s device can afford, or all if only some
     blocks run. Draws left out are recorded in ``omitted``. Raises Cancelled."""
     count, what = len(names), case.workload.name if case.whole else f"some blocks of {case.workload.name}"
-    for number, distribution in enumerate(names):
-        if case.cancel.is_set():
-            raise Cancelled()
-        if number >= count:
-            omitted.fewer_draws.append(case.workload.name)
-            return
-        say(f"check {what} ({distribution})")
-        check = case.run(distribution, seed(), first=number == 0)
-        if number == 0 and case.whole:
-            alone = not case.problem.check_workloads
-            count = affordable_draws(case.workload, names, case.device, case.executed, alone)
-            if case.device.kind == "emulator" and count < (all_owed := required_draws(case.workload, names, alone)):
-                omitted.not_run.append(_too_slow_note(case, count, all_owed))
-        if check is not None:
-            yield check
+
+    def announced(some: Sequence[str]) -> Iterator[tuple[str, int]]:
+        for name in some:
+            if case.cancel.is_set():
+                raise Cancelled()
+            say(f"check {what} ({name})")
+            yield name, seed()
+
+    checks = [case.run(name, number, first=True) for name, number in announced(names[:1])]
+    if checks and case.whole:
+        alone = not case.problem.check_workloads
+        count = affordable_draws(case.workload, names, case.device, case.executed, alone)
+        if case.device.kind == "emulator" and count < (all_owed := required_draws(case.workload, names, alone)):
+            omitted.not_run.append(_too_slow_note(case, count, all_owed))
+    rest = announced(names[1:count])
+    later = overlapping(case, rest) if case.overlaps else (case.run(*drawn, first=False) for drawn in rest)
+    yield from (check for check in chain(checks, later) if check is not None)
+    if count < len(names):
+        omitted.fewer_draws.append(case.workload.name)
 
 
 def _too_slow_note(case: Case, count: int, all_owed: int) -> str:
