@@ -22,7 +22,14 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.checks.case import Case
 from cutegen_lab.judge.checks.emulator_recheck import SYMPTOMS, EmulatorRecheck
 from cutegen_lab.judge.checks.input_sensitivity import check_inputs_read, required_fraction
-from cutegen_lab.judge.checks.parallel import Job, ParallelChecks, Plan, checks_in_order, worth_forking
+from cutegen_lab.judge.checks.parallel import (
+    Job,
+    ParallelChecks,
+    Plan,
+    checks_in_order,
+    with_free_cores,
+    worth_forking,
+)
 from cutegen_lab.judge.checks.printed_output import ADVICE, PrintRecorder, uses_printf, with_printed_output
 from cutegen_lab.judge.checks.sanitizers import sanitizer_checks
 from cutegen_lab.judge.checks.workload_checks import Omitted, draw_checks
@@ -129,7 +136,7 @@ class StandardJudge:
 
         def check_here(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
-            return draw_checks(case, names, self._seed, omitted, say)
+            return with_free_cores(draw_checks(case, names, self._seed, omitted, say), recheck.busy_cores)
 
         for workload, check in checks_in_order(plan, check_here, parallel, omitted):
             checks.append(check)

@@ -52,7 +52,8 @@ class EmulatorRecheck:
             RecheckJob(make_emulator, problem, workload, artifact.builds[workload.name], arch, (seed(), seed()))
             for workload in problem.check_workloads if make_emulator and workload.name in artifact.builds
         ]  # fmt: skip
-        self._tasks = Tasks(forks, cancel, max(1, cpu_count() - _CORES_LEFT) if forks else 1)
+        self._workers = max(1, cpu_count() - _CORES_LEFT) if forks else 1
+        self._tasks = Tasks(forks, cancel, self._workers)
         self._analysis = self._tasks.begin(analyse_kernels, make_emulator, problem, artifact) if make_emulator else None
         self._running = [(job, self._tasks.begin(recheck_workload, job)) for job in jobs]
 
@@ -85,6 +86,10 @@ class EmulatorRecheck:
             if check.fault:
                 return check
         return None
+
+    def busy_cores(self) -> int:
+        """Number of cores that the checks still running keep busy."""
+        return min(self._workers, sum(not found.done() for _, found in self._running))
 
     def close(self) -> None:
         """Ends the checks still running."""

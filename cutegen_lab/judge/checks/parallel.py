@@ -126,7 +126,7 @@ def checks_in_order(
     checked_here: dict[str, JobResult] = {}
     for workload, names in (pair for pair in plan if parallel and pair[0] not in parallel):
         checks, mine = list[WorkloadCheck](), Omitted()
-        for check in _with_free_cores(check_here(workload, names, mine), parallel):
+        for check in with_free_cores(check_here(workload, names, mine), parallel.busy_cores):
             checks.append(check)
             if not check.verdict.passed or parallel.failed():
                 break
@@ -144,11 +144,11 @@ def checks_in_order(
         yield from ((workload, check) for check in found.checks)
 
 
-def _with_free_cores(checks: Iterator[WorkloadCheck], parallel: ParallelChecks) -> Iterator[WorkloadCheck]:
+def with_free_cores(checks: Iterator[WorkloadCheck], busy_cores: Callable[[], int]) -> Iterator[WorkloadCheck]:
     """``checks``, each with as many PyTorch threads as cores are free when it begins: one thread that waits for a core
     delays all the others."""
     while True:
-        with torch_threads(max(1, torch.get_num_threads() - parallel.busy_cores())):
+        with torch_threads(max(1, torch.get_num_threads() - busy_cores())):
             check = next(checks, None)
         if check is None:
             return

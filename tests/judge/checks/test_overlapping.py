@@ -12,8 +12,10 @@ import torch
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.judge.checks.case import Case
+from cutegen_lab.judge.checks.case import Case, DrawCheck
+from cutegen_lab.judge.checks.emulator_recheck import EmulatorRecheck
 from cutegen_lab.judge.judge import StandardJudge
+from cutegen_lab.judge.reference_device import torch_threads
 from cutegen_lab.problems import read_text
 from tests.judge.torch_device import TorchDevice, artifact_for
 
@@ -99,3 +101,17 @@ def test_cancelling_ends_the_run_under_way() -> None:
     with pytest.raises(Cancelled):
         judged(kernel, cancel=cancel)
     assert threading.active_count() <= before + 1  # a timer gives memory back
+
+
+def test_draws_have_the_cores_that_the_emulator_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy, had, begin = iter([2, *[0] * 1000]), list[int](), Case.begin
+
+    def noting_threads(case: Case, distribution: str, seed: int, first: bool) -> DrawCheck:
+        had.append(torch.get_num_threads())
+        return begin(case, distribution, seed, first)
+
+    monkeypatch.setattr(EmulatorRecheck, "busy_cores", lambda self: next(busy))
+    monkeypatch.setattr(Case, "begin", noting_threads)
+    with torch_threads(3):
+        judged(right)
+    assert had[:2] == [1, 3]
