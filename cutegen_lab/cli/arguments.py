@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from pathlib import Path
 from typing import Any, NoReturn
 
 from cutegen_lab import __version__
@@ -166,22 +167,31 @@ def _add_spec(spec: Parser) -> None:
 
 def _add_runs(runs: Parser) -> None:
     runs.set_defaults(verb="list")
-    verbs = runs.add_subparsers(metavar="list|show|export|resume")
+    verbs = runs.add_subparsers(metavar="list|show|export|import|resume")
     common = _common(argparse.SUPPRESS)  # an option before the verb is the default of the same option after it
     for verb, summary in (
         ("list", "every run, the latest first"),
         ("show", "one run: its candidates and the evidence of the one that matters"),
-        ("export", "write a run's kernel (.py), its page (.html) or what JupyterLab opens (.cutegen-run.json)"),
+        (
+            "export",
+            "write a run's kernel (.py), its page (.html), what JupyterLab opens (.cutegen-run.json) or all of "
+            "it, to send (.cutegen)",
+        ),
+        ("import", "look at a run that somebody sent (.cutegen); nothing of it is run"),
         ("resume", "take a run up where it stands"),
     ):
         added = verbs.add_parser(verb, help=summary, description=summary, parents=[common])
         added.set_defaults(module="runs", verb=verb)
-        if verb != "list":
+        if verb == "import":
+            added.add_argument("file", metavar="FILE", type=Path)
+        elif verb != "list":
             added.add_argument("run_id", metavar="RUN")
         if verb in ("show", "export"):
             added.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
         if verb == "export":
-            added.add_argument("--out", metavar="FILE", help="a .py, .html or .cutegen-run.json file (default: RUN.py)")
+            added.add_argument(
+                "--out", metavar="FILE", help="a .py, .html, .cutegen-run.json or .cutegen file (default: RUN.py)"
+            )
         if verb == "resume":
             added.add_argument("--out", metavar="KERNEL.py", help="write the accepted kernel here too")
         if verb in ("export", "resume"):

@@ -1,4 +1,4 @@
-"""``cutegen runs list|show|export|resume``: runs in the store."""
+"""``cutegen runs list|show|export|import|resume``: runs in the store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cutegen_lab.session.outputs import may_write
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     with Session.open(arguments.workdir) as session:
-        return {"list": _list, "show": _show, "export": _export, "resume": _resume}[arguments.verb](
+        return {"list": _list, "show": _show, "export": _export, "import": _import, "resume": _resume}[arguments.verb](
             session, arguments, output
         )
 
@@ -63,6 +63,15 @@ def _export(session: Session, arguments: argparse.Namespace, output: Output) -> 
     handle.export_by_name(path, arguments.candidate, general=arguments.general, say=told)
     output.line(str(path))
     output.result({**run_facts(handle.state), "path": str(path)})
+    return 0
+
+
+def _import(session: Session, arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.views.text import summary
+
+    handle = session.import_run(arguments.file)
+    output.line(summary(handle.view()))
+    output.result(run_facts(handle.state))
     return 0
 
 

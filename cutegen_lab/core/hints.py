@@ -39,6 +39,7 @@ class Advice(StrEnum):
     DROP_INPUTS = "Leave out the declared inputs"
     MAKE_TUNABLE = "Add a TUNABLE, or have the kernel made a template"
     SEE_EVIDENCE = "Judge the kernel to see the evidence"
+    JUDGE_HERE = "Write a kernel of it to a file and judge that here"
     SEARCH_FIRST = "Search before you replay"
     OTHER_OUT = "Name another file"
     NAME_ENTRY = "Write a launch() that calls the kernel, in a file of its own, and give that first; or name the entry"

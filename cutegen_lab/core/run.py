@@ -253,9 +253,21 @@ class Stopped:
     """Tag of the event in the store."""
 
 
+@dataclass(frozen=True)
+class Imported:
+    """The run was read from a file: the events before this one, verdicts included, are somebody else's word."""
+
+    source: str
+    """Name of the file."""
+    sha256: str
+    """Hash of its contents."""
+    type: Literal["imported"] = "imported"
+    """Tag of the event in the store."""
+
+
 Event = (
     RunStarted | StepStarted | Generated | GenerateFailed | Compiled | CompileFailed | Checked | Timed | Profiled
-    | Answered | StepFailed | Resumed | Stopped
+    | Answered | StepFailed | Resumed | Stopped | Imported
 )  # fmt: skip
 
 
@@ -312,6 +324,8 @@ class RunState:
     """Step at which the analyst stopped the run, where it continues when resumed."""
     outcome: Literal["", "accepted", "nothing_accepted", "failed"] = ""
     """How the run ended; "" while it is under way."""
+    imported: str = ""
+    """Name of the file it was read from; such a run is only looked at."""
 
     @property
     def current(self) -> Candidate | None:

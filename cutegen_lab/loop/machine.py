@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.run import (
     Answered,
     Checked,
@@ -19,6 +20,7 @@ from cutegen_lab.core.run import (
     Event,
     Generated,
     GenerateFailed,
+    Imported,
     Profiled,
     Resumed,
     RunStarted,
@@ -52,6 +54,8 @@ def advance(state: RunState | None, event: Event) -> RunState:
         return RunState(event.run_id, event.problem, event.settings, event.sol, Step.GENERATE)
     if state is None:
         raise InputError(f"a run cannot begin with {event.type}", "Its first event must be run_started.")
+    if state.imported:
+        raise InputError(f"run {state.run_id} was read from {state.imported}", Hint(Advice.JUDGE_HERE))
     if isinstance(event, StepStarted) or (state.finished and not _reopens(event)):
         return state
     return _HANDLERS[type(event)](state, event)
@@ -90,7 +94,7 @@ def next_step(state: RunState) -> Effect:
 
 
 def _reopens(event: Event) -> bool:
-    return isinstance(event, Resumed) or (isinstance(event, Answered) and event.answer.kind in REOPENING)
+    return isinstance(event, (Resumed, Imported)) or (isinstance(event, Answered) and event.answer.kind in REOPENING)
 
 
 def _generated(state: RunState, event: Generated) -> RunState:
@@ -180,6 +184,15 @@ def _stopped(state: RunState, event: Stopped) -> RunState:
     return stop(state, event.reason)
 
 
+def _imported(state: RunState, event: Imported) -> RunState:
+    """Ends the run: its kernels are run only after this machine has compiled and judged them."""
+    note = f"read from {event.source}: compiled and judged elsewhere"
+    ended = state if state.finished else finish(state, "")
+    return replace(
+        ended, imported=event.source, stopped_at=None, problem_note=note, problem_hint=Hint(Advice.JUDGE_HERE)
+    )
+
+
 def _failed(state: RunState, trial: Trial) -> RunState:
     """Goes back to the provider with the failure, or to review once the fixes are used up."""
     state = replace(_with_trial(state, trial), failed_in_a_row=state.failed_in_a_row + 1, stumbles=0)
@@ -218,4 +231,5 @@ _HANDLERS: dict[type[Event], Callable[..., RunState]] = {
     StepFailed: _step_failed,
     Resumed: _resumed,
     Stopped: _stopped,
+    Imported: _imported,
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RUN_VERBS = ("show", "resume")
 """Verbs that take a run."""
-LINE_VERBS = tuple(dict.fromkeys(("runs", *RUN_VERBS, *VERBS, "export", "help")))
+LINE_VERBS = tuple(dict.fromkeys(("runs", *RUN_VERBS, *VERBS, "export", "import", "help")))
 LINE_OPTIONS = ("--run", "--debug", "--general")
 VALUES: Mapping[str, Sequence[str]] = {
     "--provider": PROVIDERS,
@@ -64,7 +64,7 @@ def _of_the_line(
         return runs()
     if before == ["branch"]:
         return candidates()
-    if before in (["edit"], ["export"]):
+    if before in (["edit"], ["export"], ["import"]):
         return None
     return [option for option in LINE_OPTIONS if option not in before]
 

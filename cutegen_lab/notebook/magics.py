@@ -46,7 +46,8 @@ HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest r
   resume [RUN]         {VERBS["resume"].help}
 {_lines({verb: spec for verb, spec in VERBS.items() if verb != "resume"})}
   export PATH          the accepted kernel (.py; --general: with all its parameters, not for its config alone)
-                       or the whole run as a page (.html) or for JupyterLab (.cutegen-run.json)
+                       or the whole run as a page (.html), for JupyterLab (.cutegen-run.json) or to send (.cutegen)
+  import FILE          a run that somebody sent (.cutegen), to look at; nothing of it is run
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches"""
 
 _BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok)")  # of a budget
@@ -212,6 +213,9 @@ class CutegenMagics(Magics):
             case "export":
                 path = _one([word for word in rest if word != "--general"], "export PATH")
                 print(f"wrote {self._run(named).export(path, general='--general' in rest)}")
+            case "import":
+                run_id = self.session("").import_run(_one(rest, "import FILE")).run_id
+                self._show(self._run(run_id).attend())
             case _:
                 self._answer(verb, rest, named)
 

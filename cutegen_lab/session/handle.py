@@ -22,6 +22,7 @@ from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 from cutegen_lab.loop.services import Services
 from cutegen_lab.session.kernels import accepted_path, keep_accepted, kernel_text
+from cutegen_lab.session.outputs import ARCHIVE_SUFFIX, RUN_SUFFIX
 from cutegen_lab.session.shown_texts import ShownTexts, wait_for
 from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 LOG_LINES = 500
 _SOURCES = {"emulator": "emulator", "cuda": "hardware"}  # who counts on a device
-RUN_SUFFIX = ".cutegen-run.json"
 
 
 @with_verbs()
@@ -183,17 +183,31 @@ class RunHandle:
         self, path: Path, candidate_id: str | None = None, *, general: bool = False, say: Say = lambda _: None
     ) -> Path:  # fmt: skip
         """Writes what the end of the file's name asks for: a kernel (``.py``, :meth:`export`), the run as a page
-        (``.html``), or as JupyterLab opens it (``.cutegen-run.json``). Raises InputError for another name."""
+        (``.html``), as JupyterLab opens it (``.cutegen-run.json``), or whole, to send (``.cutegen``). Raises InputError
+        for another name."""
         if path.name.endswith(".py"):
             return self.export(path, candidate_id, general=general, say=say)
         if path.name.endswith(".html"):
             return self.export_page(path, general=general)
         if path.name.endswith(RUN_SUFFIX):
             return self.export_view(path)
+        if path.name.endswith(ARCHIVE_SUFFIX):
+            return self.export_archive(path)
         raise InputError(
             f"cannot tell from the name {path.name!r} what to write",
-            f"Name a file .py (the kernel), .html (a page of the run) or {RUN_SUFFIX} (the run, for JupyterLab).",
+            f"Name a file .py (the kernel), .html (a page of the run), {RUN_SUFFIX} (the run, for JupyterLab) or "
+            f"{ARCHIVE_SUFFIX} (the whole run, to send).",
         )
+
+    def export_archive(self, path: Path | str) -> Path:
+        """Writes the whole run, artifacts included, as one file that :meth:`Session.import_run` reads. Raises
+        InputError if ``path`` is a file cutegen did not write, or the run was itself read from a file."""
+        from cutegen_lab.session.archives import run_as_file
+        from cutegen_lab.session.outputs import write_out
+
+        history = self.history
+        write_out(Path(path), run_as_file(self._services.store, history.state, history.events))
+        return Path(path)
 
     def export_view(self, path: Path) -> Path:
         """Writes the run as JSON, which JupyterLab shows as it shows a saved run. Raises InputError if ``path`` is a
@@ -231,6 +245,7 @@ class RunHandle:
         recorded = state.trials[chosen].profile if chosen in state.trials else None
         if recorded is not None and recorded.source == _SOURCES.get(device):
             return recorded
+        _refuse_imported(state)
         found = self._services.judge().profile(
             state.problem, artifact, self._services.device(device), self._log.append, threading.Event()
         )
@@ -276,6 +291,7 @@ class RunHandle:
         from cutegen_lab.tuning.protocols import Limits
 
         state, chosen = self.state, self.selected_candidate(candidate_id)
+        _refuse_imported(state)
         if chosen is None or chosen not in state.candidates:
             known = ", ".join(state.candidates) or "none"
             raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
@@ -320,6 +336,7 @@ class RunHandle:
             self._lease = self._lease or self._services.store.lease(self.run_id)
             try:
                 known = history()
+                _refuse_imported(known.state)
                 self._provider = self._provider or self._services.provider(known.state.settings)
                 driver = ThreadedDriver(known, self._services, self._provider, self._on_released)
             except CutegenError:
@@ -361,3 +378,9 @@ def _resumed(driver: ThreadedDriver) -> ThreadedDriver:
     if not driver.state.finished:
         driver.record(Resumed())
     return driver
+
+
+def _refuse_imported(state: RunState) -> None:
+    """Raises InputError for a run read from a file, whose reference and kernels this process must not run."""
+    if state.imported:
+        raise InputError(f"run {state.run_id} was read from {state.imported}, to look at only", Hint(Advice.JUDGE_HERE))

@@ -113,14 +113,15 @@ def keep_accepted(workdir: Path, state: RunState) -> None:
             write_atomically(path, kernel_text(state, candidate_id))
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a file atomically. Raises StoreError if it cannot be written."""
+def write_atomically(path: Path, contents: str | bytes) -> None:
+    """Writes a file atomically, text as UTF-8. Raises StoreError if it cannot be written."""
+    data = contents.encode() if isinstance(contents, str) else contents
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(fd, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(0o644)

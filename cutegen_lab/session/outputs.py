@@ -10,6 +10,10 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.session.kernels import is_unmodified, write_atomically
 
+RUN_SUFFIX = ".cutegen-run.json"
+"""Of a run's view, which JupyterLab opens."""
+ARCHIVE_SUFFIX = ".cutegen"
+"""Of a whole run."""
 _MOST_BYTES = 64 << 20  # of a page
 
 
@@ -28,19 +32,26 @@ def may_write(path: Path, problem: str | Path = "") -> None:
         )
 
 
-def write_out(path: Path, text: str, problem: str | Path = "") -> None:
+def write_out(path: Path, contents: str | bytes, problem: str | Path = "") -> None:
     """Writes a file atomically. Raises InputError as :func:`may_write`, StoreError if it cannot be written."""
     may_write(path, problem)
-    write_atomically(path, text)
+    write_atomically(path, contents)
 
 
 def _ours(path: Path) -> bool:
-    """Whether it is a kernel or problem with the hash of its own text, or a page or view of a run."""
+    """Whether it is a kernel or problem with the hash of its own text, a page or view of a run, or an archived run."""
     from pydantic import ValidationError
 
+    from cutegen_lab.stores.archive import read_archive
     from cutegen_lab.views.html import GENERATOR
     from cutegen_lab.views.model import RunView
 
+    if path.suffix == ARCHIVE_SUFFIX:
+        try:
+            read_archive(path)
+        except InputError:
+            return False
+        return True
     try:
         if path.stat().st_size > _MOST_BYTES:
             return False

@@ -134,6 +134,13 @@ class Session:
         """Continues a run where its events end. Raises StoreError if it is unknown or driven elsewhere."""
         return self.attach(run_id).resume()
 
+    def import_run(self, path: Path | str) -> RunHandle:
+        """The run in a ``.cutegen`` file, which is kept in this store: to look at, since its verdicts are those of
+        whoever wrote the file. Raises InputError that says what is wrong with the file."""
+        from cutegen_lab.session.archives import read_run
+
+        return self.attach(read_run(self.services.store, Path(path)))
+
     def runs(self) -> list[RunSummary]:
         """Every run in the store, latest first."""
         return self.services.store.runs()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,6 +71,22 @@ class SqliteStore:
                 )
         return stored
 
+    def insert(self, events: Sequence[StoredEvent], after: RunState) -> None:
+        """Stores a whole run that happened elsewhere, with the times of its events. ``after``: the state they lead
+        to. Raises StoreError if there is a run of its id."""
+        run_id, problem = after.run_id, after.problem
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO runs (run_id, name, problem_key, created_at, updated_at, step, outcome, candidates,"
+                " accepted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (run_id, problem.name, problem.key, events[0].at, events[-1].at, after.step.value, after.outcome,
+                 len(after.candidates), len(after.accepted)),
+            )  # fmt: skip
+            connection.executemany(
+                "INSERT INTO events (run_id, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
+                [(run_id, e.seq, e.at, e.event.type, event_to_json(e.event)) for e in events],
+            )
+
     def events(self, run_id: str, after: int = 0) -> list[StoredEvent]:
         """Events with ``seq > after``, in order. Raises StoreError for an unknown run."""
         with self._reading() as connection:
@@ -92,9 +108,10 @@ class SqliteStore:
             ).fetchall()
         return [RunSummary(r[0], r[1], r[2], r[3], Step(r[4]), *r[5:]) for r in rows]
 
-    def put_artifact(self, artifact: Artifact) -> str:
-        """Stores ``artifact`` under its content hash, which is returned; equal content is stored once."""
-        sha, blob = artifact.sha256, artifact_to_blob(artifact)
+    def put_artifact(self, artifact: Artifact, prefix: str = "") -> str:
+        """Stores ``artifact`` under ``prefix`` and its content hash, which is returned; equal content is stored
+        once."""
+        sha, blob = prefix + artifact.sha256, artifact_to_blob(artifact)
         with self._transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO artifacts VALUES (?, ?, ?)", (sha, blob, self._clock()))
         return sha

@@ -83,6 +83,8 @@ def build_view(
 def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
     """Verbs the analyst may use now. "approve" needs a passed verdict with compile and check evidence; without it the
     verb is "approve_unproven"."""
+    if state.imported:
+        return []
     if state.finished:
         again: list[Verb] = ["resume"] if state.stopped_at is not None else []
         return [*again, "edit", "branch"] if state.candidates else again

@@ -86,6 +86,7 @@ _TEXTS: Mapping[Advice, str] = {
         "to launch(), and use it where the number stood; or have that done: {refactor}."
     ),
     Advice.SEE_EVIDENCE: "{judge} shows the evidence.",
+    Advice.JUDGE_HERE: "To judge it here, export a kernel of it: {judge}.",
     Advice.SEARCH_FIRST: "Run the same command without {replay} first.",
     Advice.OTHER_OUT: "Name another one {out}.",
     Advice.NAME_ENTRY: (

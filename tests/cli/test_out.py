@@ -86,6 +86,11 @@ def test_exporting_a_run_over_a_file_of_ones_own(place: Path) -> None:
     for name in ("mine.py", "softmax.py"):
         done = cutegen(place, "runs", "export", run_id, "--candidate", "c1", "--out", name)
         assert done.returncode == 2 and f"{name} exists, and cutegen did not write it" in done.stderr
-    for name in ("new.py", "new.html", "new.cutegen-run.json") * 2:
+    for name in ("new.py", "new.html", "new.cutegen-run.json", "new.cutegen") * 2:
         assert cutegen(place, "runs", "export", run_id, "--candidate", "c1", "--out", name).returncode == 0
     assert (place / "mine.py").read_text() == MINE
+    sent = cutegen(place, "runs", "import", "new.cutegen", "--workdir", "elsewhere", "--json")
+    assert sent.returncode == 0 and run_id in sent.stdout
+    assert run_id in cutegen(place, "runs", "list", "--workdir", "elsewhere").stdout
+    refused = cutegen(place, "runs", "import", "mine.py")
+    assert refused.returncode == 2 and "mine.py is damaged, or no archived run" in refused.stderr

@@ -46,7 +46,7 @@ def test_options_values_and_verbs(shell: InteractiveShell, line: str, offers: li
 
 
 def test_every_verb_is_offered(shell: InteractiveShell) -> None:
-    assert {*VERBS, "runs", "show", "export", "help"} == set(completed(shell, "%cutegen "))
+    assert {*VERBS, "runs", "show", "export", "import", "help"} == set(completed(shell, "%cutegen "))
 
 
 def test_files_are_left_to_the_shell(shell: InteractiveShell) -> None:

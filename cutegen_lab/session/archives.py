@@ -1,0 +1,102 @@
+"""Whole runs to and from files: what a colleague sends is looked at, and judged again before it is believed."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.plain_text import one_line
+from cutegen_lab.core.protocols import Store
+from cutegen_lab.core.run import Compiled, Event, Generated, Imported, RunStarted, RunState, StoredEvent
+from cutegen_lab.loop import fold
+
+if TYPE_CHECKING:
+    from cutegen_lab.stores.archive import Archived
+
+_RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_CANDIDATE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def run_as_file(store: Store, state: RunState, events: Sequence[StoredEvent]) -> bytes:
+    """A run as the contents of a ``.cutegen`` file, artifacts included. Raises InputError for a run that was itself
+    read from one."""
+    from cutegen_lab.stores.archive import archived_bytes
+
+    if state.imported:
+        raise InputError(f"run {state.run_id} was read from {state.imported}", "Send that file.")
+    artifacts = {built.artifact_sha256: store.get_artifact(built.artifact_sha256) for built in state.compiled.values()}
+    return archived_bytes(state, events, artifacts)
+
+
+def read_run(store: Store, path: Path) -> str:
+    """Stores the run in ``path`` and returns its id: its own if that is free, otherwise one like it. The run ends with
+    an :class:`~cutegen_lab.core.run.Imported` event, after which nothing of it is run. A file that was read before is
+    the same run. Raises InputError for anything that is no archived run."""
+    from cutegen_lab.stores.archive import read_archive
+
+    archived = read_archive(path)
+    known = {run.run_id: run for run in store.runs()}
+    last = Imported(one_line(path.name), archived.sha256)
+    for run_id in known:
+        if any(isinstance(e.event, Imported) and e.event.sha256 == last.sha256 for e in store.events(run_id)):
+            return run_id
+    _check_names(archived, path)
+    events = [*_renamed(archived, known), StoredEvent(len(archived.events) + 1, time.time(), last)]
+    try:
+        state = fold(stored.event for stored in events)
+    except (InputError, KeyError, ValueError) as error:
+        raise InputError(f"{path} is no run: {one_line(str(error))}", "Ask for the file again.") from None
+    missing = [c.artifact_sha256 for c in state.compiled.values() if _own_hash(c) not in archived.artifacts]
+    if missing:
+        raise InputError(f"{path} lacks the artifact of a candidate", "Ask for the file again.")
+    for key, artifact in archived.artifacts.items():
+        if artifact.sha256 != key:
+            raise InputError(f"{path} has an artifact whose hash differs", "Ask for the file again.")
+        store.put_artifact(artifact, _prefix(archived))
+    store.insert(events, state)
+    return state.run_id
+
+
+def _check_names(archived: Archived, path: Path) -> None:
+    """Ids become parts of file names. Raises InputError for one that no run here would have."""
+    for event in (stored.event for stored in archived.events):
+        if isinstance(event, RunStarted) and not _RUN_ID.fullmatch(event.run_id):
+            raise InputError(f"{path} names its run {one_line(event.run_id)[:80]!r}", "Do not trust it.")
+        if isinstance(event, Generated) and not _CANDIDATE_ID.fullmatch(event.candidate.id):
+            raise InputError(f"{path} names a candidate {one_line(event.candidate.id)[:80]!r}", "Do not trust it.")
+
+
+def _renamed(archived: Archived, taken: Iterable[str]) -> list[StoredEvent]:
+    """The events with an id that is not ``taken``, and with artifacts kept apart from those compiled here: their hash
+    covers their machine code alone."""
+    first = archived.events[0].event if archived.events else None
+    if not isinstance(first, RunStarted):
+        raise InputError("the file's events do not begin with the start of a run", "Ask for the file again.")
+    run_id = first.run_id
+    while run_id in taken:
+        run_id = f"{first.run_id}-{secrets.token_hex(2)}"
+
+    def renamed(event: Event) -> Event:
+        if isinstance(event, RunStarted):
+            return replace(event, run_id=run_id)
+        if isinstance(event, Imported):
+            raise InputError("the file's run was itself read from a file", "Ask for the file of whoever ran it.")
+        if isinstance(event, Compiled):
+            return replace(event, artifact_sha256=_prefix(archived) + event.artifact_sha256)
+        return event
+
+    return [replace(stored, event=renamed(stored.event)) for stored in archived.events]
+
+
+def _prefix(archived: Archived) -> str:
+    return f"imported {archived.sha256} "
+
+
+def _own_hash(compiled: Compiled) -> str:
+    return compiled.artifact_sha256.rpartition(" ")[2]
