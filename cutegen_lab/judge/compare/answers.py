@@ -34,7 +34,10 @@ from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.formula import FormulaKind, run_and_classify, run_and_test_exactness
 from cutegen_lab.judge.rounding.samples import (
+    MORE_SAMPLES,
+    SAMPLES,
     approximate_samples,
+    few_decide,
     perturbed_samples,
     rerounded_results,
     run_with_masked_attention,
@@ -146,8 +149,9 @@ class OutputComparison:
         errors = compared(samples)
         if all(error.ok for error in errors):
             return errors
-        samples += perturbed_samples(self._reference, inputs, check.seed, len(samples))
-        again = zip(*rerounded_results(self._reference, inputs, check.seed), strict=True)
+        count = MORE_SAMPLES if few_decide(inputs, wanted) else SAMPLES
+        samples += perturbed_samples(self._reference, inputs, check.seed, range(len(samples), count))
+        again = zip(*rerounded_results(self._reference, inputs, check.seed, range(count)), strict=True)
         allowances = [replace(a, rerounded=tuple(results)) for a, results in zip(allowances, again, strict=True)]
         if odd:
             tame = [self._with_finite_inputs(inputs, check.seed ^ turn) for turn in range(_FINITE_RUNS)]

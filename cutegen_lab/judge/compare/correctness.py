@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -23,6 +24,7 @@ from cutegen_lab.judge.compare.exclusions import (
     without_undecided,
 )
 from cutegen_lab.judge.compare.slices import worst_slice
+from cutegen_lab.judge.rounding.few_numbers import largest_share, rounding_limit
 
 _VAGUE = 0.5  # a limit that only checks the size of results; used if there are at least
 _ENOUGH = 64  # elements
@@ -73,6 +75,7 @@ def compare(
         spec, limits = float8.before_rounding(spec, limits)
     every = [m.reshape(-1) for m in (*moved, *again, *allow.approximate)]
     floor, element = least_limits(spec, limits, terms, allow.tf32)
+    rounding = partial(rounding_limit, limits.floor_eps * spec.dtype.eps, spec.dtype.eps)
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
     got, own, reference, every = without_undecided(got, own, reference, every, len(moved))
     if allow.torch_lossy:
@@ -91,6 +94,8 @@ def compare(
     lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in finite)]
     norm = max(limits.budget * max(d.norm for d in lucky), floor)
     element = max(limits.budget * max(d.worst for d in lucky), limits.element_eps * spec.dtype.eps, element)
+    if mine.norm > norm and got.numel():
+        norm = max(norm, float(rounding(largest_share(reference))))
     if allow.exact and bool(same_value(own, reference.to(own.dtype)).all()):
         mine, theirs = distances(got, own, own.double())
         norm, element = 0.0, 0.0
@@ -110,7 +115,7 @@ def compare(
 
         luck, effects = ([_finite_errors(x, own, reference) for x in some] for some in ([own, *again], moved))
         apart = finite_difference(got, own, reference)
-        one = worst_slice(spec.shape, reference, apart, luck, effects, allow.by_slice, limit)
+        one = worst_slice(spec.shape, reference, apart, luck, effects, allow.by_slice, limit, rounding)
         if one is not None and not one.norm <= one.limit:
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
             index = one.index

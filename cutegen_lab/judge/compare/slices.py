@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from cutegen_lab.judge.rounding.few_numbers import largest_share
+
 LEAST = 16  # fewest elements of a slice: in a shorter one, a single element that cancels would decide
 _FLUSHED = 2.0**-106  # results below fp32's normal numbers (2**-126) may be flushed to zero
 
@@ -33,6 +35,7 @@ def worst_slice(
     moved: Sequence[torch.Tensor],
     least: float,
     limit: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    rounding: Callable[[torch.Tensor, int], torch.Tensor],
 ) -> Slice | None:
     """Worst row or column of an output of ``shape``; None if it has no slice of ``LEAST`` elements.
 
@@ -40,7 +43,7 @@ def worst_slice(
     (references with random rounding) are flat errors against it. Errors are relative to the slice's own norm, or to
     ``least`` if that is larger. ``limit`` computes a slice's limit from the largest of each of these errors; the
     rounding error is at least the median slice's, since in a column a single inaccurate row decides it, perhaps by
-    luck.
+    luck. ``rounding`` gives the least limits from each slice's largest share (:mod:`few_numbers`) and their number.
     """
     found: list[Slice] = []
     columns = shape[-1] if shape else 1
@@ -59,6 +62,7 @@ def worst_slice(
         effect = torch.stack([norms(each) / scale for each in moved]) if moved else torch.zeros_like(own)
         most = effect.amax(0)
         limits = limit(own.amax(0), most.clamp_(min=float(most.median())))
+        limits = torch.maximum(limits, rounding(largest_share(finite.view(rows, columns), dim), count))
         at = int((mine / limits).nan_to_num(float("inf")).argmax())
         inside = got.view(rows, columns).select(1 - dim, at).abs()
         place = int(inside.argmax())
