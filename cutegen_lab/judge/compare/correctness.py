@@ -47,10 +47,10 @@ def compare(
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), and PyTorch's own.
 
     Integers and booleans must equal float64's or PyTorch's, or be right by what they point at; booleans that follow
-    from rounded floats may equal one of ``moved``. 8-bit floats are compared before their rounding (:mod:`float8`).
-    Finite elements beyond ``HUGE`` must match PyTorch's own value, the output dtype's ``finfo``. NaN and infinities
-    must stand where the reference has them, rounded to the output's dtype; where PyTorch and the reference differ in
-    that, either is accepted.
+    from rounded floats may equal one of ``moved``, or PyTorch's with other rounding. 8-bit floats are compared before
+    their rounding (:mod:`float8`). Finite elements beyond ``HUGE`` must match PyTorch's own value, the output dtype's
+    ``finfo``. NaN and infinities must stand where the reference has them, rounded to the output's dtype; where PyTorch
+    and the reference differ in that, either is accepted.
 
     Limits grow with ``terms``, the most terms that an element of this workload can sum: the error of one float32
     accumulator is a random walk of √terms roundings.
@@ -65,7 +65,7 @@ def compare(
         return _compared_where(allow.written, spec, [got, reference, torch_result, *moved], limits, terms, allow)
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
-        return _exact(spec, got, reference, own, allow, [m.reshape(-1) for m in moved])
+        return _exact(spec, got, reference, own, allow, [m.reshape(-1) for m in (*moved, *allow.rerounded)])
     given = got
     if allow.signed_zeros:
         got = got.masked_fill(_wrong_zeros(got, own, reference), math.inf)
