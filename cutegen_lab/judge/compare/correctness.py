@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import torch
 
@@ -73,7 +74,7 @@ def compare(
     if spec.dtype.is_float8:
         got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
         spec, limits = float8.before_rounding(spec, limits)
-    every = [m.reshape(-1) for m in (*moved, *again, *allow.approximate)]
+    every = [m.reshape(-1) for m in (*moved, *again, *allow.approximate, *allow.by_instructions)]
     floor, element = least_limits(spec, limits, terms, allow.tf32)
     rounding = partial(rounding_limit, limits.floor_eps * spec.dtype.eps, spec.dtype.eps)
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
@@ -86,7 +87,8 @@ def compare(
             allow = replace(allow, finite_limit=towards)
         got, own, reference, every = without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
     got, own, reference, every = without_either(allow, got, own, reference, every)
-    moved, again, lossy = every[: len(moved)], every[len(moved) :][: len(again)], every[len(moved) + len(again) :]
+    rest, kinds = iter(every), (moved, again, allow.approximate, allow.by_instructions)
+    moved, again, lossy, instructions = (list(islice(rest, len(kind))) for kind in kinds)
     mine, theirs = distances(got, own, reference, allow.scale)
     finite = (
         torch.where(same_kind(a, own), a, own) for a in again
@@ -113,9 +115,11 @@ def compare(
         def limit(luck: torch.Tensor, effect: torch.Tensor) -> torch.Tensor:
             return torch.maximum(limits.budget * luck, conditioned_limit(effect, terms)).clamp_(min=floor)
 
-        luck, effects = ([_finite_errors(x, own, reference) for x in some] for some in ([own, *again], moved))
+        luck, effects, losses = (
+            [_finite_errors(x, own, reference) for x in some] for some in ([own, *again], moved, instructions)
+        )
         apart = finite_difference(got, own, reference)
-        one = worst_slice(spec.shape, reference, apart, luck, effects, allow.by_slice, limit, rounding)
+        one = worst_slice(spec.shape, reference, apart, luck, effects, losses, allow.by_slice, limit, rounding)
         if one is not None and not one.norm <= one.limit:
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
             index = one.index
@@ -154,13 +158,13 @@ def _local_errors(
         mine = finite_difference(got, own[0], reference)
         luck, effects, losses = ([_finite_errors(x, own[0], reference) for x in some] for some in (own, moved, lossy))
         if allow.by_size is not None:
-            found.append(local_errors.worst_bin(mine, luck, reference, effects, allow.by_size, limit(_BY_SIZE)))
+            found.append(local_errors.worst_bin(mine, luck, reference, effects, (), allow.by_size, limit(_BY_SIZE)))
         if allow.small:
             least = _NORMAL * torch.finfo(got.dtype).smallest_normal
             normal = (reference.abs() >= least).double()
-            mine, luck, effects = mine * normal, [x * normal for x in luck], [x * normal for x in (*effects, *losses)]
+            luck, effects, losses = ([x * normal for x in some] for some in (luck, effects, losses))
             floor = max(limits.element_eps * spec.dtype.eps, limits.floor_element)
-            found.append(local_errors.worst_bin(mine, luck, reference, effects, least, limit(floor)))
+            found.append(local_errors.worst_bin(mine * normal, luck, reference, effects, losses, least, limit(floor)))
     if allow.bias:
         floor = _BIAS * spec.dtype.eps
         found.append(local_errors.mean_bias(spec.shape, got, own, reference, floor, limits.budget))
@@ -183,9 +187,10 @@ def _compared_where(
     shape = (count // columns, columns) if whole else (count,)
     names = ("sign_undecided", "finite_limit", "ignored_nan", "accepted")
     also = {name: some(value) for name in names if (value := getattr(allow, name)) is not None}
+    rerounded, instructions = (tuple(map(some, results)) for results in (allow.rerounded, allow.by_instructions))
     fewer = replace(
-        allow, written=None, by_size=None, small=False, bias=False, rerounded=tuple(map(some, allow.rerounded)),
-        by_slice=allow.by_slice if whole else None, **also,
+        allow, written=None, by_size=None, small=False, bias=False, rerounded=rerounded, approximate=(),
+        by_instructions=instructions, by_slice=allow.by_slice if whole else None, **also,
     )  # fmt: skip
     got, reference, own, *moved = map(some, results)
     found = compare(replace(spec, shape=shape, strides=()), got, reference, own, limits, terms, fewer, moved)
