@@ -66,6 +66,8 @@ class Allowance:
     """Whether small results are compared with results of their own magnitude (:mod:`local_errors`)."""
     approximate: tuple[torch.Tensor, ...] = ()
     """References with what honest formulas may lose of small results."""
+    by_instructions: tuple[torch.Tensor, ...] = ()
+    """The same without what sums in another order lose."""
     bias: bool = False
     """Whether the mean relative difference is limited (:mod:`local_errors`)."""
 

@@ -34,7 +34,10 @@ from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.formula import FormulaKind, run_and_classify, run_and_test_exactness
 from cutegen_lab.judge.rounding.samples import (
+    MORE_SAMPLES,
+    SAMPLES,
     approximate_samples,
+    few_decide,
     perturbed_samples,
     rerounded_results,
     run_with_masked_attention,
@@ -137,18 +140,24 @@ class OutputComparison:
             allowances = [replace(a, accepted=where) for a, where in zip(allowances, right, strict=True)]
         # Before a kernel is called wrong: measure how much rounding matters here, and whether PyTorch was lucky.
         samples = perturbed_samples(self._reference, inputs, check.seed)
+        of_16_bits = any(spec.dtype in _OF_16_BITS for spec in self._workload.outputs)
+        approximate = partial(approximate_samples, self._reference, inputs, check.seed, of_16_bits)
         if any(allowance.small for allowance in allowances):
-            of_16_bits = any(spec.dtype in _OF_16_BITS for spec in self._workload.outputs)
-            lossy = zip(
-                *approximate_samples(self._reference, inputs, check.seed, of_16_bits, kind.sum_unit), strict=True
-            )
+            lossy = zip(*approximate(kind.sum_unit), strict=True)
             allowances = [replace(a, approximate=tuple(some)) for a, some in zip(allowances, lossy, strict=True)]
         errors = compared(samples)
         if all(error.ok for error in errors):
             return errors
-        samples += perturbed_samples(self._reference, inputs, check.seed, len(samples))
-        again = zip(*rerounded_results(self._reference, inputs, check.seed), strict=True)
+        count = MORE_SAMPLES if few_decide(inputs, wanted) else SAMPLES
+        samples += perturbed_samples(self._reference, inputs, check.seed, range(len(samples), count))
+        again = zip(*rerounded_results(self._reference, inputs, check.seed, range(count)), strict=True)
         allowances = [replace(a, rerounded=tuple(results)) for a, results in zip(allowances, again, strict=True)]
+        if by_slice and kind.known_loss:
+            lossy = zip(*approximate(0.0), strict=True)
+            allowances = [
+                replace(a, by_instructions=some) if spec.dtype in _WITH_SMALL_RESULTS else a
+                for a, spec, some in zip(allowances, self._workload.outputs, lossy, strict=True)
+            ]
         if odd:
             tame = [self._with_finite_inputs(inputs, check.seed ^ turn) for turn in range(_FINITE_RUNS)]
             run = partial(run_with_masked_attention, self._reference)

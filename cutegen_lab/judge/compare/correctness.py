@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 
 import torch
 
@@ -23,6 +25,7 @@ from cutegen_lab.judge.compare.exclusions import (
     without_undecided,
 )
 from cutegen_lab.judge.compare.slices import worst_slice
+from cutegen_lab.judge.rounding.few_numbers import largest_share, rounding_limit
 
 _VAGUE = 0.5  # a limit that only checks the size of results; used if there are at least
 _ENOUGH = 64  # elements
@@ -45,10 +48,10 @@ def compare(
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), and PyTorch's own.
 
     Integers and booleans must equal float64's or PyTorch's, or be right by what they point at; booleans that follow
-    from rounded floats may equal one of ``moved``. 8-bit floats are compared before their rounding (:mod:`float8`).
-    Finite elements beyond ``HUGE`` must match PyTorch's own value, the output dtype's ``finfo``. NaN and infinities
-    must stand where the reference has them, rounded to the output's dtype; where PyTorch and the reference differ in
-    that, either is accepted.
+    from rounded floats may equal one of ``moved``, or PyTorch's with other rounding. 8-bit floats are compared before
+    their rounding (:mod:`float8`). Finite elements beyond ``HUGE`` must match PyTorch's own value, the output dtype's
+    ``finfo``. NaN and infinities must stand where the reference has them, rounded to the output's dtype; where PyTorch
+    and the reference differ in that, either is accepted.
 
     Limits grow with ``terms``, the most terms that an element of this workload can sum: the error of one float32
     accumulator is a random walk of √terms roundings.
@@ -63,7 +66,7 @@ def compare(
         return _compared_where(allow.written, spec, [got, reference, torch_result, *moved], limits, terms, allow)
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
-        return _exact(spec, got, reference, own, allow, [m.reshape(-1) for m in moved])
+        return _exact(spec, got, reference, own, allow, [m.reshape(-1) for m in (*moved, *allow.rerounded)])
     given = got
     if allow.signed_zeros:
         got = got.masked_fill(_wrong_zeros(got, own, reference), math.inf)
@@ -71,8 +74,9 @@ def compare(
     if spec.dtype.is_float8:
         got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
         spec, limits = float8.before_rounding(spec, limits)
-    every = [m.reshape(-1) for m in (*moved, *again, *allow.approximate)]
+    every = [m.reshape(-1) for m in (*moved, *again, *allow.approximate, *allow.by_instructions)]
     floor, element = least_limits(spec, limits, terms, allow.tf32)
+    rounding = partial(rounding_limit, limits.floor_eps * spec.dtype.eps, spec.dtype.eps)
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
     got, own, reference, every = without_undecided(got, own, reference, every, len(moved))
     if allow.torch_lossy:
@@ -83,7 +87,8 @@ def compare(
             allow = replace(allow, finite_limit=towards)
         got, own, reference, every = without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
     got, own, reference, every = without_either(allow, got, own, reference, every)
-    moved, again, lossy = every[: len(moved)], every[len(moved) :][: len(again)], every[len(moved) + len(again) :]
+    rest, kinds = iter(every), (moved, again, allow.approximate, allow.by_instructions)
+    moved, again, lossy, instructions = (list(islice(rest, len(kind))) for kind in kinds)
     mine, theirs = distances(got, own, reference, allow.scale)
     finite = (
         torch.where(same_kind(a, own), a, own) for a in again
@@ -91,6 +96,8 @@ def compare(
     lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in finite)]
     norm = max(limits.budget * max(d.norm for d in lucky), floor)
     element = max(limits.budget * max(d.worst for d in lucky), limits.element_eps * spec.dtype.eps, element)
+    if mine.norm > norm and got.numel():
+        norm = max(norm, float(rounding(largest_share(reference))))
     if allow.exact and bool(same_value(own, reference.to(own.dtype)).all()):
         mine, theirs = distances(got, own, own.double())
         norm, element = 0.0, 0.0
@@ -108,9 +115,11 @@ def compare(
         def limit(luck: torch.Tensor, effect: torch.Tensor) -> torch.Tensor:
             return torch.maximum(limits.budget * luck, conditioned_limit(effect, terms)).clamp_(min=floor)
 
-        luck, effects = ([_finite_errors(x, own, reference) for x in some] for some in ([own, *again], moved))
+        luck, effects, losses = (
+            [_finite_errors(x, own, reference) for x in some] for some in ([own, *again], moved, instructions)
+        )
         apart = finite_difference(got, own, reference)
-        one = worst_slice(spec.shape, reference, apart, luck, effects, allow.by_slice, limit)
+        one = worst_slice(spec.shape, reference, apart, luck, effects, losses, allow.by_slice, limit, rounding)
         if one is not None and not one.norm <= one.limit:
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
             index = one.index
@@ -149,13 +158,13 @@ def _local_errors(
         mine = finite_difference(got, own[0], reference)
         luck, effects, losses = ([_finite_errors(x, own[0], reference) for x in some] for some in (own, moved, lossy))
         if allow.by_size is not None:
-            found.append(local_errors.worst_bin(mine, luck, reference, effects, allow.by_size, limit(_BY_SIZE)))
+            found.append(local_errors.worst_bin(mine, luck, reference, effects, (), allow.by_size, limit(_BY_SIZE)))
         if allow.small:
             least = _NORMAL * torch.finfo(got.dtype).smallest_normal
             normal = (reference.abs() >= least).double()
-            mine, luck, effects = mine * normal, [x * normal for x in luck], [x * normal for x in (*effects, *losses)]
+            luck, effects, losses = ([x * normal for x in some] for some in (luck, effects, losses))
             floor = max(limits.element_eps * spec.dtype.eps, limits.floor_element)
-            found.append(local_errors.worst_bin(mine, luck, reference, effects, least, limit(floor)))
+            found.append(local_errors.worst_bin(mine * normal, luck, reference, effects, losses, least, limit(floor)))
     if allow.bias:
         floor = _BIAS * spec.dtype.eps
         found.append(local_errors.mean_bias(spec.shape, got, own, reference, floor, limits.budget))
@@ -178,9 +187,10 @@ def _compared_where(
     shape = (count // columns, columns) if whole else (count,)
     names = ("sign_undecided", "finite_limit", "ignored_nan", "accepted")
     also = {name: some(value) for name in names if (value := getattr(allow, name)) is not None}
+    rerounded, instructions = (tuple(map(some, results)) for results in (allow.rerounded, allow.by_instructions))
     fewer = replace(
-        allow, written=None, by_size=None, small=False, bias=False, rerounded=tuple(map(some, allow.rerounded)),
-        by_slice=allow.by_slice if whole else None, **also,
+        allow, written=None, by_size=None, small=False, bias=False, rerounded=rerounded, approximate=(),
+        by_instructions=instructions, by_slice=allow.by_slice if whole else None, **also,
     )  # fmt: skip
     got, reference, own, *moved = map(some, results)
     found = compare(replace(spec, shape=shape, strides=()), got, reference, own, limits, terms, fewer, moved)

@@ -15,6 +15,8 @@ _BIN, _MOST_COMPARED = 32, 1 << 18
 _COMPARABLE = 1 / 16  # of an output's root mean square: the relative error of smaller elements comes from cancellation
 _GROUPS, _SIGMAS = 8, 6.0  # fewest groups for a spread of means; number of standard errors that is significant
 
+LOSSES = 2.0  # margin over the bounds of what a formula's steps lose, which may all have one sign
+
 # Limit from PyTorch's own errors and the effects of rounding.
 Limit = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -58,10 +60,11 @@ def worst_relative(
 
 def worst_bin(
     got: torch.Tensor, luck: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor],
-    least: float, limit: Limit,
+    lost: Sequence[torch.Tensor], least: float, limit: Limit,
 ) -> LocalError | None:  # fmt: skip
     """Norm-wise error of elements of similar magnitude, relative to these or to ``least``. For elementwise functions;
-    very large outputs are sampled. ``got``, ``luck`` (PyTorch's own) and ``moved`` are flat errors."""
+    very large outputs are sampled. ``got``, ``luck`` (PyTorch's own), ``moved`` and ``lost`` (honest formulas' losses)
+    are flat errors."""
     step = -(-reference.numel() // _MOST_COMPARED)
     some = reference.nan_to_num(0.0, 0.0, 0.0)[::step]
     bins = some.numel() // _BIN
@@ -77,6 +80,8 @@ def worst_bin(
     own = torch.stack([norms(each) / scale for each in luck])
     effect = torch.stack([norms(each) / scale for each in moved]) if moved else torch.zeros_like(own)
     limits = limit(own.amax(0), effect.amax(0))
+    for each in lost:
+        limits = torch.maximum(limits, LOSSES * norms(each) / scale)
     at = int((mine / limits).nan_to_num(float("inf")).argmax())
     inside = order[at * _BIN : (at + 1) * _BIN]
     index = int(inside[got[::step][inside].abs().argmax()]) * step

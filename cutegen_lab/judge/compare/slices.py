@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
+from cutegen_lab.judge.compare.local_errors import LOSSES
+from cutegen_lab.judge.rounding.few_numbers import largest_share
+
 LEAST = 16  # fewest elements of a slice: in a shorter one, a single element that cancels would decide
 _FLUSHED = 2.0**-106  # results below fp32's normal numbers (2**-126) may be flushed to zero
 
@@ -31,16 +34,19 @@ def worst_slice(
     got: torch.Tensor,
     luck: Sequence[torch.Tensor],
     moved: Sequence[torch.Tensor],
+    lost: Sequence[torch.Tensor],
     least: float,
     limit: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    rounding: Callable[[torch.Tensor, int], torch.Tensor],
 ) -> Slice | None:
     """Worst row or column of an output of ``shape``; None if it has no slice of ``LEAST`` elements.
 
-    ``reference`` is flat float64; ``got``, ``luck`` (PyTorch's own results, the first as it is) and ``moved``
-    (references with random rounding) are flat errors against it. Errors are relative to the slice's own norm, or to
-    ``least`` if that is larger. ``limit`` computes a slice's limit from the largest of each of these errors; the
-    rounding error is at least the median slice's, since in a column a single inaccurate row decides it, perhaps by
-    luck.
+    ``reference`` is flat float64; ``got``, ``luck`` (PyTorch's own results, the first as it is), ``moved`` (references
+    with random rounding) and ``lost`` (with the losses of honest formulas) are flat errors against it. Errors are
+    relative to the slice's own norm, or to ``least`` if that is larger. ``limit`` computes a slice's limit from the
+    largest of each of these errors; the rounding error is at least the median slice's, since in a column a single
+    inaccurate row decides it, perhaps by luck. ``rounding`` gives the least limits from each slice's largest share
+    (:mod:`few_numbers`) and their number.
     """
     found: list[Slice] = []
     columns = shape[-1] if shape else 1
@@ -59,6 +65,9 @@ def worst_slice(
         effect = torch.stack([norms(each) / scale for each in moved]) if moved else torch.zeros_like(own)
         most = effect.amax(0)
         limits = limit(own.amax(0), most.clamp_(min=float(most.median())))
+        limits = torch.maximum(limits, rounding(largest_share(finite.view(rows, columns), dim), count))
+        for each in lost:
+            limits = torch.maximum(limits, LOSSES * norms(each) / scale)
         at = int((mine / limits).nan_to_num(float("inf")).argmax())
         inside = got.view(rows, columns).select(1 - dim, at).abs()
         place = int(inside.argmax())

@@ -20,19 +20,23 @@ _OF_ONE = 2.0**-22  # error beside 1 of lg2.approx.f32, and of erf by five terms
 _TANH = 2.0**-23, 2.0**-11  # of tanh in fp32, and of tanh.approx.f32, which 16-bit results may use (PTX ISA)
 _SINE = 2.0**-20  # of sin.approx.f32 (PTX ISA), with an argument of 1
 
-# Bound of an operator's error from its result, its first argument and tanh's error.
-_LOSSES: Mapping[str, Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor | float]] = {
-    "cos": lambda y, x, tanh: x.abs().clamp(min=1) * _SINE,
-    "erf": lambda y, x, tanh: _OF_ONE,
-    "expm1": lambda y, x, tanh: _OF_ONE,
-    "log": lambda y, x, tanh: _OF_ONE,
-    "log10": lambda y, x, tanh: _OF_ONE,
-    "log1p": lambda y, x, tanh: _OF_ONE,
-    "log2": lambda y, x, tanh: _OF_ONE,
-    "mish": lambda y, x, tanh: x.abs() * _OF_ONE + y.abs() * tanh,
-    "sigmoid": lambda y, x, tanh: tanh / 2,
-    "sin": lambda y, x, tanh: x.abs().clamp(min=1) * _SINE,
-    "tanh": lambda y, x, tanh: y.abs() * tanh + _TANH[0],
+# Bound of an operator's error from its result, tanh's error and its arguments.
+_LOSSES: Mapping[str, Callable[..., torch.Tensor | float]] = {
+    "cos": lambda y, tanh, x: x.abs().clamp(min=1) * _SINE,
+    "elu": lambda y, tanh, x, alpha=1.0, scale=1.0, *_: abs(alpha * scale) * _OF_ONE,
+    "erf": lambda y, tanh, x: _OF_ONE,
+    "expm1": lambda y, tanh, x: _OF_ONE,
+    "hardsigmoid": lambda y, tanh, x: _OF_ONE,
+    "hardswish": lambda y, tanh, x: x.abs() * _OF_ONE,
+    "log": lambda y, tanh, x: _OF_ONE,
+    "log10": lambda y, tanh, x: _OF_ONE,
+    "log1p": lambda y, tanh, x: _OF_ONE,
+    "log2": lambda y, tanh, x: _OF_ONE,
+    "mish": lambda y, tanh, x: x.abs() * _OF_ONE + y.abs() * tanh,
+    "sigmoid": lambda y, tanh, x: tanh / 2,
+    "sin": lambda y, tanh, x: x.abs().clamp(min=1) * _SINE,
+    "softplus": lambda y, tanh, x, beta=1.0, *_: _OF_ONE / abs(beta),
+    "tanh": lambda y, tanh, x: y.abs() * tanh + _TANH[0],
 }
 _POWERS, _QUOTIENTS = {"exp", "exp2"}, {"div", "reciprocal"}
 
@@ -61,7 +65,7 @@ class Approximate(Perturbed):
             return result
         bound: torch.Tensor | float | None = None
         if name in _LOSSES:
-            bound = _LOSSES[name](result, args[0], self._tanh)
+            bound = _LOSSES[name](result, self._tanh, *args)
         elif name in _QUOTIENTS and args[-1] in self._sums:  # a sigmoid written out
             bound = (args[0].abs().clamp(min=1) if name == "div" else 1.0) * (self._tanh / 2)
         elif name in ADDING and not self._inside:

@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from cutegen_lab.judge.rounding.operators import (
     ADDING,
     CHOOSING,
+    COMPARING,
     COMPARISONS,
     EXACT,
     INFINITE_ALONE,
@@ -90,6 +92,7 @@ class _FormulaRecorder(TorchDispatchMode):
         self._elementwise = self._strict = self._relative = self._known_loss = self._rounds_nothing = True
         self._plain = self._plain_alone = self._infinite = True
         self._wraps, self._signs_zeros, self._handles_infinity, self._sum_unit = True, True, False, 0.0
+        self._rounded: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()
 
     @property
     def kind(self) -> FormulaKind:
@@ -120,15 +123,26 @@ class _FormulaRecorder(TorchDispatchMode):
         self._signs_zeros = self._signs_zeros and (name in MOVING or aliases(func) or negates)
         result = func(*args, **(kwargs or {}))
         steps = name == "_to_copy" and args[0].is_floating_point() and result.dtype not in _CONTINUOUS
-        self._known_loss = self._known_loss and (name in OF_KNOWN_LOSS or aliases(func)) and not steps
+        jumps = steps or (name in COMPARING and self._any_rounded(args))
+        self._known_loss = self._known_loss and (name in OF_KNOWN_LOSS or aliases(func)) and not jumps
         if name in ADDING and result.dtype.is_floating_point:
             self._sum_unit = max(self._sum_unit, torch.finfo(result.dtype).eps / 2)
         narrows = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
         if narrows and result.dtype is torch.float32 and not args[0].is_floating_point():
             narrows = False  # rounded once, to the nearest: there is one right result
         views = aliases(func) and not func._schema.is_mutable
-        self._rounds_nothing = self._rounds_nothing and (name in EXACT or views) and not narrows
+        exact = (name in EXACT or views) and not narrows
+        self._rounds_nothing = self._rounds_nothing and exact
+        if not exact or self._any_rounded((args, kwargs or {})):
+            tree_map(self._mark_rounded, result)
         return result
+
+    def _any_rounded(self, values: Any) -> bool:
+        return any(isinstance(x, torch.Tensor) and x in self._rounded for x in tree_leaves(values))
+
+    def _mark_rounded(self, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            self._rounded[value] = None
 
 
 def run_and_classify(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], FormulaKind]:

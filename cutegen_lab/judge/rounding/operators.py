@@ -70,13 +70,14 @@ RELATIVE = {
     "square",
 }  # fmt: skip
 # Elementwise operators, and softmax, of which it is known what honest formulas lose of a small result
-# (:mod:`approximate`). None that jumps: a result next to a jump may be on either side of it.
-OF_KNOWN_LOSS = RELATIVE | {
-    "add", "amax", "amin", "arange", "cat", "clamp", "clamp_max", "clamp_min", "constant_pad_nd", "cos", "embedding",
-    "empty", "empty_like", "erf", "expm1", "flip", "full", "full_like", "gather", "gelu", "index", "index_select",
-    "lift_fresh_copy", "log", "log10", "log1p", "log2", "masked_fill", "maximum", "minimum", "mish", "ones",
-    "ones_like", "permute_copy", "relu", "repeat", "roll", "rsub", "scalar_tensor", "sigmoid", "silu", "sin", "stack",
-    "sub", "tanh", "tril", "triu", "where", "zeros", "zeros_like",
+# (:mod:`approximate`). None that jumps, but for comparisons of unrounded numbers: a result next to a jump may be on
+# either side of it.
+OF_KNOWN_LOSS = RELATIVE | MOVING | COMPARING | {
+    "_prelu_kernel", "add", "amax", "amin", "arange", "bitwise_and", "bitwise_not", "bitwise_or", "clamp", "clamp_max",
+    "clamp_min", "cos", "elu", "empty_like", "erf", "expm1", "full_like", "gelu", "hardsigmoid", "hardswish",
+    "hardtanh", "leaky_relu", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "maximum",
+    "minimum", "mish", "ones", "ones_like", "relu", "rsub", "sigmoid", "silu", "sin", "softplus", "sub", "tanh",
+    "tril", "triu", "zeros_like",
 }  # fmt: skip
 # Operators of several steps, which are decomposed.
 DECOMPOSED = {

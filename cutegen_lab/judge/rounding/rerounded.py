@@ -64,17 +64,17 @@ class Rerounded(TorchDispatchMode):
 
     def _walked(self, result: torch.Tensor, squares: torch.Tensor) -> torch.Tensor:
         """Adds the rounding of each partial sum: up to half an epsilon of float32 (or float64), accumulating as a
-        random walk."""
+        random walk. An infinite sum stays as it is."""
         unit = UNIT_ROUNDOFF[DType.F64 if result.dtype is torch.float64 else DType.F32]
         noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(squares.sqrt().reshape(result.shape)).mul_(unit)
-        return (result.double() + noise).to(result.dtype)
+        return _moved(result, noise)
 
     def _aligned(self, result: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Adds the truncation of tensor cores, which drop bits 13 below the largest of 32 products of 8-bit floats: an
         element is off by up to the sum over all of them (bounded by their root sum of squares)."""
         largest = (a.double().square() @ b.double().square()).sqrt()
         noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(largest.reshape(result.shape))
-        return (result.double() + noise * (_FLOAT8_TRUNCATION * math.sqrt(_TERMS_PER_STEP))).to(result.dtype)
+        return _moved(result, noise.mul_(_FLOAT8_TRUNCATION * math.sqrt(_TERMS_PER_STEP)))
 
     def _make(self, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.is_floating_point():
@@ -88,3 +88,8 @@ class Rerounded(TorchDispatchMode):
             noise = self._draw.uniform(value).mul_(2 * unit).add_(1 - unit)
             again = self._made[value] = noise.mul_(value).to(value.dtype)
         return again
+
+
+def _moved(result: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+    """``result`` plus ``noise`` where it is finite: infinite terms have no rounding, and infinite noise."""
+    return torch.where(result.isfinite(), (result.double() + noise).to(result.dtype), result)

@@ -39,6 +39,37 @@ X, XY = "x: {}[16,300]", "x: {0}[16,300], y: {0}[16,300]"
 WRONG: dict[str, tuple[str, str, Function]] = {
     "sigmoid from -6": ("torch.sigmoid(x)", X.format("bf16"), lambda x: torch.where(x < -6, 0.0, x.float().sigmoid())),
     "GELU by tanh": ("F.gelu(x)", X.format("bf16"), gelu_by_tanh),
+    "sigmoid from -7.5": (
+        "torch.sigmoid(x)",
+        X.format("bf16"),
+        lambda x: torch.where(x < -7.5, 0.0, x.float().sigmoid()),
+    ),
+    "softplus from -8": ("F.softplus(x)", X.format("bf16"), lambda x: torch.where(x < -8, 0.0, F.softplus(x.float()))),
+    "softplus of fp16 from -7": (
+        "F.softplus(x, 2.0)",
+        X.format("f16"),
+        lambda x: torch.where(x < -3.5, 0.0, F.softplus(x.float(), 2.0)),
+    ),
+    "ELU near zero": (
+        "F.elu(x, 0.5)",
+        X.format("bf16"),
+        lambda x: torch.where((x < 0) & (x > -0.01), 0.0, F.elu(x.float(), 0.5)),
+    ),
+    "a tail behind a comparison": (
+        "torch.where(x > 1, x, torch.sigmoid(x))",
+        X.format("bf16"),
+        lambda x: torch.where(x > 1, x.float(), x.float().sigmoid() * (x > -6)),
+    ),
+    "a tail behind a clamp": (
+        "torch.sigmoid(x).clamp(max=0.9)",
+        X.format("bf16"),
+        lambda x: (x.float().sigmoid() * (x > -6)).clamp(max=0.9),
+    ),
+    "a tail behind a hard one": (
+        "F.hardtanh(x * torch.sigmoid(x), -0.2, 6.0)",
+        X.format("bf16"),
+        lambda x: (x.float() * x.float().sigmoid() * (x > -5)).clamp(-0.2, 6.0),
+    ),
     "shares of a sum": ("torch.softmax(x + y, -1)", "x: f32[48,64], y: f32[48,64]", shares_above(-18.0)),
     "shares of a 16-bit sum": ("torch.softmax(x + y, -1)", "x: bf16[48,64], y: bf16[48,64]", shares_above(-18.0)),
 }
@@ -51,6 +82,23 @@ HONEST: dict[str, tuple[str, str, Function]] = {
                                    lambda x: 0.5 * x.float() * (1 + _erf_of_five_terms(x.float() * math.sqrt(0.5)))),
     "a logarithm beside 1": ("torch.log(1 + x.abs())", X.format("bf16"),
                              lambda x: (1 + x.float().abs()).log2() * math.log(2)),
+    "softplus": ("F.softplus(x, 0.5)", X.format("bf16"),
+                 lambda x: 2 * (1 + (0.5 * x.float()).exp()).log().where(x < 60, 0.5 * x.float())),
+    "softplus of fp32": ("F.softplus(x)", X.format("f32"),
+                         lambda x: x.clamp_min(0) + (1 + (-x.abs()).exp()).log()),
+    "ELU": ("F.elu(x, 0.5)", X.format("bf16"),
+            lambda x: x.float().clamp_min(0) + 0.5 * torch.expm1(x.float().clamp_max(0))),
+    "SELU of fp16": ("F.selu(x)", X.format("f16"),
+                     lambda x: torch.where(x > 0, 1.0507009873554805 * x.float(),
+                                           1.7580993408473768 * (x.float().exp() - 1))),
+    "a hard swish": ("F.hardswish(x)", X.format("bf16"), lambda x: x.float() * (x.float() / 6 + 0.5).clamp(0, 1)),
+    "a leaky ReLU": ("F.leaky_relu(x, 0.01) * torch.sigmoid(y)", XY.format("bf16"),
+                     lambda x, y: torch.where(x >= 0, x.float(), 0.01 * x.float()) * sigmoid(y)),
+    "a comparison": ("torch.where(x > 1, x, torch.sigmoid(x))", X.format("bf16"),
+                     lambda x: torch.where(x > 1, x.float(), sigmoid(x))),
+    "a comparison with a rounded number": ("torch.where(torch.sigmoid(x) > 0.1, x, torch.sigmoid(x))", X.format("bf16"),
+                                           lambda x: torch.where(x.float().sigmoid() > 0.1, x.float(), sigmoid(x))),
+    "a clamp": ("torch.sigmoid(x).clamp(max=0.9)", X.format("bf16"), lambda x: sigmoid(x).clamp(max=0.9)),
     "a sum in another order": ("x + y - x * y", XY.format("bf16"), lambda x, y: x + (y - x * y)),
     "shares of a sum": ("torch.softmax(x + y, -1)", XY.format("f32"), lambda x, y: (
         (p := torch.exp2((z := (x + y) * math.log2(math.e)) - z.amax(-1, keepdim=True))) / p.sum(-1, keepdim=True))),
@@ -64,23 +112,24 @@ def test_a_lost_tail_is_refused(name: str) -> None:
         assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
 
 
-FEW_NUMBERS = pytest.mark.xfail(
-    strict=True,
-    reason="a loud end has the norm of a few numbers, on which three roundings may lose more than two",
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "seed"),
-    [
-        pytest.param(name, seed, marks=[FEW_NUMBERS] if (name, seed) == ("a sum in another order", 1) else [])
-        for name in HONEST
-        for seed in range(2)
-    ],
-)
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", HONEST)
 def test_what_an_honest_formula_loses_is_allowed(name: str, seed: int) -> None:
     result = judged(*HONEST[name], seed)
     assert result.verdict is Verdict.PASSED, result.reason
+
+
+@pytest.mark.parametrize(("size", "ok"), [(0.015, True), (0.05, False)])
+def test_a_row_may_lose_what_honest_formulas_do(size: float, ok: bool) -> None:
+    """Rows of results that all vanish, beside others; only a draw with infinities has no limits by magnitude."""
+    right = torch.linspace(1, 2, 64).double()[:, None].expand(64, 32).contiguous()
+    right[5] = 1e-6
+    lossy, got = right.clone(), right.clone()
+    lossy[5] += 0.01 * (torch.arange(32) % 2 * 2 - 1)
+    got[5] += size
+    spec, allowance = TensorSpec.parse("out: bf16[64,32]"), Allowance(by_slice=0.5, by_instructions=(lossy,))
+    found = compare(spec, got.bfloat16(), right, right.bfloat16(), Tolerances(), allowance=allowance)
+    assert found.ok is ok
 
 
 @pytest.mark.parametrize(("size", "ok"), [(2.0**-10, False), (2.0**-15, True)])

@@ -10,6 +10,7 @@ from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge.compare.answers import OutputComparison
+from cutegen_lab.judge.compare.distances import rms
 from cutegen_lab.judge.draws.inputs import draw
 from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.judge.rounding.samples import rerounded_results
@@ -53,6 +54,22 @@ def test_what_nobody_uses_is_not_rounded_again(expression: str, same: bool) -> N
     reference, inputs = Reference(problem), draw(problem.workload, "normal", 3)
     results = [result for (result,) in rerounded_results(reference, inputs, 1)]
     assert all(torch.equal(result, reference.run(inputs)[0]) for result in results) == same
+
+
+def test_an_infinite_sum_is_not_rounded() -> None:
+    """A key of infinities whose score is −∞ has no share, however often the other shares are rounded."""
+    problem = read_text(
+        "def reference(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)\n",
+        name="p", inputs_text="q: f16[4,8], k: f16[32,8], v: f16[32,8]",
+    )  # fmt: skip
+    reference, (q, k, v) = Reference(problem), draw(problem.workload, "normal", 3)
+    k[5] = -torch.inf * q[0].sign()
+    q = q[:1].expand(4, 8)
+    wanted, own = reference.run_float64([q, k, v])[0], reference.run([q, k, v])[0]
+    assert bool(own.isfinite().all())
+    results = [result for (result,) in rerounded_results(reference, [q, k, v], 1)]
+    assert all(bool(result.isfinite().all()) for result in results)
+    assert all(rms(result - wanted) > 1e-4 * rms(wanted) for result in results)
 
 
 @pytest.mark.parametrize(("size", "ok"), [(1e-4, True), (3.0, False)])

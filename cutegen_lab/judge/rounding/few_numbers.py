@@ -1,0 +1,30 @@
+"""Norms that a few large numbers decide: rounding errors do not average out there."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+_RARE = math.log(1e6)  # of the odds against an honest kernel's error beyond the limit
+_MOST = 1.5  # epsilons: three roundings, each by half of one; their root mean square is half an epsilon
+
+
+def rounding_limit(usual: float, eps: float, largest: torch.Tensor, norms: int = 1) -> torch.Tensor:
+    """Limit of a relative norm of rounding errors that one of several ``norms`` exceeds with a probability of 1e-6.
+
+    ``usual``: the norm where no number stands out. ``eps``: the type's epsilon. ``largest``: share of the largest
+    number in the sum of squares, 0 to 1, for each norm.
+
+    Rounding errors are uniform, hence strictly sub-Gaussian. Among weights up to ``largest``, equal ones make the tail
+    of their weighted squares heaviest: chi-squared with 1 / ``largest`` degrees of freedom, bounded by B. Laurent and
+    P. Massart (2000), lemma 1.
+    """
+    odds = largest * (_RARE + math.log(max(norms, 1)))
+    return (usual * (1 + 2 * odds.sqrt() + 2 * odds).sqrt()).clamp(max=max(usual, _MOST * eps))
+
+
+def largest_share(values: torch.Tensor, dim: int = 0) -> torch.Tensor:
+    """Share of the largest number in the sum of squares along ``dim``, of finite numbers; 0 where all are 0."""
+    sizes = values.double().nan_to_num(0.0, 0.0, 0.0).abs()
+    return (sizes / sizes.amax(dim, keepdim=True)).square().sum(dim).reciprocal().nan_to_num(0.0)
