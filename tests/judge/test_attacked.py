@@ -284,6 +284,18 @@ ATTENTION = (
     "F.scaled_dot_product_attention(q, k, v, attn_mask=m)",
     "q: f32[2,24,8], k: f32[2,24,8], v: f32[2,24,8], m: f32[24,24]",
 )
+
+
+def log_of_sum(x: torch.Tensor, shift: Function) -> torch.Tensor:
+    by = shift(x.amax(-1, keepdim=True))
+    return (x - by).exp().sum(-1).log() + by[..., 0]
+
+
+def without_infinity(most: torch.Tensor) -> torch.Tensor:
+    return most.masked_fill(most.isinf(), 0.0)
+
+
+LOG_OF_SUM = ("torch.logsumexp(x @ y + m, -1)", "x: f32[48,64], y: f32[64,70], m: f32[48,70]")
 HALVES = ("((x.float() + y.float()) / 2).half()", "x: f16[40,300], y: f16[40,300]")
 
 
@@ -291,9 +303,14 @@ HALVES = ("((x.float() + y.float()) / 2).half()", "x: f16[40,300], y: f16[40,300
     ("problem", "wrong", "right"),
     [
         (ATTENTION, attended, attended_or_zero),
+        (
+            LOG_OF_SUM,
+            lambda x, y, m: log_of_sum(x @ y + m, lambda most: most),
+            lambda x, y, m: log_of_sum((x - (x - x)) @ y + m, without_infinity),  # halves of an infinity make NaN
+        ),
         (HALVES, lambda x, y: ((x + y).float() / 2).half(), lambda x, y: (x.float() / 2 + y.float() / 2).half()),
     ],
-    ids=["a row that the mask hides", "a sum in f16"],
+    ids=["a row that the mask hides", "a logarithm of a hidden row", "a sum in f16"],
 )
 def test_numbers_that_few_draws_held(problem: tuple[str, str], wrong: Function, right: Function) -> None:
     for seed in range(3):

@@ -123,7 +123,7 @@ class Case:
                 outputs = self._torch_result(inputs)
             if outputs is None or (passed.distribution in (HIDDEN, HIDDEN_ABOVE) and _mostly_nan(outputs)):
                 return None
-            if passed.distribution == HIDDEN_ROWS and not all(bool(out.isfinite().all()) for out in outputs):
+            if passed.distribution == HIDDEN_ROWS and not self._decided(inputs, outputs):
                 return None
         ties = passed.distribution in _RICH_IN_TIES and self._chooses(inputs)
         buffers = self._buffers(inputs, passed.seed, first or ties)
@@ -272,6 +272,16 @@ class Case:
             return False
         _, kind = run_and_classify(lambda: self._torch_result(inputs) or ())
         return not (kind.elementwise if distribution == EXPONENTS else kind.rounds_nothing)
+
+    def _decided(self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether the formula says what comes of a hidden row: a number, or −∞ where it tells infinities from numbers
+        (logsumexp) and multiplies none (a factor may be computed as a sum of halves, NaN for an infinity)."""
+        if all(bool(out.isfinite().all()) for out in outputs):
+            return True
+        if any(bool(out.isnan().any()) for out in outputs):
+            return False
+        _, kind = run_and_classify(lambda: self._torch_result(inputs) or ())
+        return kind.handles_infinity and not kind.infinite_factors
 
     def _chooses(self, inputs: Sequence[torch.Tensor]) -> bool:
         """Whether all outputs are integers and nothing is rounded, so that two runs must agree."""

@@ -21,6 +21,7 @@ from cutegen_lab.judge.rounding.operators import (
     OF_KNOWN_LOSS,
     PLAIN,
     PLAIN_ALONE,
+    PRODUCTS,
     RELATIVE,
     STRICT,
     SUMS,
@@ -80,6 +81,8 @@ class FormulaKind:
     """Only sums, differences, products and copies, of which integers wrap in a defined way."""
     handles_infinity: bool
     """Infinities are told from numbers, so that their result is part of the formula."""
+    infinite_factors: bool
+    """With these inputs, a matrix product had an operand that is not finite."""
 
 
 class _FormulaRecorder(TorchDispatchMode):
@@ -90,6 +93,7 @@ class _FormulaRecorder(TorchDispatchMode):
         self._elementwise = self._strict = self._relative = self._known_loss = self._rounds_nothing = True
         self._plain = self._plain_alone = self._infinite = True
         self._wraps, self._signs_zeros, self._handles_infinity, self._sum_unit = True, True, False, 0.0
+        self._infinite_factors = False
 
     @property
     def kind(self) -> FormulaKind:
@@ -98,6 +102,7 @@ class _FormulaRecorder(TorchDispatchMode):
         return FormulaKind(
             plain, infinite, self._elementwise, self._strict, self._relative, self._known_loss,
             self._sum_unit, self._rounds_nothing, self._signs_zeros, self._wraps, self._handles_infinity,
+            self._infinite_factors,
         )  # fmt: skip
 
     def __torch_dispatch__(
@@ -115,6 +120,9 @@ class _FormulaRecorder(TorchDispatchMode):
         self._wraps = self._wraps and (name in WRAPPING or aliases(func))
         self._handles_infinity |= name in TELLS_INFINITY or (
             name in COMPARISONS and any(isinstance(arg, float) and math.isinf(arg) for arg in args)
+        )
+        self._infinite_factors |= name in PRODUCTS and not all(
+            bool(arg.isfinite().all()) for arg in args if isinstance(arg, torch.Tensor)
         )
         negates = name == "neg" and args[0].is_floating_point()
         self._signs_zeros = self._signs_zeros and (name in MOVING or aliases(func) or negates)
