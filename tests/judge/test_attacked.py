@@ -327,6 +327,10 @@ def test_hidden_rows_are_left_out_where_the_reference_has_no_number_for_them() -
         result = judged("torch.softmax(x + m, -1)", "x: f32[4,16,64], m: f32[16,64]", share, seed)
         assert result.verdict is Verdict.PASSED, result.reason
         assert "hidden rows" not in {check.distribution for check in result.checks}
+    of_8_bits = judged(
+        "(x * 1.7).to(torch.float8_e4m3fn)", "x: f32[17,64]", lambda x: (x * 1.7).to(torch.float8_e4m3fn)
+    )
+    assert of_8_bits.verdict is Verdict.PASSED, of_8_bits.reason
 
 
 @pytest.mark.parametrize(

@@ -276,9 +276,10 @@ class Case:
     def _decided(self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
         """Whether the formula says what comes of a hidden row: a number, or −∞ where it tells infinities from numbers
         (logsumexp) and multiplies none (a factor may be computed as a sum of halves, NaN for an infinity)."""
-        if all(bool(out.isfinite().all()) for out in outputs):
+        numbers = [out.double() for out in outputs]  # isfinite() does not know 8-bit floats
+        if all(bool(out.isfinite().all()) for out in numbers):
             return True
-        if any(bool(out.isnan().any()) for out in outputs):
+        if any(bool(out.isnan().any()) for out in numbers):
             return False
         _, kind = run_and_classify(lambda: self._torch_result(inputs) or ())
         return kind.handles_infinity and not kind.infinite_factors
