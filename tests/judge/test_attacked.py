@@ -442,6 +442,12 @@ def of_floats_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return high + other + ((x - high).float().double() + (y - other).float().double())
 
 
+def halves_away(x: torch.Tensor) -> torch.Tensor:
+    """Rounds a number between two of bf16 away from zero, not to the even one."""
+    bits = (x.contiguous().view(torch.int32) + 0x8000) & ~0xFFFF
+    return torch.where(x.isfinite(), bits.view(torch.float32), x).bfloat16()
+
+
 @pytest.mark.parametrize(
     ("expression", "inputs", "wrong", "right"),
     [
@@ -454,9 +460,11 @@ def of_floats_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         ("torch.where(x == float('inf'), 7.0, x)", "x: f32[40,300]", lambda x: x,
          lambda x: torch.where(x > 3.4028235e38, 7.0, x)),
         ("x.float()", "x: i64[64,100]", lambda x: (x // 8 * 8).float(), lambda x: x.float()),
+        ("x.bfloat16()", "x: f32[300,640]", halves_away, lambda x: x.to(torch.bfloat16)),
         ("x + y", "x: f64[64,100], y: f64[64,100]", of_floats_two, lambda x, y: y + x),
     ],
-    ids=["fractions below zero", "infinities replaced", "an infinity told", "integers as floats", "doubles as floats"],
+    ids=["fractions below zero", "infinities replaced", "an infinity told", "integers as floats",
+         "halves of a last bit", "doubles as floats"],
 )  # fmt: skip
 def test_what_comparison_allowed(expression: str, inputs: str, wrong: Function, right: Function) -> None:
     for seed in range(3):

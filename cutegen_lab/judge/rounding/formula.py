@@ -74,7 +74,7 @@ class FormulaKind:
     sum_unit: float
     """Largest unit roundoff of its sums and differences."""
     rounds_nothing: bool
-    """Only choices, copies and comparisons: nothing is rounded."""
+    """Only choices, copies, comparisons, and casts with one right result: nothing else is rounded."""
     signs_zeros: bool
     """Only copies and negations of floats, which decide the sign of a zero."""
     wraps: bool
@@ -132,11 +132,18 @@ class _FormulaRecorder(TorchDispatchMode):
         if name in ADDING and result.dtype.is_floating_point:
             self._sum_unit = max(self._sum_unit, torch.finfo(result.dtype).eps / 2)
         narrows = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
-        if narrows and result.dtype is torch.float32 and not args[0].is_floating_point():
-            narrows = False  # rounded once, to the nearest: there is one right result
+        if narrows and _rounds_once(args[0].dtype, result.dtype):
+            narrows = False
         views = aliases(func) and not func._schema.is_mutable
         self._rounds_nothing = self._rounds_nothing and (name in EXACT or views) and not narrows
         return result
+
+
+def _rounds_once(before: torch.dtype, after: torch.dtype) -> bool:
+    """Whether a cast rounds to the nearest number, in one step in every implementation: there is one right result."""
+    if before.is_floating_point:
+        return before is torch.float32 and after in _CONTINUOUS
+    return after is torch.float32
 
 
 def run_and_classify(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], FormulaKind]:
