@@ -26,7 +26,7 @@ SAMPLE_BLOCKS = 64
 FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others
 # Clusters of each launch in which a large run, one of a build's first, looks for races: 3 to 8 times their time.
 WATCHED = 4
-_WATCHED_RUNS = 3
+_WATCHED_RUNS = 4  # the first draw's two, and the mixed draws, which meet most branches
 MANY_INSTRUCTIONS = (
     2e6  # warp instructions of a block sample that is large enough: more takes seconds and changes little
 )

@@ -284,6 +284,18 @@ ATTENTION = (
     "F.scaled_dot_product_attention(q, k, v, attn_mask=m)",
     "q: f32[2,24,8], k: f32[2,24,8], v: f32[2,24,8], m: f32[24,24]",
 )
+
+
+def log_of_sum(x: torch.Tensor, shift: Function) -> torch.Tensor:
+    by = shift(x.amax(-1, keepdim=True))
+    return (x - by).exp().sum(-1).log() + by[..., 0]
+
+
+def without_infinity(most: torch.Tensor) -> torch.Tensor:
+    return most.masked_fill(most.isinf(), 0.0)
+
+
+LOG_OF_SUM = ("torch.logsumexp(x @ y + m, -1)", "x: f32[48,64], y: f32[64,70], m: f32[48,70]")
 HALVES = ("((x.float() + y.float()) / 2).half()", "x: f16[40,300], y: f16[40,300]")
 
 
@@ -291,9 +303,14 @@ HALVES = ("((x.float() + y.float()) / 2).half()", "x: f16[40,300], y: f16[40,300
     ("problem", "wrong", "right"),
     [
         (ATTENTION, attended, attended_or_zero),
+        (
+            LOG_OF_SUM,
+            lambda x, y, m: log_of_sum(x @ y + m, lambda most: most),
+            lambda x, y, m: log_of_sum((x - (x - x)) @ y + m, without_infinity),  # halves of an infinity make NaN
+        ),
         (HALVES, lambda x, y: ((x + y).float() / 2).half(), lambda x, y: (x.float() / 2 + y.float() / 2).half()),
     ],
-    ids=["a row that the mask hides", "a sum in f16"],
+    ids=["a row that the mask hides", "a logarithm of a hidden row", "a sum in f16"],
 )
 def test_numbers_that_few_draws_held(problem: tuple[str, str], wrong: Function, right: Function) -> None:
     for seed in range(3):
@@ -310,6 +327,10 @@ def test_hidden_rows_are_left_out_where_the_reference_has_no_number_for_them() -
         result = judged("torch.softmax(x + m, -1)", "x: f32[4,16,64], m: f32[16,64]", share, seed)
         assert result.verdict is Verdict.PASSED, result.reason
         assert "hidden rows" not in {check.distribution for check in result.checks}
+    of_8_bits = judged(
+        "(x * 1.7).to(torch.float8_e4m3fn)", "x: f32[17,64]", lambda x: (x * 1.7).to(torch.float8_e4m3fn)
+    )
+    assert of_8_bits.verdict is Verdict.PASSED, of_8_bits.reason
 
 
 @pytest.mark.parametrize(
@@ -421,6 +442,12 @@ def of_floats_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return high + other + ((x - high).float().double() + (y - other).float().double())
 
 
+def halves_away(x: torch.Tensor) -> torch.Tensor:
+    """Rounds a number between two of bf16 away from zero, not to the even one."""
+    bits = (x.contiguous().view(torch.int32) + 0x8000) & ~0xFFFF
+    return torch.where(x.isfinite(), bits.view(torch.float32), x).bfloat16()
+
+
 @pytest.mark.parametrize(
     ("expression", "inputs", "wrong", "right"),
     [
@@ -433,9 +460,11 @@ def of_floats_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         ("torch.where(x == float('inf'), 7.0, x)", "x: f32[40,300]", lambda x: x,
          lambda x: torch.where(x > 3.4028235e38, 7.0, x)),
         ("x.float()", "x: i64[64,100]", lambda x: (x // 8 * 8).float(), lambda x: x.float()),
+        ("x.bfloat16()", "x: f32[300,640]", halves_away, lambda x: x.to(torch.bfloat16)),
         ("x + y", "x: f64[64,100], y: f64[64,100]", of_floats_two, lambda x, y: y + x),
     ],
-    ids=["fractions below zero", "infinities replaced", "an infinity told", "integers as floats", "doubles as floats"],
+    ids=["fractions below zero", "infinities replaced", "an infinity told", "integers as floats",
+         "halves of a last bit", "doubles as floats"],
 )  # fmt: skip
 def test_what_comparison_allowed(expression: str, inputs: str, wrong: Function, right: Function) -> None:
     for seed in range(3):

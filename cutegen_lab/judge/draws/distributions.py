@@ -150,7 +150,7 @@ def distributions(
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
     early = ("normal", PATCHWORK, MOSAIC, *ESSENTIAL, *whole, *beyond, PERIODIC, CONSTANTS, ONE_SIDED, FAR_FROM_ZERO)
-    rows = [HIDDEN_ROWS] if len(maskable(workload)) > 1 else []
+    rows = [HIDDEN_ROWS] if maskable(workload) else []
     halves = [NEAR_F16_LIMIT] if DType.F16 in kinds else []
     always = (*early, *rows, *halves, HIDDEN, HIDDEN_ABOVE, EXPONENTS, SEVERAL_NOT_FINITE, SPECIALS, FLOAT_LIMITS)
     return *always, *dealt, *sized, *around, *others

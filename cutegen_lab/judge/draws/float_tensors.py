@@ -34,11 +34,12 @@ def maskable(workload: Workload) -> list[tuple[int, TensorSpec]]:
     return [(at, spec) for at, spec in floats(workload) if len(spec.shape) > 1 and not spec.dtype.is_float8]
 
 
-def one_of_the_largest(workload: Workload, g: torch.Generator) -> tuple[int, TensorSpec]:
-    """(number, spec) of a random float input with at least half as many elements as the largest."""
+def one_of_the_largest(workload: Workload, g: torch.Generator, turn: int | None = None) -> tuple[int, TensorSpec]:
+    """(number, spec) of a float input with at least half as many elements as the largest: a random one, or the one
+    whose ``turn`` it is."""
     most = max(spec.numel for _, spec in floats(workload))
     largest = [(at, spec) for at, spec in floats(workload) if 2 * spec.numel >= most]
-    return largest[random_below(len(largest), g)]
+    return largest[random_below(len(largest), g) if turn is None else turn % len(largest)]
 
 
 def mostly_last(spec: TensorSpec, share: float, g: torch.Generator) -> int:

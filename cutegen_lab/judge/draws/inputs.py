@@ -46,7 +46,7 @@ _FLOAT_VALUES = ("bits", "zeros", CONSTANTS, FLOAT_LIMITS)  # draws whose double
 
 def draw(
     workload: Workload, distribution: str, seed: int, initial: Mapping[str, torch.Tensor] | None = None,
-    where: str = "cpu", named: Constants | None = None,
+    where: str = "cpu", named: Constants | None = None, turn: int | None = None,
 ) -> list[torch.Tensor]:  # fmt: skip
     """Tensors for every input of ``workload``, in its layouts, on the torch device ``where``. Values depend only on
     (distribution, seed) and the kind of device: a GPU's generator gives other numbers than a CPU's.
@@ -54,12 +54,13 @@ def draw(
     ``initial`` are a Model's parameters and buffers. On normal values and half of the other draws they stay near their
     own values but never equal them, so that a weight of one or a bias of zero cannot be skipped; on the rest they are
     as training may leave them: of either sign (except variances) and other sizes. ``named`` are the constants for the
-    draws in ``WITH_CONSTANTS``. Doubles are not representable as floats: a kernel that reads them as such is off by
+    draws in ``WITH_CONSTANTS``. ``turn``: which of the largest inputs (modulo their number) a patchwork or a mosaic
+    changes; None for a random one. Doubles are not representable as floats: a kernel that reads them as such is off by
     2^-26.
     """
     with torch.device(where):
         generator = torch.Generator(where).manual_seed(seed)
-        values_of = structured(distribution, workload, generator, named) or {}
+        values_of = structured(distribution, workload, generator, named, turn) or {}
         tensors = []
         for at, spec in enumerate(workload.inputs):
             if initial and spec.name in initial and spec.dtype.is_float:

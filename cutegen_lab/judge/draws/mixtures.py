@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from cutegen_lab.core.problem import Workload
+from cutegen_lab.judge.draws.broadcast import meet_rows, vary_columns, vary_rows
 from cutegen_lab.judge.draws.constants import Constants
 from cutegen_lab.judge.draws.encounters import add_constants, add_equal_rows, add_zeros_at_infinities
 from cutegen_lab.judge.draws.float_tensors import (
@@ -27,16 +28,16 @@ _ODD = (math.nan, math.inf, -math.inf)
 _LARGEST = 40.0  # largest power of two whose squares can be added in fp32
 
 
-def patchwork(workload: Workload, g: torch.Generator) -> Values:
+def patchwork(workload: Workload, g: torch.Generator, turn: int | None = None) -> Values:
     """Rows of many kinds in one of the largest inputs: normal, large, tiny, zeros, mixed magnitudes, far from zero,
     sorted, with a loud end, with one heavy number. With few rows, parts of a row differ.
 
     An eighth of the rows and columns also holds some non-finite numbers, the first and the last column among them; with
     few rows only in half of the draws, since they may hide everything else. Of two inputs that are multiplied each has
-    an infinity where the other has zeros.
+    an infinity where the other has zeros. Smaller inputs of a number for each row have unusual ones too.
     """
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
-    at, spec = one_of_the_largest(workload, g)
+    at, spec = one_of_the_largest(workload, g, turn)
     if not spec.shape:
         return values
     rows = values[at].reshape(-1, spec.shape[-1])
@@ -45,10 +46,15 @@ def patchwork(workload: Workload, g: torch.Generator) -> Values:
     mixed = (randn((count, length), g) * between(1, 3, g)).exp2()
     means = (30 + 170 * rand((count, 1), g)) * randn((count, 1), g).sign()
     heavy = column == torch.randint(length, (count, 1), generator=g)
-    tiny = torch.as_tensor(10 ** fitted_decades(spec.dtype, math.log10(SIZES[0]) * rand((count, 1), g)))
+
+    def tiny(given: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
+        """Rows of sizes spread evenly over their decades."""
+        part = (torch.arange(len(some))[:, None] + rand((len(some), 1), g)) / len(some)
+        return given * 10 ** fitted_decades(spec.dtype, math.log10(SIZES[0]) * part)
+
     late = column >= length - max(length // 8, 1)
     others: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...] = (
-        lambda given, some: given * 2**reach, lambda given, some: given * tiny[some], lambda given, some: given * 0,
+        lambda given, some: given * 2**reach, tiny, lambda given, some: given * 0,
         lambda given, some: given * mixed[some], lambda given, some: means[some] + given / 4,
         lambda given, some: given.sort(-1)[0], lambda given, some: torch.where(late, given * 2**reach, given),
         lambda given, some: torch.where(heavy[some], given * 2**reach, given),
@@ -60,6 +66,7 @@ def patchwork(workload: Workload, g: torch.Generator) -> Values:
     values[at] = rows.reshape(spec.shape)
     if takes_non_finite(workload):
         add_zeros_at_infinities(values, workload, g)
+    vary_rows(values, workload, spec, g)
     return values
 
 
@@ -73,16 +80,19 @@ def _odd_columns(count: int, length: int, g: torch.Generator) -> torch.Tensor:
     return torch.where(where == 0, length - 1, torch.where(where == 1, middle, 0))
 
 
-def mosaic(workload: Workload, g: torch.Generator, named: Constants | None = None) -> Values:
+def mosaic(
+    workload: Workload, g: torch.Generator, named: Constants | None = None, turn: int | None = None
+) -> Values:  # fmt: skip
     """Row kinds that a patchwork lacks: constant, descending, large with one sign, large with both signs, sparse,
     quantised, and with a moderate mean; and a few rows of each input with the constants ``named``, and equal to rows of
     another input.
 
     One row holds both infinities, one has two NaN, an eighth of the rows has −∞ in a tile of columns, and an eighth of
-    the columns has −∞ in the first rows.
+    the columns has −∞ in the first rows. Smaller inputs have a few larger numbers, or some that the largest has too.
+    ``turn``: as for :func:`patchwork`.
     """
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
-    at, spec = one_of_the_largest(workload, g)
+    at, spec = one_of_the_largest(workload, g, turn)
     if not spec.shape:
         return values
     rows = values[at].reshape(-1, spec.shape[-1])
@@ -98,6 +108,8 @@ def mosaic(workload: Workload, g: torch.Generator, named: Constants | None = Non
         lambda given, some: steps[some], lambda given, some: mean[some] + given / 4,
     )  # fmt: skip
     values[at] = _with_row_kinds(rows, others, g).view(spec.shape)
+    vary_columns(values, workload, spec, g)
+    meet_rows(values, workload, at, g)
     add_equal_rows(values, workload, g)
     if takes_non_finite(workload):
         add_constants(values, workload, named, g)

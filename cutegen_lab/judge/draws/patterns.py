@@ -166,13 +166,10 @@ def with_pattern(
 ) -> torch.Tensor:  # fmt: skip
     """``plain``, or values of one pattern, or of one pattern for each row (always if ``by_rows``)."""
     share = between(0, 1, g)
-    if (
-        not plain.numel()
-        or not shape
-        or (not distribution.startswith(PATTERN) and not by_rows and share < _NO_PATTERN_SHARE)
-    ):
+    if not plain.numel() or (not distribution.startswith(PATTERN) and not by_rows and share < _NO_PATTERN_SHARE):
         return plain
-    at = Grid(plain.numel() // shape[-1], shape[-1], shape[-2] if len(shape) > 1 else 1, below, others)
+    height, columns = (1, 1, *shape)[-2:]
+    at = Grid(plain.numel() // columns, columns, height, below, others)
     if distribution.startswith(PATTERN):
         number = int(distribution.removeprefix(PATTERN))
     elif not by_rows and share > _BY_ROWS_SHARE:

@@ -110,15 +110,17 @@ STRUCTURED = tuple(name for name in _DRAWS if name not in _ALWAYS)  # draws dist
 
 
 def structured(
-    name: str, workload: Workload, generator: torch.Generator, named: Constants | None = None
+    name: str, workload: Workload, generator: torch.Generator, named: Constants | None = None, turn: int | None = None
 ) -> Values | None:
     """Values of the float inputs by index, in float32 or float64; None if ``name`` is no structured draw. ``named`` are
-    constants for the draws in ``WITH_CONSTANTS``."""
+    constants for the draws in ``WITH_CONSTANTS``; ``turn`` is that of :func:`draw`."""
     if not any(True for _ in floats(workload)):
         return None
     if name.startswith(OF_SIZE):
         return of_size(workload, math.log10(float(name.removeprefix(OF_SIZE))), generator)
     if name == MOSAIC:
-        return mosaic(workload, generator, named)
+        return mosaic(workload, generator, named, turn)
+    if name == PATCHWORK:
+        return patchwork(workload, generator, turn)
     draw = _DRAWS.get(name)
     return None if draw is None else draw(workload, generator)

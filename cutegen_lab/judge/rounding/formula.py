@@ -23,6 +23,7 @@ from cutegen_lab.judge.rounding.operators import (
     OF_KNOWN_LOSS,
     PLAIN,
     PLAIN_ALONE,
+    PRODUCTS,
     RELATIVE,
     STRICT,
     SUMS,
@@ -75,13 +76,15 @@ class FormulaKind:
     sum_unit: float
     """Largest unit roundoff of its sums and differences."""
     rounds_nothing: bool
-    """Only choices, copies and comparisons: nothing is rounded."""
+    """Only choices, copies, comparisons, and casts with one right result: nothing else is rounded."""
     signs_zeros: bool
     """Only copies and negations of floats, which decide the sign of a zero."""
     wraps: bool
     """Only sums, differences, products and copies, of which integers wrap in a defined way."""
     handles_infinity: bool
     """Infinities are told from numbers, so that their result is part of the formula."""
+    infinite_factors: bool
+    """With these inputs, a matrix product had an operand that is not finite."""
 
 
 class _FormulaRecorder(TorchDispatchMode):
@@ -93,6 +96,7 @@ class _FormulaRecorder(TorchDispatchMode):
         self._plain = self._plain_alone = self._infinite = True
         self._wraps, self._signs_zeros, self._handles_infinity, self._sum_unit = True, True, False, 0.0
         self._rounded: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()
+        self._infinite_factors = False
 
     @property
     def kind(self) -> FormulaKind:
@@ -101,6 +105,7 @@ class _FormulaRecorder(TorchDispatchMode):
         return FormulaKind(
             plain, infinite, self._elementwise, self._strict, self._relative, self._known_loss,
             self._sum_unit, self._rounds_nothing, self._signs_zeros, self._wraps, self._handles_infinity,
+            self._infinite_factors,
         )  # fmt: skip
 
     def __torch_dispatch__(
@@ -119,6 +124,9 @@ class _FormulaRecorder(TorchDispatchMode):
         self._handles_infinity |= name in TELLS_INFINITY or (
             name in COMPARISONS and any(isinstance(arg, float) and math.isinf(arg) for arg in args)
         )
+        self._infinite_factors |= name in PRODUCTS and not all(
+            bool(arg.isfinite().all()) for arg in args if isinstance(arg, torch.Tensor)
+        )
         negates = name == "neg" and args[0].is_floating_point()
         self._signs_zeros = self._signs_zeros and (name in MOVING or aliases(func) or negates)
         result = func(*args, **(kwargs or {}))
@@ -128,8 +136,8 @@ class _FormulaRecorder(TorchDispatchMode):
         if name in ADDING and result.dtype.is_floating_point:
             self._sum_unit = max(self._sum_unit, torch.finfo(result.dtype).eps / 2)
         narrows = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
-        if narrows and result.dtype is torch.float32 and not args[0].is_floating_point():
-            narrows = False  # rounded once, to the nearest: there is one right result
+        if narrows and _rounds_once(args[0].dtype, result.dtype):
+            narrows = False
         views = aliases(func) and not func._schema.is_mutable
         exact = (name in EXACT or views) and not narrows
         self._rounds_nothing = self._rounds_nothing and exact
@@ -143,6 +151,13 @@ class _FormulaRecorder(TorchDispatchMode):
     def _mark_rounded(self, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.is_floating_point():
             self._rounded[value] = None
+
+
+def _rounds_once(before: torch.dtype, after: torch.dtype) -> bool:
+    """Whether a cast rounds to the nearest number, in one step in every implementation: there is one right result."""
+    if before.is_floating_point:
+        return before is torch.float32 and after in _CONTINUOUS
+    return after is torch.float32
 
 
 def run_and_classify(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], FormulaKind]:

@@ -29,25 +29,12 @@ MOVING = {
 WRAPPING = {"_to_copy", "add", "clone", "mul", "rsub", "sub"}
 ADDING = {"add", "rsub", "sub"}
 # Operators that tell infinities from numbers; comparisons do with an infinite number.
-TELLS_INFINITY = {"isfinite", "isinf", "isneginf", "isposinf", "nan_to_num"}
+TELLS_INFINITY = {"isfinite", "isinf", "isneginf", "isposinf", "logsumexp", "nan_to_num"}
 COMPARISONS = COMPARING - TELLS_INFINITY - {"isnan", "signbit"}
+# Operators that sum products.
+PRODUCTS = {"addmm", "addmv", "baddbmm", "bmm", "convolution", "dot", "mm", "mv"}
 # Operators that give integers for integers, in any order of summation.
-SUMS = {
-    "add",
-    "addmm",
-    "addmv",
-    "baddbmm",
-    "bmm",
-    "convolution",
-    "cumsum",
-    "dot",
-    "mm",
-    "mul",
-    "mv",
-    "sub",
-    "sum",
-    "rsub",
-}
+SUMS = PRODUCTS | {"add", "cumsum", "mul", "rsub", "sub", "sum"}
 
 
 # Operators for which no correct formula gives NaN instead of an infinity.

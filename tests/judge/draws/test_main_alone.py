@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from cutegen_lab.core.verdict import Verdict
 from tests.judge.draws.test_schedule import judged, on_main
@@ -58,6 +59,25 @@ MAIN_ALONE: dict[str, tuple[str, str, Function, Function]] = {
     ),
     "a counter of 20 bits": (
         "m.sum()", "m: bool[1500000]", lambda m: m.sum(), lambda m: m.sum() & 0xFFFFF,
+    ),
+    "NaN in the second input": (
+        "x > y", "x: f32[96,160], y: f32[96,160]",
+        lambda x, y: x > y, lambda x, y: (x > y) | (y.isnan() & ~x.isnan()),
+    ),
+    "a large factor of each row": (
+        "x * s", "x: f32[256,160], s: f32[256,1]", lambda x, s: x * s, lambda x, s: x * s.clamp(-6, 6),
+    ),
+    "a divisor of zero for a row": (
+        "x / s[:, None]", "x: f32[256,160], s: f32[256]",
+        lambda x, s: x / s[:, None], lambda x, s: torch.where(s[:, None] == 0, 0.0, x / s[:, None]),
+    ),
+    "a number equal to its row's": (
+        "(x >= s).float()", "x: f32[256,160], s: f32[256,1]",
+        lambda x, s: (x >= s).float(), lambda x, s: (x > s).float(),
+    ),
+    "large weights of a norm": (
+        "F.layer_norm(x, (160,), w, b)", "x: f32[256,160], w: f32[160], b: f32[160]",
+        lambda x, w, b: F.layer_norm(x, (160,), w, b), lambda x, w, b: F.layer_norm(x, (160,), w.clamp(-8, 8), b),
     ),
 }  # fmt: skip
 

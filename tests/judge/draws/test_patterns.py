@@ -135,6 +135,14 @@ def test_a_draw_of_many_kinds_has_each_in_some_row() -> None:
     assert bool((steps == 0).all(-1).any()) and bool(((steps >= 0).all(-1) & (steps > 0).any(-1)).any())
 
 
+def test_a_scalar_takes_the_values_of_a_length() -> None:
+    length, x = TensorSpec.parse("n: i32[]"), TensorSpec.parse("x: f32[64,300]")
+    of = Workload("w", (x, length), (replace(x, name="out"),))
+    names = [(seed, name) for seed in range(3) for name in distributions(of)]
+    values = [int(draw(of, name, 100 * seed + at)[1]) for at, (seed, name) in enumerate(names)]
+    assert {0, 299, 300} <= set(values) and sum(1 < value < 299 for value in values) >= 20
+
+
 def test_normal_draws_and_zeros_have_no_pattern() -> None:
     assert 0.4 < float(drawn(MASK, "normal").float().mean()) < 0.6 and not bool(drawn(MASK, "zeros").any())
     assert drawn(INDEX, "normal").unique().tolist() == [*range(7)]

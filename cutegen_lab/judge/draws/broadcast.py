@@ -1,0 +1,83 @@
+"""Unusual numbers in the inputs that mixed draws leave as they are: smaller ones, such as a scale of each row or a
+weight of each column. A few of each are enough, so that the others show what other kinds of numbers do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.judge.draws.float_tensors import (
+    Values,
+    exponent_reach,
+    floats,
+    partners,
+    random_below,
+    takes_non_finite,
+)
+from cutegen_lab.judge.draws.values import rand
+
+_SHARE = 8  # an eighth of the rows' numbers
+_LARGER, _LARGEST = 2.0, 6.0  # factors of a column's number: powers of two
+_COLUMNS_SHARE = 0.06
+_LEAST = 16  # fewest numbers of an input of which some are unusual
+_ODD = (math.nan, math.inf, -math.inf)
+_ROWS_EACH = 16  # fewest rows for each of them
+
+
+def vary_rows(values: Values, workload: Workload, largest: TensorSpec, g: torch.Generator) -> None:
+    """Of inputs with a number for each row of the ``largest``: an eighth far larger or smaller, two zero, and where
+    there are many, one NaN and one of each infinity."""
+    for at, spec in _smaller(workload, largest):
+        if not _of_rows(spec, largest):
+            continue
+        flat = values[at].view(-1)
+        order = torch.randperm(len(flat), generator=g)
+        some = order[: len(flat) // _SHARE]
+        reach = exponent_reach(spec.dtype, 13.0)
+        flat[some] *= ((2 * rand((len(some),), g) - 1) * reach).exp2()
+        flat[order[-2:]] = 0.0
+        if takes_non_finite(workload) and len(flat) >= _ROWS_EACH * len(_ODD) and not spec.dtype.is_float8:
+            flat[order[-5:-2]] = torch.tensor(_ODD)
+
+
+def vary_columns(values: Values, workload: Workload, largest: TensorSpec, g: torch.Generator) -> None:
+    """Of the other smaller inputs, as those of trained parameters: a few numbers 4 to 64 times as large, and one
+    zero."""
+    for at, spec in _smaller(workload, largest):
+        if _of_rows(spec, largest):
+            continue
+        flat = values[at].view(-1)
+        some = rand((len(flat),), g) < _COLUMNS_SHARE
+        order = torch.randperm(len(flat), generator=g)
+        some[order[0]] = True
+        larger = (_LARGER + (_LARGEST - _LARGER) * rand((len(flat),), g)).exp2()
+        flat.copy_(torch.where(some, flat * larger, flat))
+        flat[order[-1]] = 0.0
+
+
+def meet_rows(values: Values, workload: Workload, at: int, g: torch.Generator) -> None:
+    """Makes some numbers in a few rows of input ``at`` equal to that row's number in a smaller input."""
+    largest = workload.inputs[at]
+    for other, spec in _smaller(workload, largest):
+        if _of_rows(spec, largest):
+            rows = values[at].view(-1, largest.shape[-1])
+            some = torch.randperm(len(rows), generator=g)[: max(len(rows) // (2 * _SHARE), 1)]
+            column = random_below(rows.shape[1], g)
+            rows[some, column] = values[other].view(-1)[some].to(rows.dtype)
+
+
+def _smaller(workload: Workload, largest: TensorSpec) -> Iterator[tuple[int, TensorSpec]]:
+    """Float inputs far smaller than the ``largest`` that no product sums over."""
+    summed = {at for pair in partners(workload) for at, _ in pair}
+    for at, spec in floats(workload):
+        if spec.shape and _LEAST <= spec.numel <= largest.numel // _LEAST and at not in summed:
+            yield at, spec
+
+
+def _of_rows(spec: TensorSpec, largest: TensorSpec) -> bool:
+    """Whether there is a number for each row, as [rows] or [rows, 1]."""
+    rows = largest.shape[:-1]
+    return spec.shape in (rows, (*rows, 1)) and spec.shape != largest.shape[-1:]
