@@ -9,7 +9,7 @@ the product's own stopwatch, and profiles each config once; it writes after ever
 survives a limit on its time. ``compare`` prints and writes: Spearman's correlation within each kernel's configs, the
 share of limiters that are ncu's (:mod:`benchmarks.ncu_limiter`), and what a wait for a cluster takes. Medians are
 measured to 0.5% (:data:`EFFORT`), so that configs within 1% of each other may be ties: beside the plain correlation
-stands the one with these tied, and how many of the pairs that are no ties the prediction has in their order.
+stands that of the other pairs (:mod:`benchmarks.times_compared`), and how many of them the prediction has in order.
 
 The kernels are in two halves, drawn before v7 was begun (:func:`~benchmarks.prediction_order.looked_at`): whoever
 changes the model looks at one, and reports what the change does to the other. What v6 made of all was known by then,
@@ -36,7 +36,7 @@ from benchmarks.cluster_waits import slope_us
 from benchmarks.counters_on_gpu import Case, available, cases, profiled, time
 from benchmarks.ncu_limiter import METRICS, Seen, agrees, seen
 from benchmarks.prediction_order import looked_at
-from benchmarks.times_compared import SAME, regret, spearman
+from benchmarks.times_compared import SAME, regret, spearman, tied
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Fault
@@ -185,7 +185,7 @@ def _ranked(rows: list[Row]) -> Row:
     measured, guessed = ([row[key] for row in rows] for key in ("measured_us", "predicted_us"))
     return {
         "spearman": round(spearman(measured, guessed), 3),
-        "ties_within_1_percent": round(spearman(measured, guessed, SAME), 3),
+        "spearman_resolved": round(spearman(measured, guessed, SAME), 3),
         "pairs_in_order": "{} of {}".format(*ordered(measured, guessed)),
         "regret": round(regret(measured, guessed), 3),
         "median_ratio": round(median(max(g / m, m / g) for m, g in zip(measured, guessed, strict=True)), 3),
@@ -195,12 +195,8 @@ def _ranked(rows: list[Row]) -> Row:
 
 def ordered(measured: Sequence[float], guessed: Sequence[float]) -> tuple[int, int]:
     """(pairs that the prediction has in their order, pairs whose measured times differ by more than 1%)."""
-    pairs = [(m, g) for m, g in combinations(zip(measured, guessed, strict=True), 2) if not _tied(m[0], g[0])]
+    pairs = [(m, g) for m, g in combinations(zip(measured, guessed, strict=True), 2) if not tied(m[0], g[0])]
     return sum((m[0] < g[0]) == (m[1] < g[1]) for m, g in pairs), len(pairs)
-
-
-def _tied(one: float, other: float) -> bool:
-    return max(one, other) <= (1 + SAME) * min(one, other)
 
 
 def waits(times_us: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -215,7 +211,7 @@ def waits(times_us: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 def _print(found: Row) -> None:
     print(f"{found['device']}, {found['date']}, {found['model']}")
     for name, group in found["groups"].items():
-        print(f"{name:18} Spearman {group['spearman']:.2f} ({group['ties_within_1_percent']:.2f} with ties, "
+        print(f"{name:18} Spearman {group['spearman']:.2f} ({group['spearman_resolved']:.2f} of pairs over 1% apart, "
               f"{group['pairs_in_order']} pairs), "
               f"regret {group['regret']:.1%}, ratio {group['median_ratio']:.2f}")  # fmt: skip
         for row in group["rows"]:

@@ -91,7 +91,7 @@ def ranked(of: list[Row]) -> Row:
         guessed = [row[name] for row in of]
         found[name] = {
             "spearman": round(spearman(measured, guessed), 3),
-            "ties_within_1_percent": round(spearman(measured, guessed, SAME), 3),
+            "spearman_resolved": round(spearman(measured, guessed, SAME), 3),
             "regret": round(regret(measured, guessed), 3),
             "median_ratio": round(median(max(g / m, m / g) for m, g in zip(measured, guessed, strict=True)), 3),
         }
@@ -99,7 +99,7 @@ def ranked(of: list[Row]) -> Row:
 
 
 def _means(rows: list[Row]) -> Row:
-    keys = ("spearman", "ties_within_1_percent", "regret", "median_ratio")
+    keys = ("spearman", "spearman_resolved", "regret", "median_ratio")
     each = {name: {key: round(fmean(r[name][key] for r in rows), 3) for key in keys} for name in ("before", "now")}
     return {"groups": len(rows), "lowest": min(r["now"]["spearman"] for r in rows), **each} if rows else {}
 
