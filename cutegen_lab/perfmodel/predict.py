@@ -25,7 +25,7 @@ from cutegen_lab.perfmodel.occupancy import Occupancy, occupancy
 from cutegen_lab.perfmodel.traffic import traffic
 from cutegen_lab.perfmodel.waits import waits_us
 
-MODEL = "roofline of memory, units, waits and block starts, v8"
+MODEL = "roofline of memory, units, waits and block starts, v9"
 _NORM = 3.0
 
 
