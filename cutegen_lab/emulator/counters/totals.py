@@ -158,6 +158,8 @@ def _executed(emit: Emit, warps: int, lanes: int) -> Iterator[tuple[str, int]]:
     yield "warp_instructions", warps
     yield "lane_instructions", lanes
     yield f"warp_instructions_{emit.klass}", warps
+    for klass, count in emit.beside.items():
+        yield f"warp_instructions_{klass}", count * warps
     if emit.tensor_ops is not None:
         kind, operations = emit.tensor_ops
         yield "tensor_instructions", warps
