@@ -233,6 +233,23 @@ def test_bytes_arrive_while_the_next_batch_is_waited_for() -> None:
     assert many["loads arriving"] == pytest.approx(one["loads arriving"] / 512)
 
 
+def test_shared_memory_loads_stores_and_shuffles_share_a_data_path() -> None:
+    """Of a multiprocessor, 20,000 wavefronts of shared memory, 15,000 lines of loads and stores, 15,000 shuffles."""
+    a_cycle = 132.0
+    counters = streaming(2**20, 2**20, 132 * 256) | {
+        "shared_wavefronts": 2e4 * a_cycle, "global_load_lines": 1e4 * a_cycle, "global_store_lines": 5e3 * a_cycle,
+        "warp_instructions_warp": 1.5e4 * a_cycle, "warp_instructions_f32": 0.0,
+    }  # fmt: skip
+    found = predict_launch(counters, launch(132), kernel(), H200)
+    assert found.parts["L1 data path"] == pytest.approx(5e4 / H200.clock_hz * 1e6)
+    assert found.limiter.startswith("shared memory and L1, which share a data path") and found.time_us > 5e4 / 1980
+    copied = counters | {"shared_copy_requests": counters["global_load_requests"]}  # every load a cp.async
+    path = predict_launch(copied, launch(132), kernel(), H200).parts["L1 data path"]
+    assert path == pytest.approx(4e4 / H200.clock_hz * 1e6)
+    conflicts = counters | {"shared_conflicts": 1.5e4 * a_cycle}
+    assert predict_launch(conflicts, launch(132), kernel(), H200).limiter.startswith("shared memory: bank conflicts")
+
+
 def waits_for_loads(**counters: float) -> float:
     """Microseconds that 132 × 8 blocks of one warp, all resident, wait for the answers to their loads."""
     return predict_launch(
