@@ -2,19 +2,19 @@
 
     python -m benchmarks.foreign_on_gpu measure ARCHIVE.tar.xz OUT.json          (a GPU and torch; ncu if it is there)
     python -m benchmarks.foreign_on_gpu compare ARCHIVE.tar.xz OUT.json RESULT.json       (no GPU)
-    python -m benchmarks.foreign_on_gpu again ARCHIVE.tar.xz RESULT.json     (no GPU: predicts what is in RESULT anew)
+    python -m benchmarks.foreign_on_gpu again ARCHIVE.tar.xz RESULT.json [COUNTS]     (no GPU: predicts RESULT's anew)
 
 ARCHIVE is what ``benchmarks.foreign_cases`` wrote. ``measure`` takes the configs of each kernel in turns, cold, with
 the product's own stopwatch, and profiles each config once; it writes after every step, so that what was measured
 survives a limit on its time. ``compare`` prints and writes: Spearman's correlation within each kernel's configs, the
 share of limiters that are ncu's (:mod:`benchmarks.ncu_limiter`), and what a wait for a cluster takes. Medians are
 measured to 0.5% (:data:`EFFORT`), so that configs within 1% of each other may be ties: beside the plain correlation
-stands the one with these tied, and how many of the pairs that are no ties the prediction has in their order.
+stands that of the other pairs (:mod:`benchmarks.times_compared`), and how many of them the prediction has in order.
 
 The kernels are in two halves, drawn before v7 was begun (:func:`~benchmarks.prediction_order.looked_at`): whoever
 changes the model looks at one, and reports what the change does to the other. What v6 made of all was known by then,
 and v8 was made in sight of all. ``results/foreign_blind_on_gpu.json`` has kernels that were written after it (halves
-mean nothing there); whoever changes the model next had better measure others.
+mean nothing there), and v9 was made in sight of those; whoever changes the model next had better measure others.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from typing import Any
 
 from benchmarks.cluster_waits import slope_us
 from benchmarks.counters_on_gpu import Case, available, cases, profiled, time
-from benchmarks.ncu_limiter import METRICS, Seen, agrees, seen
-from benchmarks.prediction_order import looked_at
-from benchmarks.times_compared import SAME, regret, spearman
+from benchmarks.ncu_limiter import METRICS, Seen, agrees, has_word, seen
+from benchmarks.prediction_order import by_counts, looked_at
+from benchmarks.times_compared import SAME, regret, spearman, tied
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Fault
@@ -125,8 +125,9 @@ def compare(archive: Path, measured: Path, result: Path) -> None:
     _print(found)
 
 
-def again(archive: Path, result: Path) -> None:
-    """Predicts anew what RESULT has, and compares that with the times and profiles that it keeps."""
+def again(archive: Path, result: Path, counts: Path | None = None) -> None:
+    """Predicts anew what RESULT has, and compares that with the times and profiles that it keeps. ``counts``: folder of
+    what ``prediction_order count`` wrote of the archive's cases by this emulator."""
     kept = json.loads(result.read_text())
     rows = {(name, json.dumps(row["config"])): row for name, group in kept["groups"].items() for row in group["rows"]}
     with tempfile.TemporaryDirectory() as scratch:
@@ -138,7 +139,7 @@ def again(archive: Path, result: Path) -> None:
         times_us[group][name] = row["measured_us"]
     by_ncu = {name: Seen(**row["ncu"]) for name, (_, row) in of.items() if "ncu" in row}
     found = {key: kept[key] for key in ("date", "python", "torch", "device", "driver")} | {"model": MODEL}
-    found |= compared(every, {"times_us": times_us, "device": kept["device"]}, by_ncu)
+    found |= compared(every, {"times_us": times_us, "device": kept["device"]}, by_ncu, counts)
     found["cluster_waits_us"] = kept["cluster_waits_us"]
     result.write_text(json.dumps(found, indent=1) + "\n")
     _print(found)
@@ -151,13 +152,15 @@ def profiled_as(data: Mapping[str, Any]) -> dict[str, Seen]:
     return {name: seen(values) for name, values in longest.items()}
 
 
-def compared(foreign: list[Case], data: Mapping[str, Any], by_ncu: Mapping[str, Seen]) -> Row:
+def compared(
+    foreign: list[Case], data: Mapping[str, Any], by_ncu: Mapping[str, Seen], counts: Path | None = None
+) -> Row:
     groups: dict[str, list[Row]] = defaultdict(list)
     for case in foreign:
         time_us = data["times_us"].get(case.group, {}).get(case.name)
         if time_us is None:
             continue
-        row = {"config": case.config, "measured_us": round(time_us, 2), **predicted(case, data["device"])}
+        row = {"config": case.config, "measured_us": round(time_us, 2), **predicted(case, data["device"], counts)}
         if said := by_ncu.get(case.name):
             row |= {"ncu": vars(said), "agrees": agrees(row["limiter"], said)}
         groups[case.group].append(row)
@@ -169,12 +172,24 @@ def compared(foreign: list[Case], data: Mapping[str, Any], by_ncu: Mapping[str, 
 
 
 def _limiters(groups: Iterable[list[Row]]) -> Row:
-    """The share of limiters that are ncu's, of those that it profiled."""
-    judged = [row["agrees"] for rows in groups for row in rows if "agrees" in row]
-    return {"limiters_as_ncu": round(sum(judged) / len(judged), 3) if judged else None, "of": len(judged)}
+    """The share of limiters that are ncu's, of those that it profiled, and of those for which it has a word."""
+    judged = [row for rows in groups for row in rows if "agrees" in row]
+    named = [row for row in judged if has_word(row["limiter"], Seen(**row["ncu"]))]
+    return {
+        "limiters_as_ncu": _right(judged), "of": len(judged),
+        "limiters_as_ncu_where_it_has_a_word": _right(named), "of_those": len(named),
+    }  # fmt: skip
 
 
-def predicted(case: Case, device: str) -> Row:
+def _right(rows: list[Row]) -> float | None:
+    return round(sum(row["agrees"] for row in rows) / len(rows), 3) if rows else None
+
+
+def predicted(case: Case, device: str, counts: Path | None = None) -> Row:
+    """``counts``: folder of what ``prediction_order count`` wrote; without, the emulator counts now."""
+    if counts is not None:
+        found = by_counts(case, counts / f"{case.name}.json")
+        return {"predicted_us": round(found.time_us, 2), "limiter": found.limiter}
     buffers, gpu = case.buffers(), target_gpu(case.build.arch, device)
     timing, profile = EmulatorDevice().time(case.build, buffers.tensors, buffers.views, gpu, threading.Event())
     assert not isinstance(timing, Fault) and isinstance(profile, Profile), timing
@@ -185,7 +200,7 @@ def _ranked(rows: list[Row]) -> Row:
     measured, guessed = ([row[key] for row in rows] for key in ("measured_us", "predicted_us"))
     return {
         "spearman": round(spearman(measured, guessed), 3),
-        "ties_within_1_percent": round(spearman(measured, guessed, SAME), 3),
+        "spearman_resolved": round(spearman(measured, guessed, SAME), 3),
         "pairs_in_order": "{} of {}".format(*ordered(measured, guessed)),
         "regret": round(regret(measured, guessed), 3),
         "median_ratio": round(median(max(g / m, m / g) for m, g in zip(measured, guessed, strict=True)), 3),
@@ -195,12 +210,8 @@ def _ranked(rows: list[Row]) -> Row:
 
 def ordered(measured: Sequence[float], guessed: Sequence[float]) -> tuple[int, int]:
     """(pairs that the prediction has in their order, pairs whose measured times differ by more than 1%)."""
-    pairs = [(m, g) for m, g in combinations(zip(measured, guessed, strict=True), 2) if not _tied(m[0], g[0])]
+    pairs = [(m, g) for m, g in combinations(zip(measured, guessed, strict=True), 2) if not tied(m[0], g[0])]
     return sum((m[0] < g[0]) == (m[1] < g[1]) for m, g in pairs), len(pairs)
-
-
-def _tied(one: float, other: float) -> bool:
-    return max(one, other) <= (1 + SAME) * min(one, other)
 
 
 def waits(times_us: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -215,7 +226,7 @@ def waits(times_us: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 def _print(found: Row) -> None:
     print(f"{found['device']}, {found['date']}, {found['model']}")
     for name, group in found["groups"].items():
-        print(f"{name:18} Spearman {group['spearman']:.2f} ({group['ties_within_1_percent']:.2f} with ties, "
+        print(f"{name:18} Spearman {group['spearman']:.2f} ({group['spearman_resolved']:.2f} of pairs over 1% apart, "
               f"{group['pairs_in_order']} pairs), "
               f"regret {group['regret']:.1%}, ratio {group['median_ratio']:.2f}")  # fmt: skip
         for row in group["rows"]:
@@ -223,7 +234,9 @@ def _print(found: Row) -> None:
             said = f"{by_ncu.unit} {by_ncu.percent:.0f}%, {by_ncu.stall} {by_ncu.share:.0%}" if by_ncu else ""
             mark = {True: "=", False: "≠"}.get(row.get("agrees"), " ")
             print(f"   {row['measured_us']:7.1f} {row['predicted_us']:7.1f} µs  {row['limiter'][:60]:60} {mark} {said}")
-    print(f"limiters as ncu has them: {found['limiters_as_ncu']} of {found['of']}; a wait: {found['cluster_waits_us']}")
+    print(f"limiters as ncu has them: {found['limiters_as_ncu']} of {found['of']}, "
+          f"{found['limiters_as_ncu_where_it_has_a_word']} of {found['of_those']} for which it has a word; "
+          f"a wait: {found['cluster_waits_us']}")  # fmt: skip
 
 
 def main() -> None:

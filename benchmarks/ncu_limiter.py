@@ -9,6 +9,10 @@ One thing was changed when the profiles were there: which unit of the memory it 
 bandwidth (87% where a kernel waits for a DRAM at 75%); ncu's own "Memory Throughput" leaves that out, and is DRAM's
 percentage wherever DRAM is its largest part. So DRAM, L2 or L1 is the unit whose percentage ncu's is. And one was
 missing until the kernels of ``foreign_kernels/blind`` had been profiled: load/store units are what ncu calls L1's.
+
+ncu has no word for a launch that ends no sooner than its blocks can be handed out, one after another: its states are
+those of resident warps, and no unit is busy while multiprocessors wait for blocks. So the share of right limiters is
+reported with such launches, where they count as wrong, and without (:func:`has_word`).
 """
 
 from __future__ import annotations
@@ -98,6 +102,12 @@ def seen(values: Mapping[str, float]) -> Seen:
     stall = max(stalls, key=stalls.__getitem__)
     total = sum(stalls.values())
     return Seen(unit, percents[unit], stall if total else "", stalls[stall] / total if total else 0.0)
+
+
+def has_word(limiter: str, of: Seen) -> bool:
+    """Whether ncu could name what a predicted ``limiter`` names: it has units and warps, not the handing out of
+    blocks."""
+    return of.percent >= BUSY or not limiter.startswith("block starts: too many small blocks")
 
 
 def agrees(limiter: str, of: Seen) -> bool:

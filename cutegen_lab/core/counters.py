@@ -68,8 +68,8 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "turns": ("times", "that a warp comes by an instruction, on the mean over all that are executed"),
     "waves": ("waves", "blocks of the longest launch over those resident at a time"),
 }
-"""Beside these: ``warp_instructions_<class>``, ``tensor_ops_<operand type>``, ``loaded_bytes:<input>`` and
-``predicted_<part>_us``."""
+"""Beside these: ``warp_instructions_<class>`` (of an approximation, all that ptxas makes of it),
+``tensor_ops_<operand type>``, ``loaded_bytes:<input>`` and ``predicted_<part>_us``."""
 
 _MOVED = (
     "global_load_sectors", "global_store_sectors", "global_atomic_sectors", "global_atomic_sectors",  # both ways

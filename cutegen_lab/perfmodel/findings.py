@@ -196,4 +196,7 @@ def _lanes(counters: Mapping[str, float]) -> str:
 def _special(counters: Mapping[str, float], limiter: str) -> str:
     if "special-function" not in limiter:
         return ""
-    return "exponentials, roots and divisions set the time; fold scale factors so that fewer are needed"
+    return (
+        "exponentials, roots, divisions and conversions to and from integers set the time; fold scale factors so that "
+        "fewer are needed"
+    )

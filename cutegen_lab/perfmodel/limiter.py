@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from cutegen_lab.core import predicted
 from cutegen_lab.core.predicted import AT_THE_FLOOR, L2, LAUNCH, MEMORY, STARTS, WAITS
+from cutegen_lab.perfmodel.cost_terms import PATH
 from cutegen_lab.perfmodel.occupancy import Occupancy
 
 _FLOOR = 1.05  # times what the memory term and the launch take: nearer to it a prediction tells nothing apart
@@ -13,6 +14,7 @@ _NAMES: Mapping[str, str] = {
     MEMORY: "memory bandwidth", L2: "L2 bandwidth", predicted.SPILLS: "L2 bandwidth: registers are spilled",
     LAUNCH: "launch overhead", "issue": "instruction issue",
     "tensor": "tensor cores", "shared": "shared memory", "L1": "L1: accesses touch many cache lines",
+    PATH: "shared memory and L1, which share a data path",
     STARTS: "block starts: too many small blocks for the launch hardware",
     predicted.LOADS: "memory latency: too few loads in flight",
     predicted.ARRIVAL: "memory latency: a block's loads arrive while nothing else runs",
@@ -73,7 +75,7 @@ def at_the_floor(time_us: float, memory_us: float, copy_us: float, launch_us: fl
 
 
 def _named(name: str, counters: Mapping[str, float]) -> str:
-    if name == "shared" and 2 * counters.get("shared_conflicts", 0.0) > counters.get("shared_wavefronts", 0.0):
+    if name in ("shared", PATH) and 2 * counters.get("shared_conflicts", 0.0) > counters.get("shared_wavefronts", 0.0):
         return "shared memory: bank conflicts"
     if name == "integer" and counters.get("warp_instructions_convert", 0.0) > counters.get(
         "warp_instructions_integer", 0.0

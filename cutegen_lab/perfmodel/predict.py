@@ -25,7 +25,7 @@ from cutegen_lab.perfmodel.occupancy import Occupancy, occupancy
 from cutegen_lab.perfmodel.traffic import traffic
 from cutegen_lab.perfmodel.waits import waits_us
 
-MODEL = "roofline of memory, units, waits and block starts, v8"
+MODEL = "roofline of memory, units, waits and block starts, v9"
 _NORM = 3.0
 
 
@@ -60,7 +60,7 @@ def predict_launch(
     memory = {MEMORY: cost_terms.memory_us(moved, gpu), L2: cost_terms.l2_us(moved, gpu)}
     beside = {unit: units[unit], WAITS: sum(waited.values())}
     starts = {STARTS: cost_terms.starts_us(launch, gpu), LAUNCH: LAUNCH_US}
-    together = (max(memory.values()), *cost_terms.beside_each_other(units), beside[WAITS])
+    together = (max(memory.values()), *cost_terms.beside_each_other(units, _NORM), beside[WAITS])
     time_us = starts[LAUNCH] + max(sum(value**_NORM for value in together) ** (1 / _NORM), starts[STARTS])
     terms_us = {**memory, **beside, **starts}
     dram_share = cost_terms.dram_us(moved, gpu) / time_us

@@ -18,9 +18,9 @@ from cutegen_lab.perfmodel.occupancy import Occupancy
 _L1_BESIDE_SMEM = 28 << 10  # bytes: L1 and shared memory are one, of which shared memory can have all but this
 _L1_HITS = (0.5, 1.5)  # footprints over L1's size: up to the first all re-reads hit, from the second on none
 _L2_HITS = (0.42, 1.1)  # … over L2's, by all multiprocessors together
-# Of L2, stores that are still there when a launch ends: so much less than all of them crossed DRAM by ncu's percentages
-# where p2, p5 and p8 of benchmarks/foreign_kernels stored 67, 17 and 34 MB (13 to 18, 14 and 9 MB).
-_L2_LEFT = 0.2
+# Of L2, what crossed DRAM last: stores among it are written back after the launch. 17 kernels of ours, 33 to 134 MB
+# stored, left 0.55 to 0.87 of L2 times the stores' share of what crossed (benchmarks/results/counters_on_gpu.json).
+_L2_LAST = 0.7
 _L1_INVALIDATED = 0.4  # re-reads lost for each other block of a cluster on the multiprocessor, over those that hit
 # Bytes of spill instructions of a thread that run once: ptxas first spills what is rarely needed. What is beyond them
 # is in the loop that takes the time: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 rounds takes
@@ -71,15 +71,16 @@ def traffic(
     threads = blocks * math.prod(launch.block)
     spilled = threads * _spilled_bytes(kernel, counters.get("turns", 1.0)) if kernel else 0.0
     frames = threads * kernel.spill_store_bytes if kernel else 0
+    crossed = once + dram_reads + counters["dram_store_bytes"] + in_pieces + frames
     stored = counters["global_store_bytes"] + in_pieces
     atomics = 2 * SECTOR_BYTES * counters.get("global_atomic_sectors", 0.0)
     bulk = SECTOR_BYTES * (counters.get("bulk_load_sectors", 0.0) + counters.get("bulk_store_sectors", 0.0))
     return Traffic(
-        dram_bytes=once + dram_reads + counters["dram_store_bytes"] + in_pieces + frames,
+        dram_bytes=crossed,
         l2_bytes=once * _share(cached, asked) + l2_reads + stored + atomics + spilled,
         bulk_bytes=bulk + copied,
         spilled_bytes=spilled,
-        left_bytes=min(counters["dram_store_bytes"], _L2_LEFT * gpu.l2_bytes),
+        left_bytes=counters["dram_store_bytes"] * min(_L2_LAST * gpu.l2_bytes / max(crossed, 1.0), 1.0),
         far=min(_share(once + dram_reads, asked), 1.0),
         near=min(_share(l2_reads - dram_reads + copied, asked), max(1.0 - _share(once + dram_reads, asked), 0.0)),
     )

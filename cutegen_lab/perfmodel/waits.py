@@ -43,9 +43,10 @@ def waits_us(
     copies into a ring of stages, dependent instructions and the busiest unit overlap: only the longest is given."""
     blocks = math.prod(launch.grid)
     warps = blocks * -(-math.prod(launch.block) // 32)
+    times = math.ceil(shape.waves) * counters.get("busiest_block", 1.0)  # a wave that has begun waits whole
     alone = {
         BLOCK: _BLOCK_START_US,
-        **_reads_us(counters, blocks, warps, moved, gpu),
+        **_reads_us(counters, blocks, warps, moved, times, gpu),
         BARRIERS: _barriers_us(counters, blocks, warps, gpu),
         CLUSTER: _cluster_us(counters, launch, blocks, warps),
     }
@@ -60,23 +61,37 @@ def waits_us(
     )
     longest: dict[str, float] = max(at_a_time, key=lambda found: sum(found.values()))
     alone |= longest
-    times = math.ceil(shape.waves) * counters.get("busiest_block", 1.0)  # a wave that has begun waits whole
     return {name: times * value for name, value in alone.items() if value}
 
 
-def _reads_us(counters: Mapping[str, float], blocks: int, warps: int, moved: Traffic, gpu: GpuSpec) -> dict[str, float]:
-    """A thread's batches of loads, each with the latency of the level that serves it, and the transfer of the block's
-    bytes. A single batch waits for both; with several, the next is requested while other warps' bytes arrive."""
-    batches = counters["global_load_bytes"] / (warps * 32) / max(counters["load_bytes_in_flight"], 1.0)
-    l1 = 1 - moved.far - moved.near
-    answers = batches * (moved.far * _LATENCY_US + moved.near * _L2_LATENCY_US + l1 * _L1_LATENCY_US)
+def _reads_us(
+    counters: Mapping[str, float], blocks: int, warps: int, moved: Traffic, times: float, gpu: GpuSpec
+) -> dict[str, float]:
+    """A warp's waits for batches of loads, each with the latency of the level that serves it, and the transfer of the
+    block's bytes. A single batch waits for both; with several, the next is requested while other warps' bytes arrive.
+    Batches that L1 keeps (``hot``) wait for it alone, and the first block of a multiprocessor for DRAM once."""
+    hot, loaded = counters.get("hot_load_waits", 0.0) / warps, counters["global_load_bytes"]
+    waits = counters["load_waits"] / warps - hot
+    others = max(loaded - counters.get("hot_waited_bytes", 0.0), 1.0) / max(loaded, 1.0)
+    far = min(moved.far / others, 1.0)
+    near = min(moved.near / others, 1.0 - far)
+    l1 = 1 - far - near
+    answers = waits * (far * _LATENCY_US + near * _L2_LATENCY_US + l1 * _L1_LATENCY_US) + hot * _L1_LATENCY_US
+    first = _first_waits(counters, hot) * (_LATENCY_US - _L1_LATENCY_US) / times
     # a multiprocessor's share of the memory's rate, and no more than it can take from L2
     rate = min(gpu.copy_bytes_per_s / min(blocks, gpu.sm_count), _BYTES_A_CYCLE * gpu.clock_hz)
-    arrives = _EXPOSED_LOADS * moved.far * counters["global_load_bytes"] / blocks / rate * 1e6
-    hidden = max(moved.far * batches, 1.0)
+    arrives = _EXPOSED_LOADS * moved.far * loaded / blocks / rate * 1e6
+    hidden = max(far * waits, 1.0)
     if answers >= arrives:
-        return {LOADS: answers, ARRIVAL: arrives / hidden}
-    return {LOADS: answers / hidden, ARRIVAL: arrives}
+        return {LOADS: answers + first, ARRIVAL: arrives / hidden}
+    return {LOADS: answers / hidden + first, ARRIVAL: arrives}
+
+
+def _first_waits(counters: Mapping[str, float], hot: float) -> float:
+    """Of a warp's ``hot`` waits, those that bring what L1 then keeps."""
+    bytes_ = counters.get("hot_waited_bytes", 0.0)
+    batches = counters["hot_stretch_bytes"] * counters["hot_load_waits"] / bytes_ if bytes_ else 0.0
+    return min(hot, batches)
 
 
 def _stages_us(counters: Mapping[str, float], launch: Launch, blocks: int, work_us: float, gpu: GpuSpec) -> float:

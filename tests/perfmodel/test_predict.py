@@ -29,7 +29,8 @@ def streaming(
         "global_load_bytes": read, "global_store_bytes": written, "global_load_sectors": read / 32,
         "global_store_sectors": written / 32, "global_load_requests": read / (32 * width),
         "global_store_requests": written / (32 * width), "dram_load_bytes": read, "dram_store_bytes": written,
-        "load_bytes_in_flight": in_flight, "warp_instructions": instructions, "warp_instructions_f32": instructions,
+        "load_bytes_in_flight": in_flight, "load_waits": read / 32 / in_flight,
+        "warp_instructions": instructions, "warp_instructions_f32": instructions,
         "lane_instructions": instructions * 32, "shared_requests": 0, "warp_instructions_barrier": 2 * warps,
     }  # fmt: skip
 
@@ -230,6 +231,57 @@ def test_bytes_arrive_while_the_next_batch_is_waited_for() -> None:
     assert one["loads in flight"] == pytest.approx(0.4) and one["loads arriving"] > 100
     assert many["loads in flight"] == pytest.approx(512 * 0.4)
     assert many["loads arriving"] == pytest.approx(one["loads arriving"] / 512)
+
+
+def test_shared_memory_loads_stores_and_shuffles_share_a_data_path() -> None:
+    """Of a multiprocessor, 20,000 wavefronts of shared memory, 15,000 lines of loads and stores, 15,000 shuffles."""
+    a_cycle = 132.0
+    counters = streaming(2**20, 2**20, 132 * 256) | {
+        "shared_wavefronts": 2e4 * a_cycle, "global_load_lines": 1e4 * a_cycle, "global_store_lines": 5e3 * a_cycle,
+        "warp_instructions_warp": 1.5e4 * a_cycle, "warp_instructions_f32": 0.0,
+    }  # fmt: skip
+    found = predict_launch(counters, launch(132), kernel(), H200)
+    assert found.parts["L1 data path"] == pytest.approx(5e4 / H200.clock_hz * 1e6)
+    assert found.limiter.startswith("shared memory and L1, which share a data path") and found.time_us > 5e4 / 1980
+    copied = counters | {"shared_copy_requests": counters["global_load_requests"]}  # every load a cp.async
+    path = predict_launch(copied, launch(132), kernel(), H200).parts["L1 data path"]
+    assert path == pytest.approx(4e4 / H200.clock_hz * 1e6)
+    conflicts = counters | {"shared_conflicts": 1.5e4 * a_cycle}
+    assert predict_launch(conflicts, launch(132), kernel(), H200).limiter.startswith("shared memory: bank conflicts")
+
+
+def waits_for_loads(**counters: float) -> float:
+    """Microseconds that 132 × 8 blocks of one warp, all resident, wait for the answers to their loads."""
+    return predict_launch(
+        streaming(2**20, 0, 132 * 8 * 32) | counters, launch(132 * 8, 32), kernel(), H200
+    ).parts["loads in flight"]  # fmt: skip
+
+
+def test_a_warp_waits_as_often_as_it_meets_a_batch_however_wide_the_batches_are() -> None:
+    """One batch of 128 bytes and 32 of 8 have 104 bytes in flight on the mean over bytes, and 33 waits."""
+    assert waits_for_loads(load_waits=132.0 * 8 * 33) == pytest.approx(33 * 0.4)
+    assert waits_for_loads(load_waits=132.0 * 8 * 33, load_bytes_in_flight=1.0) == pytest.approx(33 * 0.4)
+
+
+@pytest.mark.parametrize(("stretch", "first"), [(2**30, 3), (256, 2), (0, 0)])
+def test_loads_that_l1_keeps_wait_for_dram_only_the_first_time(stretch: int, first: int) -> None:
+    """Three of four waits, 128 bytes each; the other load is of what nothing has read before."""
+    warps = 132.0 * 8
+    hot = {"hot_load_waits": 3 * warps, "hot_waited_bytes": 3 * 128 * warps, "hot_load_bytes": 3 * 128 * warps}
+    loaded = {"global_load_bytes": 4 * 128 * warps, "dram_load_bytes": 128 * warps, "hot_stretch_bytes": stretch}
+    assert waits_for_loads(load_waits=4 * warps, **hot, **loaded) == pytest.approx(0.4 + 3 * 0.04 + first * 0.36)
+
+
+def test_only_the_first_wave_finds_l1_empty() -> None:
+    """The same blocks in two waves: twice the waits, but what L1 keeps is brought once."""
+    warps = 132.0 * 64
+    counters = streaming(2**20, 0, 132 * 64 * 32) | {
+        "load_waits": 2 * warps, "hot_load_waits": warps, "hot_waited_bytes": 128 * warps, "hot_stretch_bytes": 128.0,
+        "hot_load_bytes": 128 * warps, "global_load_bytes": 256 * warps, "dram_load_bytes": 128 * warps,
+    }  # fmt: skip
+    found = predict_launch(counters, launch(132 * 64, 32, smem=3 << 10), kernel(), H200)
+    assert found.occupancy and found.occupancy.waves == 2.0
+    assert found.parts["loads in flight"] == pytest.approx(2 * (0.4 + 0.04) + 0.36)
 
 
 def test_a_cp_async_past_l1_costs_its_bytes_and_one_through_l1_its_wavefronts() -> None:

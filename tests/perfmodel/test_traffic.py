@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from statistics import fmean
+
 import pytest
 
+from benchmarks.results import RESULTS, read_table
 from cutegen_lab.core.artifact import KernelInfo, Launch
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.perfmodel import occupancy
@@ -71,10 +75,23 @@ def test_cp_async_goes_past_l1() -> None:
     assert got.l2_bytes == 0 and got.bulk_bytes == 16 * MIB and got.dram_bytes == 4 * MIB and got.near == 0.75
 
 
-@pytest.mark.parametrize(("stored", "left"), [(4, 4), (64, 12)])
-def test_what_was_stored_last_is_still_in_l2(stored: int, left: int) -> None:
-    """A fifth of 60 MB."""
-    assert moved(1, 16 * MIB, launch(4096, 256), stored * MIB).left_bytes == left * MIB
+@pytest.mark.parametrize(("loaded", "stored", "left"), [(4, 4, 4), (64, 64, 21), (128, 64, 14), (16, 64, 33.6)])
+def test_what_crossed_last_is_still_in_l2(loaded: int, stored: int, left: float) -> None:
+    """42 of 60 MiB: all that is stored, or the stores' share."""
+    assert moved(1, loaded * MIB, launch(4096, 256), stored * MIB).left_bytes == pytest.approx(left * MIB)
+
+
+def test_stores_that_kernels_of_ours_left_in_l2() -> None:
+    """By NVIDIA's counter of bytes written to DRAM, within 8 MB of 33 to 134 MB stored, each kernel's three configs."""
+    _, rows = read_table(RESULTS / "counters_on_gpu.json")
+    off = defaultdict[str, list[float]](list)
+    for row in rows:
+        loads, stores = (row["counters"][f"dram_{kind}_bytes"] for kind in ("load", "store"))
+        if stores["emulator"] > 3e7 and not row["case"].startswith("honest"):
+            got = moved(1, loads["gpu"], launch(4096, 256), stores["emulator"])
+            off[row["case"].rpartition("-")[0]].append(got.left_bytes - (stores["emulator"] - stores["gpu"]))
+    assert len(off) == 7 and all(len(each) == 3 for each in off.values())
+    assert all(abs(fmean(each)) < 8e6 for each in off.values()), off
 
 
 @pytest.mark.parametrize(("in_flight", "share"), [(32, 0.0), (96, (192 / 256 - 0.5) / 0.7), (192, 1.0)])

@@ -70,7 +70,8 @@ def test_merge_attn_states_writes_both_results(compiler: Compiler, dtype: str) -
     family, artifact = judged(compiler, problem)
     counters, vectors = counted(problem, artifact), 6 * 4 * 64 * problem.workload.inputs[0].dtype.itemsize // 16
     assert family == "elementwise chain"
-    assert counters["warp_instructions_special"] < 8 * vectors / 32, "weights once a vector, not once an element"
+    # a division takes the special-function unit twice
+    assert counters["warp_instructions_special"] < 12 * vectors / 32, "weights once a vector, not once an element"
 
 
 def test_merged_by_logaddexp(compiler: Compiler) -> None:

@@ -7,7 +7,7 @@ what is counted goes there. Instructions are counted a basic block at a time. :m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -62,6 +62,7 @@ class Counters:
     blocks: int = 0  # of the grid that ran
     by_slot: Counter[tuple[str, int]] = field(default_factory=Counter)
     loaded: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    loaded_by: set[tuple[int, int]] = field(default_factory=set)  # (identity of a site, slot) of loads
     block_warps: Counter[int] = field(default_factory=Counter)
     block_lanes: Counter[int] = field(default_factory=Counter)
     expectations: int = 0  # times that a thread told an mbarrier what bulk copies will bring
@@ -122,10 +123,28 @@ class Counters:
     def _loaded(self, slot: int, first: int, last: int, asked: int) -> None:
         low, high, before = self.loaded.get(slot, (first, first, 0))
         self.loaded[slot] = min(low, first, last), max(high, first, last), before + asked
+        self.loaded_by.add((id(self.here), slot))
 
     def hot_bytes(self) -> int:
         """Bytes loaded of stretches that are short enough to stay in L1 beside what streams through it."""
         return sum(asked for low, high, asked in self.loaded.values() if high - low < HOT_STRETCH)
+
+    def hot_stretch(self) -> int:
+        """Length of all such stretches, in bytes."""
+        lengths = (high - low for low, high, _ in self.loaded.values())
+        return sum(length for length in lengths if length < HOT_STRETCH)
+
+    def hot_sites(self) -> frozenset[int]:
+        """Sites that load of such stretches only."""
+        hot = {slot for slot, (low, high, _) in self.loaded.items() if high - low < HOT_STRETCH}
+        every = {site for site, _ in self.loaded_by}
+        cold = {site for site, slot in self.loaded_by if slot not in hot}
+        return frozenset(number for number, site in enumerate(self.sites) if id(site) in every - cold)
+
+    def loads(self, sites: Sequence[int]) -> tuple[int, int]:
+        """(accesses by the most executed of ``sites``, bytes that all of them asked for)."""
+        each = [self.sites[site] for site in sites]
+        return max((site[_LOAD] for site in each), default=0), sum(site[_LOAD + 2] for site in each)
 
     def expect(self, g: LaneGroup, slot: Array, size: Array) -> None:
         """Counts that threads told the mbarriers at ``slot`` to expect ``size`` bytes each (one for all, or a lane)."""

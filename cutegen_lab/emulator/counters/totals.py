@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
 # Counters of a launch that mean nothing added up.
-NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns")
+NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns", "hot_stretch_bytes")
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,9 @@ class LaunchCounts:
         found["busiest_block"] = self.counters.busiest_block()
         found["turns"] = self._turns()
         found["hot_load_bytes"] = self.counters.hot_bytes() * self.scale
+        found["hot_stretch_bytes"] = float(self.counters.hot_stretch())
+        for name, count in self._load_waits().items():
+            found[name] = count * self.scale
         return found
 
     def by_ptx_line(self) -> dict[int, Sums]:
@@ -84,12 +87,25 @@ class LaunchCounts:
         """Bytes a thread has outstanding on average, weighted by how often each batch of loads ran."""
         weighted = total = 0.0
         for block, warps in self.counters.block_warps.items():
-            for size in self.program.straight[block].load_batches:
-                weighted += size * size * warps
-                total += size * warps
+            for batch in self.program.straight[block].load_batches:
+                weighted += batch.size * batch.size * warps
+                total += batch.size * warps
         copied, in_flight = self._copied()
         weighted, total = weighted + copied * in_flight, total + copied
         return weighted / total if total else 0.0
+
+    def _load_waits(self) -> Sums:
+        """How often warps wait for global loads; of that, for loads of stretches that stay in L1 only, and their
+        bytes."""
+        copied, in_flight = self._copied()
+        waits, hot_waits, hot_bytes, hot = copied / in_flight if in_flight else 0.0, 0, 0, self.counters.hot_sites()
+        for block in self.counters.block_warps:
+            for batch in self.program.straight[block].load_batches:
+                times, asked = self.counters.loads(batch.sites)
+                waits += times
+                if hot.issuperset(batch.sites):
+                    hot_waits, hot_bytes = hot_waits + times, hot_bytes + asked
+        return {"load_waits": waits, "hot_load_waits": hot_waits, "hot_waited_bytes": hot_bytes}
 
     def _turns(self) -> float:
         """How often a warp comes by an instruction, on the mean over all that are executed: in a kernel that spends its
@@ -142,6 +158,8 @@ def _executed(emit: Emit, warps: int, lanes: int) -> Iterator[tuple[str, int]]:
     yield "warp_instructions", warps
     yield "lane_instructions", lanes
     yield f"warp_instructions_{emit.klass}", warps
+    for klass, count in emit.beside.items():
+        yield f"warp_instructions_{klass}", count * warps
     if emit.tensor_ops is not None:
         kind, operations = emit.tensor_ops
         yield "tensor_instructions", warps

@@ -27,9 +27,9 @@ def cvt(e: Emit) -> None:
     if out in convert_fp8.EIGHT or source in convert_fp8.EIGHT:
         convert_fp8.convert(e, out, source)
         return
-    e.klass = "convert"
     ftz, sat, relu = e.has("ftz"), e.has("sat"), e.has("relu")
     whole, mode = e.one_of(*_INTEGER_ROUNDING), e.one_of(*_ROUNDING)
+    e.klass = _unit(out, source, whole)
     if out.endswith("x2"):
         _pack(e, out, source, mode or "rn", relu)
     elif (out, source) == ("tf32", "f32") and (e.has("rna") or mode == "rn") and not (relu or "satfinite" in e.mods):
@@ -46,6 +46,19 @@ def cvt(e: Emit) -> None:
         _floats(e, out, source, mode, whole, ftz, sat, relu)
     else:
         raise e.refuse(f"`{e.ins.name}` is not executed here")
+
+
+def _unit(out: str, source: str, whole: str) -> str:
+    """Class of the instruction that ptxas 12.9 makes of it for sm_90a: F2I, I2F, FRND and F2F of f64 are the
+    special-function unit's ("xu" of the Nsight Compute profiling guide), an f16 becomes an f32 by HADD2, and an f32 one
+    within 0 and 1 by FADD; I2FP, F2FP and shifts are the integer units'."""
+    if source in INTEGER_TYPES:
+        special = out not in INTEGER_TYPES and not (out == "f32" and source in ("s32", "u32"))
+    else:
+        special = out in INTEGER_TYPES or bool(whole) or (out != source and "f64" in (out, source))
+    if special:
+        return "special"
+    return {("f32", "f16"): "half", ("f32", "f32"): "f32"}.get((out, source), "convert")
 
 
 def _pack(e: Emit, out: str, source: str, mode: str, relu: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from cutegen_lab.emulator.isa import approximate, half
@@ -11,6 +13,25 @@ from cutegen_lab.emulator.registry import opcode, runtime
 from cutegen_lab.emulator.translate.emit import Emit
 
 _BINARY = {"add": "add", "sub": "subtract", "mul": "multiply"}
+
+
+# Beside an approximation, by (opcode, rounding and .ftz): disassembled of what ptxas 12.9 makes for sm_90a. The rounded
+# ones test whether their operands are ordinary (div by FCHK, which takes the special-function unit, too) and branch
+# around the subroutine for those that are not; without .ftz subnormals are scaled.
+_BESIDE: Mapping[tuple[str, str], Mapping[str, int]] = {
+    ("div", "rn"): {"special": 1, "f32": 5, "control": 3}, ("div", "full"): {"f32": 7}, ("div", "full.ftz"): {"f32": 4},
+    ("div", "approx"): {"f32": 4}, ("div", "approx.ftz"): {"f32": 1},
+    ("rcp", "rn"): {"f32": 3, "integer": 3, "control": 3}, ("rcp", "approx"): {"f32": 6},
+    ("sqrt", "rn"): {"f32": 4, "integer": 2, "control": 3}, ("sqrt", "approx"): {"f32": 3},
+    ("rsqrt", "approx"): {"f32": 3}, ("ex2", "approx"): {"f32": 3}, ("lg2", "approx"): {"f32": 3},
+    **{(opcode, mode): {"f32": 1} for opcode in ("sin", "cos") for mode in ("approx", "approx.ftz")},
+}  # fmt: skip
+
+
+def _beside(e: Emit, kind: str, mode: str, ftz: bool) -> Mapping[str, int]:
+    if kind != "f32":
+        return {}
+    return _BESIDE.get((e.ins.opcode, f"{mode}.ftz" if ftz and mode != "rn" else mode), {})
 
 
 def _sources(e: Emit, kind: str, ftz: bool, count: int) -> list[str]:
@@ -96,6 +117,7 @@ def divide(e: Emit, kind: str) -> None:
         raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
     e.klass = "special"
     ftz, mode = e.has("ftz"), e.one_of("approx", "full", "rn", "rz", "rm", "rp", default="rn")
+    e.beside = _beside(e, kind, mode, ftz)
     a, b = _sources(e, kind, ftz, 2)
     if mode in ("rz", "rm", "rp"):
         raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
@@ -122,6 +144,7 @@ def unary(e: Emit) -> None:
     kind = e.type()
     e.klass = "special"
     mode, ftz = e.one_of("approx", "rn", "rz", "rm", "rp", default="rn"), e.has("ftz")
+    e.beside = _beside(e, kind, mode, ftz)
     if mode in ("rz", "rm", "rp"):
         raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
     if kind not in ("f32", "f64"):
@@ -142,7 +165,7 @@ def unary(e: Emit) -> None:
 def rsqrt(e: Emit) -> None:
     """9.7.3.16 rsqrt.approx."""
     kind, _, ftz = e.type("f32", "f64"), e.has("approx"), e.has("ftz")
-    e.klass = "special"
+    e.klass, e.beside = "special", _beside(e, kind, "approx", ftz)
     (a,) = _sources(e, kind, ftz, 1)
     d = e.d(e.ops[0], kind)
     if kind == "f32":

@@ -23,11 +23,19 @@ _OTHER_CYCLES = 2
 
 
 @dataclass(frozen=True)
-class DependencyChains:
-    """Of the straight code that begins with a basic block. ``load_batches``: bytes a lane loads, then waits for;
-    without cp.async where groups of it are waited for. ``chain_cycles``: its longest chain of dependent results."""
+class LoadBatch:
+    """Global loads outstanding together: bytes of a lane, and the sites that count them."""
 
-    load_batches: tuple[int, ...] = ()
+    size: int
+    sites: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DependencyChains:
+    """Of the straight code that begins with a basic block. ``load_batches``: what a lane loads, then waits for; without
+    cp.async where groups of it are waited for. ``chain_cycles``: its longest chain of dependent results."""
+
+    load_batches: tuple[LoadBatch, ...] = ()
     chain_cycles: int = 0
 
 
@@ -58,21 +66,23 @@ def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, 
         first = last + 1
 
 
-def _batches(emits: list[Emit], in_groups: bool) -> tuple[int, ...]:
+def _batches(emits: list[Emit], in_groups: bool) -> tuple[LoadBatch, ...]:
     """Global loads that can be outstanding together: ptxas hoists a load over what does not feed its address, up to a
     store or wait it may not cross, and up to about as many registers as ``_HOISTED`` bytes take."""
-    batches, size, pending = [], 0, set[str]()
+    batches, size, sites, pending = list[LoadBatch](), 0, list[int](), set[str]()
     for emit in emits:
         bytes_ = 0 if in_groups and copies(emit) else emit.load_bytes
         waits = emit.waits_loads or emit.klass in ("store", "atomic", "barrier")
         depends = bool(pending & set(emit.uses))
         if size and (waits or (bytes_ and (depends or size + bytes_ > _HOISTED))):
-            batches.append(size)
-            size, pending, depends = 0, set(), False
+            batches.append(LoadBatch(size, tuple(sites)))
+            size, sites, pending, depends = 0, [], set(), False
         size += bytes_
+        if bytes_ and emit.site is not None:
+            sites.append(emit.site)
         if bytes_ or depends:
             pending |= set(emit.defs)
-    return tuple([*batches, size] if size else batches)
+    return tuple([*batches, LoadBatch(size, tuple(sites))] if size else batches)
 
 
 def _chain(emits: list[Emit]) -> int:

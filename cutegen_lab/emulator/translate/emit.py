@@ -8,6 +8,7 @@ all that liveness and register allocation need, so an opcode is described in one
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ class Emit:
         self.load_bytes = 0  # bytes a lane reads from global memory
         self.waits_loads = False  # earlier asynchronous copies must have landed
         self.klass = "other"  # which warp-instruction counter it adds to; empty: none, it is no instruction
+        self.beside: Mapping[str, int] = {}  # instructions that ptxas makes of it beside that one, by class
         self.site: int | None = None  # where its memory accesses are counted
         self.product: Product | None = None  # what it multiplies, where others may join it
         self.joined: list[Emit] = []  # … and those whose products it does too

@@ -249,6 +249,33 @@ def test_what_lies_close_together_is_hot(shift: int, hot: int) -> None:
     assert _per_launch(64, shift)["hot_load_bytes"] == hot
 
 
+SKIPPED = "  setp.ge.s32 %p1, %r1, 32;\n  @%p1 bra LAST;\n  ld.global.b32 %r6, [%rd6+8];\nLAST:\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "waits", "hot", "bytes_"),
+    [
+        ("ld.global.b32 %r5, [%rd5]; ld.global.b32 %r6, [%rd6]; ld.global.b32 %r7, [%rd5+4];", 2, 0, 0),
+        ("ld.global.b32 %r5, [%rd5]; st.global.b32 [%rd3], %r5; ld.global.b32 %r6, [%rd6];", 4, 2, 256),
+        ("ld.global.b32 %r5, [%rd6]; st.global.b32 [%rd3], %r5; ld.global.b32 %r6, [%rd6+4];", 4, 4, 512),
+        (SKIPPED, 1, 1, 128),
+    ],
+    ids=["together", "a store between", "both in L1", "one warp of two"],
+)
+def test_a_warp_waits_once_for_loads_that_are_outstanding_together(
+    code: str, waits: int, hot: int, bytes_: int
+) -> None:
+    """Two warps; the first tensor's words are a KB apart, those of the second 16 bytes."""
+    cold, near, out = np.zeros(1 << 17, np.uint8), np.zeros(1 << 14, np.uint8), np.zeros(256, np.uint8)
+    shifts = "  shl.b32 %r4, %r1, 10; cvt.u64.u32 %rd4, %r4; add.s64 %rd5, %rd1, %rd4;\n"
+    shifts += "  shl.b32 %r4, %r1, 4; cvt.u64.u32 %rd4, %r4; add.s64 %rd6, %rd2, %rd4;\n"
+    shifts += "  shl.b32 %r4, %r1, 2; cvt.u64.u32 %rd4, %r4; add.s64 %rd3, %rd3, %rd4;\n"
+    ran = run(kernel(f"{shifts}{code}\n  ret;", 3, SHARED), [cold, near, out], block=(64, 1, 1), inputs=2)
+    assert ran.execution.fault is None, ran.execution.fault
+    (got,) = ran.per_launch
+    assert (got["load_waits"], got["hot_load_waits"], got["hot_waited_bytes"]) == (waits, hot, bytes_)
+
+
 def test_parameters_are_no_global_loads() -> None:
     got = counted("  ret;")
     assert got["global_load_requests"] == got["global_load_sectors"] == 0
@@ -334,6 +361,10 @@ def test_the_lines_add_up_to_the_launch() -> None:
         "bulk_stages",
         "turns",
         "hot_load_bytes",
+        "hot_stretch_bytes",
+        "load_waits",
+        "hot_load_waits",
+        "hot_waited_bytes",
         "dram_load_bytes",
         "dram_store_bytes",
     )
