@@ -14,7 +14,6 @@ import numpy as np
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.emulator.counters.access_cost import wavefronts
-from cutegen_lab.layouts.int_tuple import written
 from cutegen_lab.layouts.layout import AnyLayout, Layout, plain_part
 
 BANKS, BANK_BYTES = 32, 4
@@ -85,34 +84,38 @@ def runs(layout: AnyLayout, mode: int, count: int) -> list[tuple[int, ...]]:
     return [tuple(first + step * k for k in range(count)) for first in firsts]
 
 
-def access(layout: AnyLayout, itemsize: int, width: int, threads: Layout) -> Access:
-    """Thread i of the first warp takes ``width`` bytes at coordinate ``threads(i)``, counted in pieces of ``width``
-    bytes: ``32:1`` goes down the first mode, ``(1,32)`` along the second.
-
-    ``threads``: a shape and strides over the grid of pieces. Raises InputError for a width that is not possible.
-    """
+def access(layout: AnyLayout, itemsize: int, width: int, places: Sequence[tuple[int, int]]) -> Access:
+    """Thread i of a warp takes ``width`` bytes at ``places[i]``: (row, column) of the grid of pieces of ``width``
+    bytes, rows being the first mode. Raises InputError for a width or place that there is not."""
     if width not in WIDTHS:
-        raise InputError(f"no lane accesses {width} bytes", f"Use {', '.join(map(str, WIDTHS))}.")
+        raise InputError(f"no thread accesses {width} bytes", f"Use {', '.join(map(str, WIDTHS))}.")
     count = max(1, width // itemsize)
     mode = contiguous_mode(layout, count)
     if width < itemsize or mode is None:
         told = f"{width} bytes are no piece of {layout} with elements of {itemsize} bytes"
         raise InputError(told, f"Use a narrower access, from {itemsize} bytes, or a layout where they are contiguous.")
     pieces = runs(layout, mode, count)
-    shape = [part.size for part in plain_part(layout).modes]
-    shape[mode] //= count
-    lanes = [_lane(number, threads, shape, pieces, layout, itemsize) for number in range(min(threads.size, WARP))]
+    rows = plain_part(layout).modes[0].size // (1 if mode else count)
+    lanes = []
+    for number, (row, column) in enumerate(places[:WARP]):
+        if row >= rows or column >= len(pieces) // rows:
+            told = f"thread {number} is at ({row},{column}) of {rows} by {len(pieces) // rows} pieces of {width} bytes"
+            raise InputError(told, "Use fewer threads, or others: --threads (1,32) goes along the columns.")
+        piece = pieces[row + rows * column]
+        lanes.append(Lane(number, piece, layout(piece[0]) * itemsize))
     return Access(width, tuple(lanes), *_served(lanes, width))
 
 
-def _lane(
-    number: int, threads: Layout, shape: Sequence[int], pieces: list[tuple[int, ...]], layout: AnyLayout, itemsize: int
-) -> Lane:
-    at = threads(number)
-    if at >= len(pieces):
-        told = f"thread {number} is at piece {at} of {len(pieces)} ({written(tuple(shape))})"
-        raise InputError(told, "Give fewer threads, or a shape within the layout.")
-    return Lane(number, pieces[at], layout(pieces[at][0]) * itemsize)
+def places_of(threads: Layout) -> list[tuple[int, int]]:
+    """Where threads are, by number, in a layout of threads: (row, column) → number, as a tiled copy takes it.
+
+    Raises InputError unless each number from 0 on has one place.
+    """
+    rows = threads.modes[0].size
+    found = {threads(at): (at % rows, at // rows) for at in range(threads.size)}
+    if sorted(found) != list(range(threads.size)):
+        raise InputError(f"{threads} does not number threads from 0 on", "Write it as 32, (1,32) or (8,4):(4,1).")
+    return [found[number] for number in range(threads.size)]
 
 
 def _served(lanes: Sequence[Lane], width: int) -> tuple[tuple[Wavefront, ...], int]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.session.kernels import is_unmodified, write_atomically
+
+if TYPE_CHECKING:
+    from cutegen_lab.layouts.picture import Picture
 
 _MOST_BYTES = 64 << 20  # of a page
 
@@ -34,8 +38,16 @@ def write_out(path: Path, text: str, problem: str | Path = "") -> None:
     write_atomically(path, text)
 
 
+def write_svg(path: str, picture: Picture) -> None:
+    """Writes a picture of a layout. Raises as :func:`write_out`."""
+    from cutegen_lab.layouts.drawing import svg
+    from cutegen_lab.views.html import GENERATOR
+
+    write_out(Path(path), f"<!-- {GENERATOR} -->\n{svg(picture)}")
+
+
 def _ours(path: Path) -> bool:
-    """Whether it is a kernel or problem with the hash of its own text, or a page or view of a run."""
+    """Whether it is a kernel or problem with the hash of its own text, or a page, view or picture."""
     from pydantic import ValidationError
 
     from cutegen_lab.views.html import GENERATOR
