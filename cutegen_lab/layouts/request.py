@@ -77,7 +77,7 @@ class Request:
         return self._layout()
 
     def _layout(self) -> Picture:
-        itemsize = _itemsize(self.dtype or "f32")
+        itemsize = itemsize_of(self.dtype or "f32")
         layout = read_layout(self.layout)
         if self.swizzle:
             if isinstance(layout, Swizzled):
@@ -91,7 +91,7 @@ class Request:
             raise InputError(f"--tma takes a box, a dtype and a swizzle, not {' '.join(self.tma)!r}", _TMA_EXAMPLE)
         extents, dtype = _extents(self.tma[0], "--tma", _TMA_EXAMPLE), self.tma[1]
         mode = self.tma[2] if len(self.tma) == 3 else "none"
-        itemsize = _itemsize(dtype)
+        itemsize = itemsize_of(dtype)
         layout = shared.box(extents, itemsize, mode)
         title = f"TMA box {self.tma[0]} of {dtype}, swizzle {mode}: {layout}"
         return self._memory(title, layout, itemsize, True, _PIECE)
@@ -249,7 +249,8 @@ def _plain(layout: AnyLayout) -> Layout:
     return layout
 
 
-def _itemsize(dtype: str) -> int:
+def itemsize_of(dtype: str) -> int:
+    """Bytes of an element. Raises InputError for an unknown dtype."""
     short = _short(dtype)
     return ITEMSIZE[short] if short in ITEMSIZE else DType(short).itemsize
 
