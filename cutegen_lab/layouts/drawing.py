@@ -1,12 +1,13 @@
 """Pictures as SVG and HTML without scripts.
 
 A picture has a title, a description, and its tables as text. Groups of cells light up under the pointer by CSS alone;
-where a page drops that (GitHub, PDF), the picture stays. It takes JupyterLab's colours where there are some, else those
+where a page drops that, the picture stays. It takes JupyterLab's colours where there are some, else those
 of a light or dark page.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -38,6 +39,9 @@ _STYLE = Template("""\
 .cgl .e:hover .c{stroke:var(--cgl-text);stroke-opacity:1;stroke-width:3}""").substitute(
     page=PAGE[0], text=TEXT[0], muted=MUTED[0], dark_page=PAGE[1], dark_text=TEXT[1], dark_muted=MUTED[1]
 )
+
+
+_SHOWN = ".cgl-inline{display:block!important;overflow-x:auto}.cgl-still{display:none!important}"
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,18 @@ def _colours(picture: Picture) -> str:
 
 
 def html(picture: Picture) -> str:
-    """The picture inline, which can be pointed at, and its tables below, folded."""
+    """The picture inline, which can be pointed at, and its tables below, folded.
+
+    JupyterLab drops tags of SVG and styles from a notebook that is not trusted, but keeps their text: the inline
+    picture is hidden unless a style shows it, which then hides the still image that is there for such pages.
+    """
+    drawn = svg(picture)
+    still = b64encode(drawn.encode()).decode()
     tables = "".join(f"<p>{_escaped(panel.title)}</p>{_table(panel)}" for panel in picture.panels)
     return (
-        f'<div style="overflow-x:auto">{svg(picture)}</div>'
+        f"<style>{_SHOWN}</style>"
+        f'<div class="cgl-inline" hidden="hidden" style="display:none">{drawn}</div>'
+        f'<img class="cgl-still" alt="{_escaped(picture.summary)}" src="data:image/svg+xml;base64,{still}">'
         f"<details><summary>{_escaped(picture.title)}, as a table</summary>{tables}</details>"
     )
 

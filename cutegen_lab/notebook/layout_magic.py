@@ -33,11 +33,9 @@ class ShownPicture:
         return self._picture.text()
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        from cutegen_lab.layouts.drawing import html, svg
+        from cutegen_lab.layouts.drawing import html
 
-        return {
-            "text/plain": self._picture.text(), "text/html": html(self._picture), "image/svg+xml": svg(self._picture),
-        }  # fmt: skip
+        return {"text/plain": self._picture.text(), "text/html": html(self._picture)}
 
 
 @magics_class

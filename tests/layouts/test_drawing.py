@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from base64 import b64decode
 from xml.etree import ElementTree
 
 import pytest
@@ -67,6 +68,17 @@ def test_html_has_the_numbers_as_a_table() -> None:
         ["", "0", "1", "2"], ["0", "0", "1", "2"], ["1", "3", "4", "5"],
     ]  # fmt: skip
     assert "on" + "click" not in text and "<script" not in text
+
+
+def test_html_without_styles_and_svg_is_an_image_and_a_table() -> None:
+    """What JupyterLab leaves of it in a notebook that is not trusted: text of the tags it drops, hidden."""
+    picture = drawn("(2,3):(3,1)")
+    text = html(picture)
+    inline = re.search(r'<div class="cgl-inline" hidden="hidden" style="display:none">(.*?)</div>', text, re.DOTALL)
+    still = re.search(r'<img class="cgl-still" alt="(.*?)" src="data:image/svg\+xml;base64,(.*?)">', text)
+    assert inline and still and b64decode(still[2]).decode() == inline[1] == svg(picture)
+    rest = text.replace(inline[0], "")
+    assert "<svg" not in rest and still[1] == "(2,3):(3,1)"
 
 
 def test_text_has_contrast_on_every_colour() -> None:
