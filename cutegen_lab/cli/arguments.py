@@ -12,6 +12,7 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import misspelt_argument
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import LANGUAGES, PROVIDERS, Budget, RunSettings
+from cutegen_lab.layouts import options as layouts
 
 _DEFAULTS, _BUDGET = RunSettings(), Budget()
 
@@ -66,6 +67,9 @@ def build_parser() -> Parser:
     _add_bench(command("bench", "bench", "the templates beside PyTorch, quack and a copy; exit 0: all were timed"))
     _add_bundle(command("bundle", "bundle", "a kernel and the modules that it imports, as one file to judge"))
     _add_spec(command("spec", "spec", "kernels in the compact language"))
+    layout = command("layout", "layout", "a CuTe layout, MMA fragment or TMA box, drawn")
+    for name, settings in layouts.OPTIONS.items():
+        layout.add_argument(name, **settings)
     _add_runs(command("runs", "runs", "what is in the store"))
     return parser
 

@@ -17,7 +17,7 @@ from cutegen_lab.cli.facts import label_facts, trial_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
 from cutegen_lab.config import Settings
-from cutegen_lab.core.artifact import Artifact, CompileFailure
+from cutegen_lab.core.artifact import Artifact, CompileFailure, TracedLayout
 from cutegen_lab.core.candidate import Config, Proposal, nearest_legal
 from cutegen_lab.core.errors import CageError, CutegenError, InputError, SetupError
 from cutegen_lab.core.hints import Advice, Hint, did_you_mean
@@ -99,6 +99,11 @@ class Precompiled:
     artifact: Artifact
     gpu: bool = False
     unverified: str = ""
+
+    def layouts(
+        self, source: str, config: Config, workload: Workload, arch: str, cancel: Cancel
+    ) -> tuple[TracedLayout, ...] | CompileFailure:
+        raise InputError("an artifact has no text whose layouts could be traced", "Give the .py file.")
 
     def compile(
         self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel

@@ -132,6 +132,11 @@ def _build(job: Mapping[str, Any], number: int, reply: int, changes: Changes) ->
     tensors = (*workload.tensors, *workspace)
     _check_signature(module, workload, workspace)
     write_frame(reply, PHASE, "compile")
+    layouts: dict[tuple[int, str], None] = {}
+    if "layouts" in job:  # that and no build
+        dsl.collect_layouts(layouts)
+        dsl.compile_launch(module, tensors, config, job["arch"], job["scratch"])
+        return Answer({"layouts": list(layouts)})
     compiled = dsl.compile_launch(module, tensors, config, job["arch"], job["scratch"])
     try:
         ptx, cubin = dsl.ptx_and_cubin(compiled)

@@ -17,7 +17,7 @@ from cutegen_lab.compile.child import CANDIDATE_FILE
 from cutegen_lab.compile.limits import Limits
 from cutegen_lab.compile.lines import source_lines
 from cutegen_lab.compile.lint import lint
-from cutegen_lab.compile.outcome import read_assembly, read_ending
+from cutegen_lab.compile.outcome import read_assembly, read_ending, read_traced
 from cutegen_lab.compile.plan import PlanError, build_plan
 from cutegen_lab.compile.pool import Pool
 from cutegen_lab.compile.ptx import entries
@@ -28,7 +28,7 @@ from cutegen_lab.compile.resources import read_resources
 from cutegen_lab.compile.standin import standin_library
 from cutegen_lab.compile.state import module_variables, print_format
 from cutegen_lab.core import ptx_text
-from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, SourceLine
+from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, SourceLine, TracedLayout
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.hashing import sha256
@@ -97,6 +97,21 @@ class CageCompiler:
     def compile_ungated(self, job: CompileJob, say: Say, cancel: Cancel = _NEVER) -> Artifact | CompileFailure:
         """Skips the gate: for tests of the cage alone, and for texts that are not a candidate's."""
         return self._compile([job], say, cancel, gated=False)[0]
+
+    def layouts(
+        self, source: str, config: Config, workload: Workload, arch: str, cancel: Cancel = _NEVER
+    ) -> tuple[TracedLayout, ...] | CompileFailure:
+        """The layouts that a candidate makes for ``workload``, each once a line, in the order of its trace. It is
+        compiled again for this. Raises as :meth:`compile`."""
+        target_gpu(arch)
+        if errors := gate.check(source):
+            return _refusal(errors)
+        message = _message(CompileJob(source, dict(config), (workload,), arch), [workload])
+        ending = self._pool.run({**message, "layouts": True}, arch, self._standin(), cancel).of(0)
+        found = read_traced(ending, workload.tensors, self._limits)
+        if isinstance(found, Failed):
+            return CompileFailure(found.verdict, found.reason, found.diagnostics, tuple(ending.isolation))
+        return found
 
     def verified(self, artifact: Artifact, cancel: Cancel = _NEVER) -> Artifact | CompileFailure:
         """An artifact from a file, checked like every build here: its machine code is what its PTX assembles to, and

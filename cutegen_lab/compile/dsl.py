@@ -6,7 +6,8 @@ to each argument's memory, then the returned error), ``artifacts.PTX``/``.CUBIN`
 fake tensor with a static layout being passed as a struct of one pointer. :func:`assemble` relies on the pass
 ``gpu-module-to-binary`` and on a module's own assembly reaching the assembler unchanged. :func:`remember_places` relies
 on ``_mlir_helpers.op._fast_frameinfo`` and ``._is_framework_module`` depending on their arguments only.
-:func:`leave_launchers_plain` relies on ``base_dsl.compiler.Compiler.jit`` making host code executable.
+:func:`leave_launchers_plain` relies on ``base_dsl.compiler.Compiler.jit`` making host code executable,
+:func:`collect_layouts` on ``Compiler.compile`` being given the traced module, and on how its types and locations print.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ ALIGNMENT_BYTES = 16
 _PTX_HEAD = re.compile(
     r"(?:\s*//[^\n]*\n)*\s*\.version (\d+)\.(\d+)\s*\n\s*\.target [\w, ]+\n\s*\.address_size 64[ \t]*\n"
 )
+_CANDIDATE_LINE = re.compile(r'"[^"\n]*candidate\.py":(\d+):\d+')
+_LAYOUT = re.compile(r'!cute\.(?:(?:composed_)?layout<"[^"]*">|memref<[^"<>]*, smem, [^"]*"[^"]*">)')
+_MOST_LAYOUTS = 1000
 
 _NUMERIC = {
     DType.F64: "Float64", DType.F32: "Float32", DType.F16: "Float16", DType.BF16: "BFloat16", DType.I64: "Int64",
@@ -65,6 +69,25 @@ def leave_launchers_plain() -> None:
         return made(self, module, 0, shared_libs)
 
     compiler.jit = jit
+
+
+def collect_layouts(found: dict[tuple[int, str], None]) -> None:
+    """From now on, compiling also puts into ``found`` each layout, and each tensor in shared memory, that it traced in
+    the candidate: (line, type as the DSL prints it), in the order of the trace."""
+    compiler: Any = importlib.import_module("cutlass.base_dsl.compiler").Compiler
+    compiled = compiler.compile
+
+    def compile(self: Any, module: Any, *arguments: Any, **named: Any) -> Any:
+        # Its text, not its operations: walking these from Python corrupts the memory of 4.8.1's bindings.
+        text = module.operation.get_asm(enable_debug_info=True, use_local_scope=True)
+        for operation in map(str.strip, text.splitlines()):
+            place = _CANDIDATE_LINE.search(operation)
+            if place and operation.startswith("%") and len(found) < _MOST_LAYOUTS:
+                results = operation[: place.start()].rpartition(" -> ")[2]
+                found.update(((int(place[1]), kind), None) for kind in _LAYOUT.findall(results))
+        return compiled(self, module, *arguments, **named)
+
+    compiler.compile = compile
 
 
 def remember_places() -> None:

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from cutegen_lab.compile.limits import Limits
-from cutegen_lab.compile.reply import Compiled, Failed, read_cubins, read_reply
+from cutegen_lab.compile.reply import Compiled, Failed, read_cubins, read_layouts, read_reply
 from cutegen_lab.compile.watch import Ending
+from cutegen_lab.core.artifact import TracedLayout
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Verdict
 
+_R = TypeVar("_R")
 _OUT_OF_MEMORY = ("out of memory", "std::bad_alloc", "Cannot allocate memory", "MemoryError")
 
 
 def read_ending(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits) -> Compiled | Failed:
     """The compiled result, or a failure. ``tensors``: the workload's inputs and outputs, to name the one that was
     touched."""
+    return _read(ending, tensors, limits, lambda reply: read_reply(reply, ending.parts))
+
+
+def read_traced(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits) -> tuple[TracedLayout, ...] | Failed:
+    """The layouts that were traced, or a failure; ``tensors`` as for :func:`read_ending`."""
+    return _read(ending, tensors, limits, read_layouts)
+
+
+def _read(
+    ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits, read: Callable[[dict[str, Any]], _R | Failed]
+) -> _R | Failed:
     failed = _ended_badly(ending, tensors, limits)
     if failed is not None or ending.reply is None:
         return failed or _failed(Verdict.COMPILE_CRASH, "the build gave no answer")
     try:
-        return read_reply(ending.reply, ending.parts)
+        return read(ending.reply)
     except ValueError as error:
         return _failed(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}")
 

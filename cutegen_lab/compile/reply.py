@@ -8,6 +8,7 @@ from typing import Any
 
 from cutegen_lab.compile.plan import Recording
 from cutegen_lab.compile.wire import RECORDINGS
+from cutegen_lab.core.artifact import TracedLayout
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Diagnostic, Verdict
@@ -66,6 +67,16 @@ def read_cubins(data: dict[str, Any], parts: Sequence[bytes], count: int) -> lis
     if len(parts) != count:
         raise ValueError(f"a reply with {len(parts)} cubins, not {count}")
     return list(parts)
+
+
+def read_layouts(data: dict[str, Any]) -> tuple[TracedLayout, ...] | Failed:
+    """Layouts of a candidate. Raises ValueError for anything that our own child code would not send."""
+    try:
+        if "failed" in data:
+            return _failed(data["failed"])
+        return tuple(TracedLayout(_integer(line), _text(kind)) for line, kind in data["layouts"])
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"a reply of the wrong shape ({type(error).__name__}: {str(error)[:80]})") from None
 
 
 def _compiled(data: dict[str, Any], cubin: bytes, ptx: bytes, *logs: bytes) -> Compiled:

@@ -232,6 +232,16 @@ class Artifact:
 
 
 @dataclass(frozen=True)
+class TracedLayout:
+    """A layout, or a tensor in shared memory, that a candidate makes. Its own process says so: for people to read."""
+
+    line: int
+    """Line of the candidate's text."""
+    kind: str
+    """Its type as the DSL prints it: ``!cute.layout<"(32,32):(32,1)">``."""
+
+
+@dataclass(frozen=True)
 class CompileFailure:
     """Why there is no artifact."""
 

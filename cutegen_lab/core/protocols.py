@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
-from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
+from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, TracedLayout
 from cutegen_lab.core.candidate import Candidate, Config, Proposal
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.roofline import GpuSpec
@@ -83,6 +83,12 @@ class Compiler(Protocol):
         self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel
     ) -> Artifact | CompileFailure:
         """One build for each workload, from the cache if it is there. Raises CageError, SetupError, Cancelled."""
+        ...
+
+    def layouts(
+        self, source: str, config: Config, workload: Workload, arch: str, cancel: Cancel
+    ) -> tuple[TracedLayout, ...] | CompileFailure:
+        """The layouts that a candidate makes for ``workload``, each once a line. Raises as :meth:`compile`."""
         ...
 
 

@@ -10,6 +10,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import LANGUAGES, PROVIDERS
 from cutegen_lab.core.verbs import VERBS
+from cutegen_lab.layouts import options as layouts
 
 if TYPE_CHECKING:
     from argparse import Action
@@ -27,6 +28,7 @@ VALUES: Mapping[str, Sequence[str]] = {
     "--device": ("auto", "cuda", "cuda:0", "emulator"),
     "--language": LANGUAGES,
     "--budget": ("600s", "200000tok", "600s,200000tok"),
+    **layouts.VALUES,
 }
 """Values of the options that take one of a few, or examples."""
 
@@ -38,8 +40,8 @@ def words_that_fit(
     """Words that may stand at the end of ``line``, of which the last is incomplete (or empty); None if the line is no
     magic of ours, or a file may stand there.
 
-    ``options``: those of each cell magic; ``runs``, ``candidates``: ids of the runs in the store, and of candidates of
-    the notebook's newest run.
+    ``options``: those of each magic, by its name with its signs (``%%cutegen``); ``runs``, ``candidates``: ids of the
+    runs in the store, and of candidates of the notebook's newest run.
     """
     head, *words = line.split(" ")
     if not words:
@@ -48,8 +50,8 @@ def words_that_fit(
     before = [word for word in before if word]
     if head == "%cutegen":
         fitting = _of_the_line(before, runs, candidates)
-    elif head.startswith("%%") and head[2:] in options:
-        fitting = _of_a_cell(before, options[head[2:]], runs)
+    elif head in options:
+        fitting = _of_a_cell(before, options[head], runs)
     else:
         return None
     return None if fitting is None else [word for word in fitting if word.startswith(last)]

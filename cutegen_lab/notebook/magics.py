@@ -1,4 +1,5 @@
-"""``%%cutegen``, ``%%cutespec`` and ``%cutegen`` (``%%cutegen_tune`` is in tune_magic.py)."""
+"""``%%cutegen``, ``%%cutespec`` and ``%cutegen`` (``%%cutegen_tune`` is in tune_magic.py, ``%cute_layout`` in
+layout_magic.py)."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest r
   export PATH          the accepted kernel (.py; --general: with all its parameters, not for its config alone)
                        or the whole run as a page (.html), for JupyterLab (.cutegen-run.json) or to send (.cutegen)
   import FILE          a run that somebody sent (.cutegen), to look at; nothing of it is run
-%%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches"""
+%%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches
+%cute_layout?          pictures of CuTe layouts, and their options"""
 
 _BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok)")  # of a budget
 
@@ -79,14 +81,17 @@ _SPEC_EXAMPLE = """\
 
 def register(ipython: InteractiveShell) -> None:
     """``%load_ext cutegen_lab``."""
+    from cutegen_lab.notebook.layout_magic import LayoutMagic
     from cutegen_lab.notebook.tune_magic import TuneMagic
 
     import_ahead()
     magics = CutegenMagics(ipython)
     ipython.register_magics(magics)
     ipython.register_magics(tune := TuneMagic(ipython, magics.session))
-    cells = {**magics.magics["cell"], **tune.magics["cell"]}
-    options = {name: magic.parser._actions for name, magic in cells.items()}
+    ipython.register_magics(layout := LayoutMagic(ipython))
+    cells = {f"%%{name}": magic for part in (magics, tune) for name, magic in part.magics["cell"].items()}
+    lines = {f"%{name}": magic for name, magic in layout.magics["line"].items()}
+    options = {name: magic.parser._actions for name, magic in {**cells, **lines}.items()}
     install(ipython, lambda line: words_that_fit(line, options, magics.known_runs, magics.known_candidates))
 
 

@@ -1,4 +1,4 @@
-"""Options of the cell magics: their help with an example, and errors that name the option that was meant."""
+"""Options of the magics: their help with an example, and errors that name the option that was meant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import cell_magic
+from IPython.core.magic import cell_magic, line_magic
 from IPython.core.magic_arguments import argument, kwds, magic_arguments, parse_argstring
 
 from cutegen_lab.core.errors import InputError
@@ -41,31 +41,34 @@ def below_magic(cell: str) -> str:
     return f"\n{cell}"
 
 
-_Method = Callable[[Any, Any, str], None]
+_Method = Callable[..., Any]
 
 
-def magic_with_options(name: str, options: Sequence[argument], example: str) -> Callable[[_Method], Any]:
-    """Decorator that makes ``%%name`` of a method ``(self, arguments, cell)``. Its errors fail the cell with one
-    line."""
+def magic_with_options(
+    name: str, options: Sequence[argument], example: str, of_a_line: bool = False
+) -> Callable[[_Method], Any]:
+    """Decorator that makes ``%%name`` of a method ``(self, arguments, cell)``, or ``%name`` of ``(self, arguments)``.
+    Its errors fail the cell with one line."""
     known = [spelling for option in options for spelling in option.args]
+    spelled = f"%{name}" if of_a_line else f"%%{name}"
 
     def decorated(method: _Method) -> Any:
         @wraps(method)
-        def called(self: Any, line: str, cell: str) -> None:
+        def called(self: Any, line: str, *cell: str) -> Any:
             if {"--help", "-h"} & set(line.split()):
                 print(called.__doc__)
-                return
+                return None
             try:
                 arguments = parse_argstring(called, line)
             except UsageError as error:
-                hint = f"{misspelt_argument(str(error), known)} `%%{name}?` explains the options."
+                hint = f"{misspelt_argument(str(error), known)} `{spelled}?` explains the options."
                 raise InputError(str(error), hint.strip()) from None
-            guarded(arguments.debug, lambda: method(self, arguments, cell))
+            return guarded(arguments.debug, lambda: method(self, arguments, *cell))
 
         for option in reversed(options):
             option(called)
         kwds(epilog=f"example:\n{example}")(called)
-        magic_arguments(name=f"%{name}")(called)
-        return cell_magic(name)(called)
+        magic_arguments(name=spelled[1:])(called)
+        return (line_magic if of_a_line else cell_magic)(name)(called)
 
     return decorated

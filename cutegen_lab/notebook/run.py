@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from cutegen_lab.core.trial import Profile
+    from cutegen_lab.notebook.candidate_layouts import CandidateLayouts
     from cutegen_lab.notebook.search import NotebookSearch
     from cutegen_lab.views.model import RunView
 
@@ -154,6 +155,16 @@ class NotebookRun:
         profiles = [self.handle.profile(chosen, device) for device in devices]
         assert chosen is not None  # or there would be no profile
         return profile_figure(profiles, state.candidates[chosen].source, f"{state.problem.name} {chosen}")
+
+    @verb
+    def layouts(self, candidate_id: str | None = None) -> CandidateLayouts:
+        """The layouts that a candidate (default: as in :meth:`evidence`) makes, as a table with lines of its text with
+        all its parameters; ``run.layouts()[0]`` draws the first. Raises InputError."""
+        from cutegen_lab.notebook.candidate_layouts import CandidateLayouts
+
+        chosen = self.handle.selected_candidate(candidate_id)
+        made = self.handle.layouts(candidate_id)
+        return CandidateLayouts(made, self.handle.state.candidates[chosen].source if chosen else "")
 
     @verb
     def tune(self, candidate_id: str | None = None, budget: int = 40, refactor: bool = False) -> NotebookSearch:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Lease, Provider, Say
@@ -28,6 +28,7 @@ from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 
 if TYPE_CHECKING:
+    from cutegen_lab.layouts.traced import MadeLayout
     from cutegen_lab.session.searching import Searching
     from cutegen_lab.tuning.protocols import Limits
     from cutegen_lab.views.model import MachineCodeView, RunView
@@ -262,6 +263,21 @@ class RunHandle:
         workload = state.problem.workload.name
         text = None if general else self._texts.known(state).get(chosen)
         return machine_code(chosen, workload, artifact.builds[workload], text.lines if text else None)
+
+    def layouts(self, candidate_id: str | None = None) -> tuple[MadeLayout, ...]:
+        """The layouts that a compiled candidate (default as for :meth:`profile`) makes for its main workload, with
+        lines of the text that has parameters. It is compiled again for this. Raises InputError if nothing is compiled
+        or it no longer compiles."""
+        from cutegen_lab.layouts.traced import made_layouts
+
+        state, (chosen, _) = self.state, self._compiled(candidate_id)
+        candidate = state.candidates[chosen]
+        traced = self._services.compiler().layouts(
+            candidate.source, candidate.config, state.problem.workload, state.settings.arch, threading.Event()
+        )
+        if isinstance(traced, CompileFailure):
+            raise InputError(f"{chosen} does not compile: {traced.reason}", "Choose another candidate.")
+        return made_layouts(traced)
 
     def check(self, source: str) -> tuple[Diagnostic, ...]:
         """What the gate and the lint rules say of a draft, without compiling it."""

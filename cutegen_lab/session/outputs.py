@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.session.kernels import is_unmodified, write_atomically
+
+if TYPE_CHECKING:
+    from cutegen_lab.layouts.picture import Picture
 
 RUN_SUFFIX = ".cutegen-run.json"
 """Of a run's view, which JupyterLab opens."""
@@ -38,8 +42,16 @@ def write_out(path: Path, contents: str | bytes, problem: str | Path = "") -> No
     write_atomically(path, contents)
 
 
+def write_svg(path: str, picture: Picture) -> None:
+    """Writes a picture of a layout. Raises as :func:`write_out`."""
+    from cutegen_lab.layouts.drawing import svg
+    from cutegen_lab.views.html import GENERATOR
+
+    write_out(Path(path), f"<!-- {GENERATOR} -->\n{svg(picture)}")
+
+
 def _ours(path: Path) -> bool:
-    """Whether it is a kernel or problem with the hash of its own text, a page or view of a run, or an archived run."""
+    """Whether it is a kernel or problem with the hash of its own text, a page, view or picture, or an archived run."""
     from pydantic import ValidationError
 
     from cutegen_lab.stores.archive import read_archive

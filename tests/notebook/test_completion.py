@@ -36,6 +36,8 @@ def completed(shell: InteractiveShell, cell: str) -> list[str]:
         ("%%cutegen --wait --wa", []),
         ("%%cutespec --ch", ["--check"]),
         ("%%cutegen_tune --max", ["--max-seconds"]),
+        ("%cute_layout 8:1 --sw", ["--swizzle"]),
+        ("%cute_layout 8:1 --swizzle 1", ["128B"]),
         ("%cutegen ap", ["approve", "approve_unproven"]),
         ("%cutegen approve --r", ["--run"]),
     ],

@@ -1,0 +1,21 @@
+"""``cutegen layout``: a CuTe layout as text, SVG or JSON."""
+
+from __future__ import annotations
+
+import argparse
+
+from cutegen_lab.cli.output import Output
+from cutegen_lab.layouts.request import Request
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    picture = Request.of(arguments).picture()
+    if arguments.svg:
+        from cutegen_lab.session.outputs import write_svg
+
+        write_svg(arguments.svg, picture)
+    output.line(picture.text())
+    if arguments.svg:
+        output.line(f"wrote {arguments.svg}")
+    output.result(picture.facts)
+    return 0

@@ -1,0 +1,1 @@
+"""CuTe layouts: their algebra, and pictures of them."""

@@ -1,0 +1,159 @@
+"""A warp's access to a tile in shared memory: which bank serves which lane in which wavefront.
+
+Shared memory has 32 banks of 4 bytes. :mod:`cutegen_lab.emulator.counters.access_cost` counts wavefronts; this module
+says who is in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.emulator.counters.access_cost import wavefronts
+from cutegen_lab.layouts.layout import AnyLayout, Layout, plain_part
+
+BANKS, BANK_BYTES = 32, 4
+WIDTHS = (1, 2, 4, 8, 16)
+WARP = 32
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What one lane reads or writes: ``elements`` are numbers of coordinates, ``address`` in bytes."""
+
+    number: int
+    elements: tuple[int, ...]
+    address: int
+
+
+@dataclass(frozen=True)
+class Wavefront:
+    """``banks``: the lanes that each bank serves, all with one word."""
+
+    phase: int
+    banks: dict[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Access:
+    """One warp's access of ``width`` bytes a lane. ``ideal``: its wavefronts without conflicts."""
+
+    width: int
+    lanes: tuple[Lane, ...]
+    wavefronts: tuple[Wavefront, ...]
+    ideal: int
+
+    @property
+    def conflicts(self) -> int:
+        return len(self.wavefronts) - self.ideal
+
+
+def contiguous_mode(layout: AnyLayout, count: int) -> int | None:
+    """The mode along which ``count`` elements from each multiple of ``count`` lie side by side, in order."""
+    for at, mode in enumerate(plain_part(layout).modes[:2]):
+        if mode.size % count == 0 and _side_by_side(layout, at, count):
+            return at
+    return None
+
+
+@lru_cache(256)
+def indices(layout: AnyLayout) -> tuple[int, ...]:
+    """The index of each coordinate, leftmost mode first."""
+    return tuple(map(layout, range(layout.size)))
+
+
+def _side_by_side(layout: AnyLayout, mode: int, count: int) -> bool:
+    table = indices(layout)
+    firsts = ((table[run[0]], run) for run in runs(layout, mode, count))
+    return all(
+        first % count == 0 and all(table[element] == first + k for k, element in enumerate(run))
+        for first, run in firsts
+    )
+
+
+def runs(layout: AnyLayout, mode: int, count: int) -> list[tuple[int, ...]]:
+    """Numbers of the coordinates of each ``count`` elements along ``mode``, from multiples of ``count``, first mode
+    first."""
+    sizes = [part.size for part in plain_part(layout).modes]
+    step = sizes[0] if mode else 1
+    firsts = [at for at in range(layout.size) if at // step % sizes[mode] % count == 0]
+    return [tuple(first + step * k for k in range(count)) for first in firsts]
+
+
+def access(layout: AnyLayout, itemsize: int, width: int, places: Sequence[tuple[int, int]]) -> Access:
+    """Thread i of a warp takes ``width`` bytes at ``places[i]``: (row, column) of the grid of pieces of ``width``
+    bytes, rows being the first mode. Raises InputError for a width or place that there is not."""
+    if width not in WIDTHS:
+        raise InputError(f"no thread accesses {width} bytes", f"Use {', '.join(map(str, WIDTHS))}.")
+    count = max(1, width // itemsize)
+    mode = contiguous_mode(layout, count)
+    if width < itemsize or mode is None:
+        told = f"{width} bytes are no piece of {layout} with elements of {itemsize} bytes"
+        raise InputError(told, f"Use a narrower access, from {itemsize} bytes, or a layout where they are contiguous.")
+    pieces = runs(layout, mode, count)
+    rows = plain_part(layout).modes[0].size // (1 if mode else count)
+    lanes = []
+    for number, (row, column) in enumerate(places[:WARP]):
+        if row >= rows or column >= len(pieces) // rows:
+            told = f"thread {number} is at ({row},{column}) of {rows} by {len(pieces) // rows} pieces of {width} bytes"
+            raise InputError(told, "Use fewer threads, or others: --threads (1,32) goes along the columns.")
+        piece = pieces[row + rows * column]
+        lanes.append(Lane(number, piece, layout(piece[0]) * itemsize))
+    return Access(width, tuple(lanes), *_served(lanes, width))
+
+
+def places_of(threads: Layout) -> list[tuple[int, int]]:
+    """Where threads are, by number, in a layout of threads: (row, column) → number, as a tiled copy takes it.
+
+    Raises InputError unless each number from 0 on has one place.
+    """
+    rows = threads.modes[0].size
+    found = {threads(at): (at % rows, at // rows) for at in range(threads.size)}
+    if sorted(found) != list(range(threads.size)):
+        raise InputError(f"{threads} does not number threads from 0 on", "Write it as 32, (1,32) or (8,4):(4,1).")
+    return [found[number] for number in range(threads.size)]
+
+
+def _served(lanes: Sequence[Lane], width: int) -> tuple[tuple[Wavefront, ...], int]:
+    """(wavefronts, how many there would be without conflicts)."""
+    size = min(WARP, BANKS * BANK_BYTES // width) if width >= BANK_BYTES else WARP
+    found: list[Wavefront] = []
+    ideal = 0
+    step = 2 * size if size < WARP else size  # two phases may become one
+    for first in range(0, len(lanes), step):
+        both = lanes[first : first + step]
+        joined = _count(both, width)[1] == 1
+        for part in [both] if joined else [both[:size], both[size:]]:
+            if not part:
+                continue
+            found += _turns(part, width, ideal)
+            ideal += 1
+    if len(found) != _count(lanes, width)[0]:
+        raise AssertionError(f"{len(found)} wavefronts are drawn, {_count(lanes, width)[0]} counted")
+    return tuple(found), ideal
+
+
+def _count(lanes: Sequence[Lane], width: int) -> tuple[int, int]:
+    numbers = np.array([lane.number for lane in lanes])
+    index = np.array([lane.address // width for lane in lanes])
+    return wavefronts(numbers, index, width, len(lanes) == WARP)
+
+
+def _turns(lanes: Sequence[Lane], width: int, phase: int) -> list[Wavefront]:
+    """Wavefronts of a phase: each piece of ``width`` bytes goes when its banks are free, earlier lanes first."""
+    pieces: dict[int, list[int]] = {}
+    for lane in lanes:
+        pieces.setdefault(lane.address // max(width, BANK_BYTES), []).append(lane.number)
+    banks = max(1, width // BANK_BYTES)
+    turns: list[dict[int, tuple[int, ...]]] = []
+    for piece, numbers in pieces.items():
+        first = piece * banks % BANKS
+        turn = next((turn for turn in turns if first not in turn), None)
+        if turn is None:
+            turns.append(turn := {})
+        turn.update({first + k: tuple(numbers) for k in range(banks)})
+    return [Wavefront(phase, turn) for turn in turns]

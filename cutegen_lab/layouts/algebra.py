@@ -1,0 +1,226 @@
+"""The algebra of layouts, exactly as CuTe has it (CUTLASS, media/docs/cpp/cute/02_layout_algebra.md; cute/layout.hpp).
+
+``tests/layouts`` compares each operation with the DSL's own evaluation. An operation that has no result (extents or
+strides that do not divide) raises InputError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from math import prod
+from operator import itemgetter, mul
+from typing import TypeAlias
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.layouts.int_tuple import IntTuple, product, written
+from cutegen_lab.layouts.layout import AnyLayout, Layout, Swizzled, plain_part
+
+Tiler: TypeAlias = "int | Layout | tuple[Tiler, ...]"
+"""What divides a layout: a number n is n:1, a tuple has a tiler for each of the first modes."""
+
+
+def coalesce(layout: Layout) -> Layout:
+    """The same function of an index with as few modes as possible."""
+    found: list[tuple[int, int]] = []
+    for extent, step in layout.pairs():
+        if extent == 1:
+            continue
+        if found and found[-1][0] * found[-1][1] == step:
+            found[-1] = found[-1][0] * extent, found[-1][1]
+        else:
+            found.append((extent, step))
+    return _of_pairs(found) if found else Layout(1, 0)
+
+
+def composition(outer: Layout, inner: Tiler) -> Layout:
+    """``coordinate → outer(inner(coordinate))``, shaped as ``inner``; by mode where ``inner`` is a tuple (the DSL drops
+    modes that it has no tile for; C++ keeps them)."""
+    if isinstance(inner, int):
+        return composition(outer, Layout.dense(inner))
+    if isinstance(inner, tuple):
+        return Layout.joined(*_by_mode(composition, outer, inner))
+    if not isinstance(inner.shape, int):
+        return Layout.joined(*(composition(outer, mode) for mode in inner.modes))
+    if not isinstance(inner.stride, int):
+        raise AssertionError(inner)
+    if inner.stride == 0 or inner.shape == 1:
+        return Layout(inner.shape, 0)
+    return _of_one_mode(outer, inner.shape, inner.stride)
+
+
+def _of_one_mode(outer: Layout, extent: int, stride: int) -> Layout:
+    """``outer`` at 0, stride, 2·stride, …: skips the first ``stride`` elements of each mode and takes ``extent``."""
+    pairs = list(_extensible(outer).pairs())
+    found: list[tuple[int, int]] = []
+    left, step = extent, stride
+    for at, (size, out) in enumerate(pairs):
+        if at == len(pairs) - 1 or (left - 1) * step < size:  # the others lie in this mode
+            if left != 1 or not found:
+                found.append((left, step * out))
+            break
+        if size % step and step % size:
+            raise _undefined(outer, extent, stride, f"its mode of {size} and the stride {step} do not divide")
+        here = min(max(1, size // step), left)
+        if left % here:
+            raise _undefined(outer, extent, stride, f"{here} elements of a mode do not divide the {left} to take")
+        if here != 1:
+            found.append((here, step * out))
+        left //= here
+        step = -(-step // size)
+    return _of_pairs(found)
+
+
+def _extensible(layout: Layout) -> Layout:
+    """The coalesced layout, but with the stride of a last mode of extent 1: what is beyond the layout has it."""
+    *firsts, (extent, step) = layout.pairs()
+    return coalesce(_of_pairs([*firsts, (max(extent, 2), step)]))
+
+
+def _undefined(outer: Layout, extent: int, stride: int, why: str) -> InputError:
+    return InputError(f"{outer} has no composition with {extent}:{stride}: {why}", "Use a tile that divides its modes.")
+
+
+def complement(layout: Layout, size: int) -> Layout:
+    """What ``layout`` leaves out of 0 … ``size`` - 1, sorted. Raises InputError where indices of ``layout`` meet."""
+    found, reached = [], 1
+    for step, extent in sorted((step, extent) for extent, step in coalesce(layout).pairs()):
+        if step == 0 or extent == 1:
+            continue
+        if step < reached:
+            raise InputError(f"{layout} has no complement: its modes overlap", "Use strides that keep them apart.")
+        found.append((step // reached, reached))
+        reached = step * extent
+    found.append((-(-size // reached), reached))
+    return coalesce(_of_pairs(found))
+
+
+def right_inverse(layout: Layout) -> Layout:
+    """A layout with ``layout(result(i)) == i``, the longest if the indices of ``layout`` are all different."""
+    found, reached = [], 1
+    for step, extent, place in sorted(_with_places(layout), key=itemgetter(0)):
+        if extent == 1 or step != reached:
+            continue
+        found.append((extent, place))
+        reached = step * extent
+    return coalesce(_of_pairs(found)) if found else Layout(1, 0)
+
+
+def left_inverse(layout: Layout) -> Layout:
+    """A layout with ``result(layout(i)) == i``, for layouts whose indices are all different."""
+    pairs = sorted(mode for mode in _with_places(coalesce(layout)) if mode[1] != 1)
+    extents: list[int] = []
+    steps = [0]
+    for step, _, place in pairs:
+        reached = prod(extents)
+        if step < reached or step % reached:
+            raise InputError(f"{layout} has no left inverse: its modes overlap", "Use strides that keep them apart.")
+        extents.append(step // reached)
+        steps.append(place)
+    extents.append(pairs[-1][1] if pairs else 1)
+    return coalesce(Layout(tuple(extents), tuple(steps)))
+
+
+def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
+    """(what is in a tile, which tile), by mode where ``tiler`` is a tuple."""
+    if isinstance(tiler, tuple):
+        return Layout.joined(*_by_mode(logical_divide, layout, tiler), *layout.modes[len(tiler) :])
+    tile = Layout.dense(tiler) if isinstance(tiler, int) else tiler
+    return composition(layout, Layout.joined(tile, complement(tile, layout.size)))
+
+
+def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
+    """((in a tile by mode), (which tile by mode))."""
+    if not isinstance(tiler, tuple):
+        return logical_divide(layout, tiler)
+    parts = [zipped_divide(mode, part) for mode, part in _zip(layout, tiler)]
+    tile = Layout.joined(*(part.modes[0] for part in parts))
+    return Layout.joined(tile, Layout.joined(*(part.modes[1] for part in parts), *layout.modes[len(tiler) :]))
+
+
+def tiled_divide(layout: Layout, tiler: Tiler) -> Layout:
+    """((in a tile by mode), tiles of the first mode, tiles of the second, …)."""
+    tile, rest = zipped_divide(layout, tiler).modes
+    return Layout.joined(tile, *rest.modes)
+
+
+def logical_product(layout: Layout, tiler: Layout) -> Layout:
+    """(``layout``, its repetitions as ``tiler`` has them)."""
+    rest = complement(layout, layout.size * tiler.cosize)
+    return Layout.joined(layout, composition(rest, tiler))
+
+
+def blocked_product(layout: Layout, tiler: Layout) -> Layout:
+    """Each mode is (in the block, which block)."""
+    block, repeats = _padded(layout, tiler)
+    return Layout.joined(*map(Layout.joined, block, repeats))
+
+
+def raked_product(layout: Layout, tiler: Layout) -> Layout:
+    """Each mode is (which block, in the block), coalesced: blocks interleave."""
+    block, repeats = _padded(layout, tiler)
+    return Layout.joined(*(coalesce(Layout.joined(*both)) for both in zip(repeats, block, strict=True)))
+
+
+def thread_value(threads: Layout, values: Layout) -> tuple[IntTuple, Layout]:
+    """(the tile's shape, (thread, value) to its elements counted column by column), as ``make_layout_tv`` of the DSL
+    makes them for tiled copies."""
+    tile = raked_product(threads, values)
+    shape = tuple(mode.size for mode in tile.modes)
+    return shape, composition(right_inverse(tile), Layout.dense((threads.size, values.size)))
+
+
+def swizzle_kept(layout: AnyLayout, change: Callable[[Layout], Layout]) -> AnyLayout:
+    """``change`` of the layout below a swizzle, under the same swizzle."""
+    changed = change(plain_part(layout))
+    return Swizzled(layout.swizzle, layout.offset, changed) if isinstance(layout, Swizzled) else changed
+
+
+def _of_pairs(pairs: Sequence[tuple[int, int]]) -> Layout:
+    """A layout of these extents and strides; one pair makes a layout without a tuple."""
+    if len(pairs) == 1:
+        return Layout(*pairs[0])
+    return Layout(tuple(extent for extent, _ in pairs), tuple(step for _, step in pairs))
+
+
+def _with_places(layout: Layout) -> list[tuple[int, int, int]]:
+    """(stride, extent, product of the extents before it) of each leaf."""
+    pairs = list(layout.pairs())
+    before = accumulate((extent for extent, _ in pairs[:-1]), mul, initial=1)
+    return [(step, extent, place) for (extent, step), place in zip(pairs, before, strict=True)]
+
+
+def _zip(layout: Layout, tiler: tuple[Tiler, ...]) -> list[tuple[Layout, Tiler]]:
+    if len(tiler) > layout.rank:
+        told = f"a tiler of {len(tiler)} modes does not fit {layout}, which has {layout.rank}"
+        raise InputError(told, "Give at most one tile for each mode.")
+    return list(zip(layout.modes, tiler, strict=False))
+
+
+def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: tuple[Tiler, ...]) -> list[Layout]:
+    return [operation(mode, part) for mode, part in _zip(layout, tiler)]
+
+
+def _padded(layout: Layout, tiler: Layout) -> tuple[tuple[Layout, ...], tuple[Layout, ...]]:
+    """Modes of the logical product, of equally many modes each."""
+    rank = max(layout.rank, tiler.rank)
+    one, other = (Layout.joined(*x.modes, *[Layout(1, 0)] * (rank - x.rank)) for x in (layout, tiler))
+    block, repeats = logical_product(one, other).modes
+    return block.modes, repeats.modes
+
+
+def tiler_text(tiler: Tiler) -> str:
+    return written(tiler)
+
+
+def tile_sizes(tiler: Tiler) -> tuple[int, ...]:
+    """How many elements a tile has along each mode."""
+    if isinstance(tiler, tuple):
+        return tuple(size for part in tiler for size in (_size(part),))
+    return (_size(tiler),)
+
+
+def _size(tiler: Tiler) -> int:
+    if isinstance(tiler, tuple):
+        return prod(map(_size, tiler))
+    return product(tiler.shape) if isinstance(tiler, Layout) else tiler

@@ -1,0 +1,41 @@
+"""``cutegen layout`` from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.cli.command import cutegen, only_object
+
+
+def test_prints_the_grid(place: Path) -> None:
+    done = cutegen(place, "layout", "((2,4),8):((1,16),2)")
+    assert done.returncode == 0 and "2 16 18 20 22 24 26 28 30" in done.stdout, done
+
+
+def test_writes_a_picture_and_no_other_file(place: Path) -> None:
+    words = ("layout", "(32,32):(33,1)", "--access", "4B", "--svg", "a.svg")
+    done = cutegen(place, *words)
+    assert done.returncode == 0 and "wrote a.svg" in done.stdout
+    assert ElementTree.parse(place / "a.svg").getroot().tag.endswith("svg")  # noqa: S314
+    assert cutegen(place, *words).returncode == 0, "its own picture is replaced"
+    (place / "a.svg").write_text("<svg>mine</svg>")
+    done = cutegen(place, *words)
+    assert done.returncode == 2 and "cutegen did not write it" in done.stderr
+    assert (place / "a.svg").read_text() == "<svg>mine</svg>"
+
+
+def test_json(place: Path) -> None:
+    facts = only_object(cutegen(place, "layout", "--tma", "64x64", "bf16", "128B", "--access", "16B", "--json"))
+    assert facts["layout"] == "Sw<3,3,3> o 0 o (64,64):(64,1)"
+    assert (facts["access"]["wavefronts"], facts["access"]["conflicts"]) == (4, 0)
+
+
+def test_bad_input_is_one_line(place: Path) -> None:
+    for words, said in (
+        (("(8,2",), "something is missing at the end"),
+        (("8:1", "--swizle", "3,4,3"), "Did you mean '--swizzle'?"),
+        (("8:1", "--major", "m"), "invalid choice"),
+    ):
+        done = cutegen(place, "layout", *words)
+        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done

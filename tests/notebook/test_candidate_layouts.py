@@ -1,0 +1,32 @@
+"""``run.layouts()``: a candidate's layouts as a table and as pictures."""
+
+from __future__ import annotations
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.layouts.traced import MadeLayout
+from cutegen_lab.notebook.candidate_layouts import CandidateLayouts
+from tests.notebook.test_magics import started
+
+
+@pytest.mark.kernel
+def test_of_a_run(shell: InteractiveShell) -> None:
+    run = started(shell)
+    found = run.layouts()
+    assert len(found) and str(found.made[0].lines[0]) in repr(found)
+    assert found[0].facts["layout"] == found.made[0].layout
+    line = found.made[0].lines[0]
+    assert run.source.split("\n")[line - 1].strip()[:40] in repr(found)
+    with pytest.raises(InputError, match=r"c99 of run .* is not compiled"):
+        run.layouts("c99")
+
+
+def test_a_table_is_escaped_and_counts_its_lines() -> None:
+    found = CandidateLayouts([MadeLayout("(8,64):(64,1)", "f16", (1, 2, 3, 4, 5, 6))], "a < b  # \x1b[0m\n" * 6)
+    assert "1, 2, 3, 4 and 2 more" in repr(found) and "\x1b" not in repr(found)
+    assert "a &lt; b" in found._repr_html_() and "<td>f16</td>" in found._repr_html_()
+    assert [picture.facts["layout"] for picture in found] == ["(8,64):(64,1)"]
+    with pytest.raises(InputError, match=r"there is no layout 1\. There are 1, from 0"):
+        found[1]
