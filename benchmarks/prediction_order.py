@@ -10,7 +10,8 @@ chosen by these correlations themselves, of groups held out or not: they say how
 it foretells. Since then the groups are in two halves, drawn before v6 was begun (:func:`looked_at`): whoever changes
 the model looks at one, and reports what the change does to the other. Two groups of the other, column_mean-*, were seen
 too early for v6. v7 was made in sight of the same half; v8 (spills in
-loops, cache lines that L1 has) moves none of the 416 configs that the present templates still have.
+loops, cache lines that L1 has) moves none of the 416 configs that the present templates still have. Whether v9's terms
+(waits, conversions, a shared data path) stay was decided in sight of both halves.
 """
 
 from __future__ import annotations
