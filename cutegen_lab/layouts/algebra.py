@@ -13,7 +13,7 @@ from operator import itemgetter, mul
 from typing import TypeAlias
 
 from cutegen_lab.core.errors import InputError
-from cutegen_lab.layouts.int_tuple import IntTuple, product, written
+from cutegen_lab.layouts.int_tuple import IntTuple, written
 from cutegen_lab.layouts.layout import AnyLayout, Layout, Swizzled, plain_part
 
 Tiler: TypeAlias = "int | Layout | tuple[Tiler, ...]"
@@ -210,17 +210,5 @@ def _padded(layout: Layout, tiler: Layout) -> tuple[tuple[Layout, ...], tuple[La
 
 
 def tiler_text(tiler: Tiler) -> str:
+    """As CuTe prints it."""
     return written(tiler)
-
-
-def tile_sizes(tiler: Tiler) -> tuple[int, ...]:
-    """How many elements a tile has along each mode."""
-    if isinstance(tiler, tuple):
-        return tuple(size for part in tiler for size in (_size(part),))
-    return (_size(tiler),)
-
-
-def _size(tiler: Tiler) -> int:
-    if isinstance(tiler, tuple):
-        return prod(map(_size, tiler))
-    return product(tiler.shape) if isinstance(tiler, Layout) else tiler

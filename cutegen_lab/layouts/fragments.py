@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import did_you_mean
+from cutegen_lab.layouts.algebra import thread_value
 from cutegen_lab.layouts.int_tuple import IntTuple, modes
 from cutegen_lab.layouts.layout import Layout
 
@@ -111,8 +112,6 @@ def _layout(pairs: list[tuple[int, int]]) -> Layout:
 
 def tiled_copy(threads: Layout, values: Layout) -> Fragment:
     """Of a tiled copy made of a layout of threads and one of values, as ``cute.make_tiled_copy_tv`` takes them."""
-    from cutegen_lab.layouts.algebra import thread_value
-
     shape, layout = thread_value(threads, values)
     extents: tuple[IntTuple, ...] = (*modes(shape), 1)
     rows, columns = extents[0], extents[1]
