@@ -113,6 +113,10 @@ def main(folder: Path, out: Path) -> None:
     print(f"{len(worst)} kernels: {summary}")
 
 
+_OTHERS = """\
+The other files are each by the script of that name. `kernels_compared_on_h100.json`, by `kernels_compared.py`, has the
+kernels of two versions of the templates: whether their PTX is the same, and the new one's time over the old one's.
+"""
 _AGREES = {"equal": "bit for bit", "near": "within rounding", "differs": "**no**"}
 
 
@@ -124,6 +128,7 @@ def table(rows: list[dict[str, Any]], worst: dict[str, str]) -> str:
         "Every output of each, on normal values and on zeros and ones, written by `agreement_on_gpu.py`: "
         f"{counts['equal']} agree bit for bit, {counts['near']} within rounding, {counts['differs']} do not. *Apart* "
         "is the largest distance between two outputs, over the output's norm, in units of its type's last place.\n",
+        _OTHERS,
         "| kernel | inputs | outputs | agrees | apart | from |",
         "|---|---|---|---|---|---|",
     ]

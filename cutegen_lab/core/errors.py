@@ -6,7 +6,6 @@ A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an 
     ├── ProblemError          the reference or its inputs cannot be used (exit status 2)
     ├── InputError            a bad argument, file or option (exit status 2)
     ├── SpecError             a spec's text cannot be compiled; it knows the line and column (exit status 2)
-    ├── ConfigError           a config outside its template's domain
     ├── SetupError            this machine lacks something: a compiler, a driver, a library, a device
     ├── ProviderError         a provider could not answer: key, network, empty or malformed answer
     │   ├── NotCovered        the templates cannot write a kernel for the reference
@@ -68,10 +67,6 @@ class SpecError(CutegenError):
     def __init__(self, message: str, action: str = "", line: int = 1, column: int = 1) -> None:
         self.line, self.column = line, column
         super().__init__(f"line {line}, column {column}: {message}", action)
-
-
-class ConfigError(CutegenError):
-    """A config names an unknown parameter or a value outside its domain."""
 
 
 class SetupError(CutegenError):

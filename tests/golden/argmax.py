@@ -280,12 +280,12 @@ def fetch(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
+    num_unpredicated: cutlass.Constexpr,
 ):
-    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
+    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``num_unpredicated`` of them unchecked."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             LOAD(gX[None, column, row], rX[None, i])
 
 
@@ -296,12 +296,12 @@ def put(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
+    num_unpredicated: cutlass.Constexpr,
 ):
-    """Stores what ``fetch`` would load."""
+    """Stores the vectors that ``fetch`` would load."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 
@@ -322,14 +322,20 @@ def stageable(tensors, slots):
 
 
 @cute.jit
-def stage(gX: cute.Tensor, sX: cute.Tensor, start: cutlass.Int32, stride: cutlass.Constexpr, sure: cutlass.Constexpr):
+def stage(
+    gX: cute.Tensor,
+    sX: cute.Tensor,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    num_unpredicated: cutlass.Constexpr,
+):
     """Begins to copy what ``fetch`` would load to a thread's own slots: no register waits for it."""
     copy = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cute.nvgpu.cpasync.LoadCacheMode.ALWAYS)
     bits = cute.size(gX, mode=[0]) * gX.element_type.width
     atom = cute.make_copy_atom(copy, gX.element_type, num_bits_per_copy=bits)
     for i in cutlass.range_constexpr(cute.size(sX, mode=[1])):
         column = start + i * stride
-        if i < sure or column < cute.size(gX, mode=[1]):
+        if i < num_unpredicated or column < cute.size(gX, mode=[1]):
             cute.copy(atom, gX[None, column, 0], sX[None, i])
     cute.arch.cp_async_commit_group()
 
@@ -341,11 +347,11 @@ def unstage(
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
     vectors: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
+    num_unpredicated: cutlass.Constexpr,
 ):
     """Reads what ``stage`` copied."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        if i < sure or start + i * stride < vectors:
+        if i < num_unpredicated or start + i * stride < vectors:
             cute.autovec_copy(sX[None, i], rX[None, i])
 
 
@@ -354,34 +360,20 @@ ROOM = 64  # values in registers from which on fewer threads would fit a multipr
 
 @cute.kernel
 def row_kernel(
-    gXs: tuple,
-    gShared: tuple,
-    gSingles: tuple,
-    gOuts: tuple,
-    gResults: tuple,
-    gTotals: tuple,
-    ops: cutlass.Constexpr,
-    walks: cutlass.Constexpr,
-    online: cutlass.Constexpr,
-    moments: cutlass.Constexpr,
-    rest: cutlass.Constexpr,
-    outs: cutlass.Constexpr,
-    results: cutlass.Constexpr,
-    per_row: cutlass.Constexpr,
-    sizes: cutlass.Constexpr,
-    skewed_at: cutlass.Constexpr,
+    inputs: tuple,
+    outputs: tuple,
     tails: tuple,
-    rows: cutlass.Constexpr,
-    n: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
-    threads_per_row: cutlass.Constexpr,
-    rows_per_block: cutlass.Constexpr,
-    cluster_n: cutlass.Constexpr,
-    loads: cutlass.Constexpr,
-    turns: cutlass.Constexpr,
+    reductions: cutlass.Constexpr,
+    functions: cutlass.Constexpr,
+    problem: cutlass.Constexpr,
+    config: cutlass.Constexpr,
 ):
-    """``walks`` have functions to what each reduces, and by which of ``ops`` (a function of two numbers, and what
-    changes nothing in it); ``outs`` and ``results`` are those to what goes along the row, and to what is one a row."""
+    gXs, gShared, gSingles = inputs
+    gOuts, gResults, gTotals = outputs
+    ops, walks, online, moments, rest = reductions
+    per_row, outs, results, skewed_at = functions
+    rows, n, vec, sizes = problem
+    threads_per_row, rows_per_block, cluster_n, loads, turns = config
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     if cutlass.const_expr(len(gTotals) > 0 and overlapping()):
@@ -393,29 +385,33 @@ def row_kernel(
     if cutlass.const_expr(cluster_n > 1):
         rank = cute.arch.block_idx_in_cluster()
     first_vec = rank * threads_per_row + tidx % threads_per_row
+    share = first_vec, shape, stride, steps, num_unpredicated
 
     smem = cutlass.utils.SmemAllocator()
     warps = max(threads_per_row // 32, 1)
     partials = cute.make_layout((rows_per_block, warps), stride=(warps, 1))
     sPartials = [smem.allocate_tensor(Float32, partials, 16) for _ in ops]
-    sMoments, sExchanges, arrived = None, None, None
+    sMoments = None
     if cutlass.const_expr(moments is not None):
         three = cute.make_layout((rows_per_block, warps, 3), stride=(3 * warps, 1, warps))
         sMoments = smem.allocate_tensor(Float32, three, 16)
+    sExchanges, arrived = None, None
     if cutlass.const_expr(cluster_n > 1):
         # Each block sends a value a reduction, but three for both moments, which are last.
         sent = [1 for _ in ops] if moments is None else [1] * (len(ops) - 2) + [3]
-        sExchanges, arrived = allocate_exchanges(smem, sent, rows_per_block, cluster_n, turns)
+        sExchanges, arrived = allocate_exchanges(smem, sent, config)
+    buffers = sPartials, sExchanges, arrived
 
     rXs = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
+    rShared = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gShared]
     if cutlass.const_expr(num_unpredicated < vecs_per_step):
         for rX in rXs:
             rX.fill(0.0)
-    shared, ahead = None, False
+        for rEach in rShared:
+            rEach.fill(0.0)
+    sShared, kept_in, ahead = [], "memory", False
     if cutlass.const_expr(len(gShared) > 0):
-        threads = threads_per_row * rows_per_block
-        shared = ask_for_shared(smem, gShared, first_vec, shape, stride, steps, threads, num_unpredicated)
-        kept_in = shared[3]
+        sShared, kept_in = ask_for_shared(smem, gShared, rShared, share, threads_per_row * rows_per_block)
         # The next row is asked for while this one is worked on: registers have room where what rows share has not.
         ahead = kept_in == "shared memory" and turns > 1
         if cutlass.const_expr(ahead):
@@ -425,6 +421,7 @@ def row_kernel(
                 if cutlass.const_expr(num_unpredicated < vecs_per_step):
                     rNext.fill(0.0)
                 fetch(gX, rNext, next_row, first_vec, stride, num_unpredicated)
+    shared = gShared, rShared, sShared, kept_in
 
     for turn in cutlass.range(turns, unroll=1):
         row = (bidx // cluster_n * turns + turn) * rows_per_block + tidx // threads_per_row
@@ -433,6 +430,7 @@ def row_kernel(
         source, target, bounds = source_row, row, num_vecs
         if cutlass.const_expr(skewed_at is not None):
             source, target, bounds = skewed_at(source_row, n, vec, *tails)
+        sources = gXs, rXs, source, bounds
         if cutlass.const_expr(ahead):
             for rX, rNext in zip(rXs, rNexts):
                 rX.store(rNext.load())
@@ -452,22 +450,14 @@ def row_kernel(
         left = walks
         if cutlass.const_expr(online is not None and steps > 1):
             *function, (i, j) = online
-            top, total = online_walk(
-                gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated
-            )
-            values[i] = reduce_row(
-                top, i, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n
-            )
+            top, total = online_walk(sources, share, function, values)
+            values[i] = reduce_row(top, i, ops, buffers, turn, rank, config)
             total = total * rescale(top, values[i])
-            values[j] = reduce_row(
-                total, j, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n
-            )
+            values[j] = reduce_row(total, j, ops, buffers, turn, rank, config)
             left = rest
         if cutlass.const_expr(moments is not None and (steps > 1 or cluster_n > 1)):
             *function, (i, j) = moments
-            parts = moments_walk(
-                gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated
-            )
+            parts = moments_walk(sources, share, function, values)
             even = num_unpredicated == vecs_per_step
             parts = row_moments(*parts, sMoments, even, threads_per_row)
             if cutlass.const_expr(cluster_n > 1):
@@ -476,20 +466,12 @@ def row_kernel(
             _, values[i], values[j] = parts
             left = rest
         for *function, numbers in left:
-            chosen = [ops[i] for i in numbers]
-            parts = row_walk(
-                gXs, rXs, source, bounds, first_vec, function, values, chosen, shape, stride, steps, num_unpredicated
-            )
+            parts = row_walk(sources, share, function, values, [ops[i] for i in numbers])
             for i, part in zip(numbers, parts):
-                values[i] = reduce_row(
-                    part, i, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n
-                )
+                values[i] = reduce_row(part, i, ops, buffers, turn, rank, config)
 
         if cutlass.const_expr(outs is not None):
-            store_row(
-                gXs, rXs, shared, gOuts, source, target, bounds, first_vec, row, rows, outs, values, shape, stride,
-                steps, num_unpredicated,
-            )  # fmt: skip
+            store_row(sources, share, shared, (gOuts, target, row, rows), outs, values)
         if cutlass.const_expr(results is not None):
             function, taken, before = results
             given = taken_values(values, taken, before)
@@ -505,9 +487,10 @@ def row_kernel(
 
 
 @cute.jit
-def allocate_exchanges(smem, sent, rows_per_block, cluster_n, turns):
+def allocate_exchanges(smem, sent, config):
     """Shared memory in which the blocks of a cluster exchange so many values for each reduction, and a barrier each.
     Both twice where rows are taken in turns: a block may be one ahead of another."""
+    _, rows_per_block, cluster_n, _, turns = config
     tidx, _, _ = cute.arch.thread_idx()
     stages = min(turns, 2)
     layouts = [cute.make_layout((cluster_n, count, rows_per_block, stages)) for count in sent]
@@ -522,16 +505,13 @@ def allocate_exchanges(smem, sent, rows_per_block, cluster_n, turns):
     return sExchanges, arrived
 
 
-def ask_for_shared(smem, gShared, first_vec, shape, stride, steps, threads, num_unpredicated):
+def ask_for_shared(smem, gShared, rShared, share, threads):
     """Begins to read what all rows share, before a row is asked for: the compiler would read it piece by piece
     afterwards, one wait after another. It waits in registers where there is room, else each thread copies its own part
-    into shared memory. Returns it in memory, in registers and in shared memory, and where it waits."""
+    into shared memory. Returns that memory, and where it waits."""
+    first_vec, shape, stride, steps, num_unpredicated = share
     tidx, _, _ = cute.arch.thread_idx()
     vec, vecs_per_step = shape
-    rShared = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gShared]
-    if num_unpredicated < vecs_per_step:
-        for rX in rShared:
-            rX.fill(0.0)
     sShared, kept_in = [], "memory"
     if steps == 1 and (1 + len(gShared)) * vec * vecs_per_step < ROOM:
         kept_in = "registers"
@@ -543,12 +523,13 @@ def ask_for_shared(smem, gShared, first_vec, shape, stride, steps, threads, num_
         sShared = [smem.allocate_tensor(gX.element_type, slots, 16)[None, None, tidx] for gX in gShared]
         for gX, sX in zip(gShared, sShared):
             stage(gX, sX, first_vec, stride, num_unpredicated)
-    return gShared, rShared, sShared, kept_in
+    return sShared, kept_in
 
 
-def await_shared(shared, start, bounds, stride, num_unpredicated):
+def await_shared(shared, start, bounds, share):
     """What all rows share of one step, to registers."""
     gShared, rShared, sShared, kept_in = shared
+    _, _, stride, _, num_unpredicated = share
     if kept_in == "shared memory":
         cute.arch.cp_async_wait_group(0)
         for sX, rX in zip(sShared, rShared):
@@ -556,12 +537,11 @@ def await_shared(shared, start, bounds, stride, num_unpredicated):
     if kept_in == "memory":
         for gX, rX in zip(gShared, rShared):
             fetch(gX, rX, 0, start, stride, num_unpredicated)
-    return rShared
 
 
 def share_of_row(n, vec, stride, loads):
-    """How ``stride`` threads share a row: its vectors; a thread's vectors of a step, and steps; those of a step that
-    every thread has: all, or all but the last one of a row's only step."""
+    """How ``stride`` threads share a row. Vectors: ``num_vecs`` of the row; ``vecs_per_step`` of a thread; ``steps``;
+    ``num_unpredicated`` of a step that every thread has, which is all, or all but the last one of the only step."""
     num_vecs = n // vec
     vecs_per_step = min(loads, -(-num_vecs // stride))
     steps = -(-num_vecs // (stride * vecs_per_step))
@@ -570,21 +550,26 @@ def share_of_row(n, vec, stride, loads):
     return num_vecs, vecs_per_step, steps, num_unpredicated
 
 
-def columns(start, stride, bounds, shape):
+def columns_of_step(start, bounds, share):
     """Positions in the row."""
+    _, shape, stride, _, _ = share
     return positions(start, stride, shape)
 
 
-def fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated):
-    """Loads a thread's part of one step, of those ``vectors`` that are not positions."""
+def fetch_step(sources, share, start, vectors):
+    """Loads a thread's part of one step, of ``vectors``."""
+    gXs, rXs, source, _ = sources
+    _, _, stride, _, num_unpredicated = share
     for i in vectors:
-        if i is not None:
-            fetch(gXs[i], rXs[i], source, start, stride, num_unpredicated)
+        fetch(gXs[i], rXs[i], source, start, stride, num_unpredicated)
 
 
-def loaded(rXs, vectors, start, bounds, shape, stride):
-    """``vectors`` in fp32; None: positions along the row."""
-    return [columns(start, stride, bounds, shape) if i is None else rXs[i].load().to(Float32) for i in vectors]
+def loaded(sources, share, start, vectors, indexed):
+    """``vectors`` of one step in fp32, and if ``indexed`` the positions along the row."""
+    _, rXs, _, bounds = sources
+    return [rXs[i].load().to(Float32) for i in vectors] + [
+        columns_of_step(start, bounds, share) for _ in range(indexed)
+    ]
 
 
 def taken_values(values, taken, before):
@@ -596,52 +581,58 @@ def taken_values(values, taken, before):
 
 
 @cute.jit
-def row_walk(gXs, rXs, source, bounds, first_vec, function, values, ops, shape, stride, steps, num_unpredicated):
+def row_walk(sources, share, function, values, ops):
     """Reduces a thread's share of a row: what ``function`` makes of each step, by ``ops``."""
-    terms, vectors, taken, before = function
+    _, _, _, bounds = sources
+    first_vec, shape, stride, steps, _ = share
+    terms, vectors, indexed, taken, before = function
     given = taken_values(values, taken, before)
     parts = [Float32(neutral) for _, neutral in ops]
     for step in cutlass.range(steps, unroll=1):
         start = first_vec + step * (stride * shape[1])
         if cutlass.const_expr(steps > 1):
-            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
-        found = loaded(rXs, vectors, start, bounds, shape, stride)
-        found = terms(*found, *given)
+            fetch_step(sources, share, start, vectors)
+        operands = loaded(sources, share, start, vectors, indexed)
+        found = terms(*operands, *given)
         parts = [
-            op(part, fold(value, op, neutral, start, stride, bounds, shape, num_unpredicated))
+            op(part, fold(value, op, neutral, start, bounds, share))
             for part, value, (op, neutral) in zip(parts, found, ops)
         ]
     return parts
 
 
 @cute.jit
-def online_walk(gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated):
+def online_walk(sources, share, function, values):
     """A thread's maximum, and sum of exponentials below it: what was summed is rescaled whenever the maximum grows.
 
     Milakov & Gimelshein, Online normalizer calculation for softmax, 2018, algorithm 3.
     """
-    exponents, vectors, taken, before = function
+    _, _, _, bounds = sources
+    first_vec, shape, stride, steps, _ = share
+    exponents, vectors, indexed, taken, before = function
     given = taken_values(values, taken, before)
     top = Float32(-Float32.inf)
     total = Float32(0.0)
     for step in cutlass.range(steps, unroll=1):
         start = first_vec + step * (stride * shape[1])
         if cutlass.const_expr(steps > 1):
-            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
-        found = loaded(rXs, vectors, start, bounds, shape, stride)
-        (x,) = exponents(*found, *given)
-        grown = larger(top, fold(x, larger, -Float32.inf, start, stride, bounds, shape, num_unpredicated))
+            fetch_step(sources, share, start, vectors)
+        operands = loaded(sources, share, start, vectors, indexed)
+        (x,) = exponents(*operands, *given)
+        grown = larger(top, fold(x, larger, -Float32.inf, start, bounds, share))
         e = cute.math.exp(x - SHIFT(grown), fastmath=FAST)
-        total = total * rescale(top, grown) + fold(e, plus, 0.0, start, stride, bounds, shape, num_unpredicated)
+        total = total * rescale(top, grown) + fold(e, plus, 0.0, start, bounds, share)
         top = grown
     return top, total
 
 
 @cute.jit
-def moments_walk(gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated):
+def moments_walk(sources, share, function, values):
     """How many values of a row a thread has, their sum, and the squares about their mean: of each step about its own,
     put together."""
-    summands, vectors, taken, before = function
+    _, _, _, bounds = sources
+    first_vec, shape, stride, steps, _ = share
+    summands, vectors, indexed, taken, before = function
     given = taken_values(values, taken, before)
     seen = Float32(0.0)
     total = Float32(0.0)
@@ -649,13 +640,13 @@ def moments_walk(gXs, rXs, source, bounds, first_vec, function, values, shape, s
     for step in cutlass.range(steps, unroll=1):
         start = first_vec + step * (stride * shape[1])
         if cutlass.const_expr(steps > 1):
-            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
-        found = loaded(rXs, vectors, start, bounds, shape, stride)
-        (x,) = summands(*found, *given)
-        count = inside(start, stride, bounds, shape, num_unpredicated)
-        part = fold(x, plus, 0.0, start, stride, bounds, shape, num_unpredicated)
+            fetch_step(sources, share, start, vectors)
+        operands = loaded(sources, share, start, vectors, indexed)
+        (x,) = summands(*operands, *given)
+        count = inside(start, bounds, share)
+        part = fold(x, plus, 0.0, start, bounds, share)
         d = x - centre_of(count, part)
-        about = fold(d * d, plus, 0.0, start, stride, bounds, shape, num_unpredicated)
+        about = fold(d * d, plus, 0.0, start, bounds, share)
         if cutlass.const_expr(steps == 1):
             seen, total, squares = count, part, about
         else:
@@ -663,8 +654,10 @@ def moments_walk(gXs, rXs, source, bounds, first_vec, function, values, shape, s
     return seen, total, squares
 
 
-def reduce_row(value, i, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n):
+def reduce_row(value, i, ops, buffers, turn, rank, config):
     """Reduction ``i`` of one value a thread over the threads of a row, in all blocks of a cluster."""
+    sPartials, sExchanges, arrived = buffers
+    threads_per_row, _, cluster_n, _, turns = config
     if cluster_n == 1:
         return row_reduce(value, sPartials[i], ops[i][0], threads_per_row)
     value = row_reduce(value, sPartials[i], ops[i][0], threads_per_row)
@@ -680,25 +673,24 @@ def exchange_at(sExchanges, arrived, i, turn, turns):
 
 
 @cute.jit
-def store_row(
-    gXs, rXs, shared, gOuts, source, target, bounds, first_vec, row, rows, function, values, shape, stride, steps,
-    num_unpredicated,
-):  # fmt: skip
+def store_row(sources, share, shared, destination, function, values):
     """Walks a row once more to write what ``function`` makes of it, where there is such a row."""
-    results, vectors, taken, before = function
+    gOuts, target, row, rows = destination
+    _, _, _, bounds = sources
+    first_vec, shape, stride, steps, num_unpredicated = share
+    gShared, rShared, _, _ = shared
+    results, vectors, indexed, taken, before = function
     given = taken_values(values, taken, before)
     for step in cutlass.range(steps, unroll=1):
         start = first_vec + step * (stride * shape[1])
         if cutlass.const_expr(steps > 1):
-            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
-        rShared = []
-        if cutlass.const_expr(shared is not None):
-            rShared = await_shared(shared, start, bounds, stride, num_unpredicated)
-        found = loaded(rXs, vectors, start, bounds, shape, stride)
-        if cutlass.const_expr(shared is not None):
-            found += [rX.load().to(Float32) for rX in rShared]
+            fetch_step(sources, share, start, vectors)
+        if cutlass.const_expr(len(gShared) > 0):
+            await_shared(shared, start, bounds, share)
+        operands = loaded(sources, share, start, vectors, indexed)
+        weights = [rX.load().to(Float32) for rX in rShared]
         rOuts = [cute.make_rmem_tensor(shape, gOut.element_type) for gOut in gOuts]
-        written = results(*found, *given)
+        written = results(*operands, *weights, *given)
         for rOut, value in zip(rOuts, written):
             if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
                 rOut.store(value.to(rOut.element_type))
@@ -709,8 +701,9 @@ def store_row(
                 put(rOut, gOut, target, start, stride, num_unpredicated)
 
 
-def fold(values, combine, neutral, start, stride, bounds, shape, num_unpredicated):
+def fold(values, combine, neutral, start, bounds, share):
     """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
+    _, shape, stride, _, num_unpredicated = share
     rValue = cute.make_rmem_tensor(shape, Float32)
     if isinstance(values, cute.TensorSSA):
         rValue.store(values)
@@ -726,8 +719,9 @@ def fold(values, combine, neutral, start, stride, bounds, shape, num_unpredicate
     return pairwise(parts, combine)
 
 
-def inside(start, stride, bounds, shape, num_unpredicated):
+def inside(start, bounds, share):
     """How many of a thread's values of one step lie in the row."""
+    _, shape, stride, _, num_unpredicated = share
     vec, vecs_per_step = shape
     count = Float32(vec * num_unpredicated)
     for i in range(num_unpredicated, vecs_per_step):
@@ -767,10 +761,11 @@ def launch(
     )
     gOut = cute.make_tensor(out.iterator, cute.make_layout(rows, stride=out.stride[0]))
     ops = ((larger, -Float32.inf), (smaller, Float32.inf))
-    walks = ((terms_1, (0,), (), (), (0,)), (terms_2, (0, None), (0,), (), (1,)))
+    walks = ((terms_1, (0,), 0, (), (), (0,)), (terms_2, (0,), 1, (0,), (), (1,)))
     row_kernel(
-        (gX,), (), (), (), (gOut,), (), ops, walks, None, None, (), None, (row_results, (1,), ()), None, (),
-        None, (), rows, n, width, threads_per_row, rows_per_block, cluster_n, loads, 1,
+        ((gX,), (), ()), ((), (gOut,), ()), (), (ops, walks, None, None, ()),
+        (None, None, (row_results, (1,), ()), None), (rows, n, width, ()),
+        (threads_per_row, rows_per_block, cluster_n, loads, 1),
     ).launch(
         grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],
         block=[threads_per_row * rows_per_block, 1, 1],

@@ -356,12 +356,12 @@ def multiply_vectors(
     vec: cutlass.Constexpr,
     loads: cutlass.Constexpr,
     along_k: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
     mma: cute.TiledMma,
 ):
     """Adds to ``acc`` (rows of ``large``, rows of ``small``) products of vectors ``start``, ``start + apart``, … of k.
-    All of ``large`` is loaded before the first product; rows past an edge are the last one again. ``sure``: all
-    vectors are there."""
+    All of ``large`` is loaded before the first product; rows past an edge are the last one again. ``unpredicated``:
+    every thread has all vectors."""
     rows, lane = acc.shape[0], cute.arch.lane_idx()
     m, n, vectors = cute.size(large, mode=[0]), cute.size(small, mode=[0]), cute.size(large, mode=[1]) // vec
     shape = cute.make_layout((rows, vec), stride=(vec, 1) if along_k else (1, rows))
@@ -378,9 +378,9 @@ def multiply_vectors(
     rSmall = cute.make_rmem_tensor(few, small.element_type)
     for load in cutlass.range_constexpr(loads):
         at = start + load * apart
-        if cutlass.const_expr(not sure):
+        if cutlass.const_expr(not unpredicated):
             rLarge[load].fill(0.0)
-        if at < vectors or sure:
+        if at < vectors or unpredicated:
             for r in cutlass.range_constexpr(rows if along_k else vec):
                 if cutlass.const_expr(along_k):
                     gRow = cute.flat_divide(large[cutlass.min(row + r, m - 1), None, batch], (vec,))
@@ -394,9 +394,9 @@ def multiply_vectors(
     rA.fill(0.0)
     for load in cutlass.range_constexpr(loads):
         at = start + load * apart
-        if cutlass.const_expr(not sure):
+        if cutlass.const_expr(not unpredicated):
             rSmall.fill(0.0)
-        if at < vectors or sure:
+        if at < vectors or unpredicated:
             if cutlass.const_expr(dense_in_rows):
                 cute.autovec_copy(cute.local_tile(small[None, None, batch], (tile, vec), (0, at)), rSmall)
             else:

@@ -57,12 +57,12 @@ def fetch(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
+    num_unpredicated: cutlass.Constexpr,
 ):
-    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
+    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``num_unpredicated`` of them unchecked."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             LOAD(gX[None, column, row], rX[None, i])
 
 
@@ -73,12 +73,12 @@ def put(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
+    num_unpredicated: cutlass.Constexpr,
 ):
-    """Stores what ``fetch`` would load."""
+    """Stores the vectors that ``fetch`` would load."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 

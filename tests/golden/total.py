@@ -115,7 +115,8 @@ def total_kernel(
         totals.append(row_reduce(total, buffers[at], op, threads))
     numbers = [Float32(gNumber[0]) for gNumber in gNumbers]
     if tidx == 0:
-        for gOut, result in zip(gOuts, finish_totals(*totals, n, count, *numbers, *sizes)):
+        results = finish_totals(*totals, n, count, *numbers, *sizes)
+        for gOut, result in zip(gOuts, results):
             gOut[0] = gOut.element_type(result)
 
 
@@ -129,12 +130,12 @@ def fetch(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
+    num_unpredicated: cutlass.Constexpr,
 ):
-    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
+    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``num_unpredicated`` of them unchecked."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             LOAD(gX[None, column, row], rX[None, i])
 
 

@@ -6,7 +6,8 @@ What is known of a name ends where it is bound again, so that nothing need be bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import libcst as cst
@@ -41,6 +42,8 @@ from cutegen_lab.templates.emit.slots import with_lists_whole, with_slots_as_nam
 from cutegen_lab.templates.emit.unpacked import Known, Unpacked, targets_of
 
 _MOST_ROUNDS = 8
+_MOST_NAMES = 4  # of the elements of one list
+_TENSOR = re.compile(r"[a-z]([A-Z]\w*)")  # gX, rX, sX
 _SHORT, _SHORTEST = 6, 2  # statements of a function that is written at each of its calls
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
@@ -173,21 +176,49 @@ class _Walk:
     def _split(
         self, target: cst.BaseAssignTargetExpression, value: cst.BaseExpression, known: Known
     ) -> list[cst.BaseStatement] | None:
-        """``xs = [f()]`` as ``x = f()`` and ``xs = [x]``; ``(x,) = (y,)`` as ``x = y``."""
+        """``xs = [f()]`` as ``x = f()`` and ``xs = [x]``; so each of ``[f(x) for x in xs]``; ``(x,) = (y,)`` as
+        ``x = y``."""
         value = self._visited(value, known)
-        whole = display(value)
+        several = self._each(value, known)
+        whole = several or display(value)
         if whole is None:
             return None
         if isinstance(target, cst.Tuple) and len(target.elements) == len(whole.elements) == 1:
             return [assignment(target.elements[0].value, elements(whole)[0])]  # type: ignore[arg-type]
-        if not isinstance(target, cst.Name) or len(whole.elements) != 1 or is_steady(whole):
+        most = _MOST_NAMES if several is not None else 1
+        if not isinstance(target, cst.Name) or not 0 < len(whole.elements) <= most or is_steady(whole):
             return None
         if target.value in self._mutated or not self._compiled:
             return None
-        name = base_of(target.value)
-        own = self._names.made(one_of(name)) if one_of(name) != name else self._names.vague(name)
+        own = [*self._names_of(target.value, len(whole.elements), value, known)]
         put = tuple_of if isinstance(whole, cst.Tuple) else list_of
-        return [assignment(cst.Name(own), elements(whole)[0]), assignment(target, put([cst.Name(own)]))]
+        named = zip(own, elements(whole), strict=True)
+        return [*(assignment(cst.Name(n), each) for n, each in named), assignment(target, put(map(cst.Name, own)))]
+
+    def _names_of(self, name: str, count: int, value: cst.BaseExpression, known: Known) -> Iterator[str]:
+        """``rW`` for what is made of ``gW``."""
+        name, walked = base_of(name), value.for_in.iter if isinstance(value, cst.ListComp) else value
+        whole = sequence(walked, lambda each: self._shown(each, known)) if count > 1 else None
+        for each in elements(whole) if whole is not None else [value] * count:
+            tensor = _TENSOR.fullmatch(dotted(each))
+            if tensor is not None and _TENSOR.fullmatch(name) is not None:
+                yield self._names.made(f"{name[0]}{tensor[1]}")
+            elif count == 1 and one_of(name) != name:
+                yield self._names.made(one_of(name))
+            else:
+                yield self._names.vague(one_of(name))
+
+    def _each(self, value: cst.BaseExpression, known: Known) -> cst.List | None:
+        """The elements of a comprehension over names that are known, which computes with each."""
+        if not isinstance(value, cst.ListComp) or value.for_in.inner_for_in is not None or value.for_in.ifs:
+            return None
+        whole = sequence(value.for_in.iter, lambda each: self._shown(each, known))
+        if whole is None or not isinstance(value.for_in.target, cst.Name):
+            return None
+        if not all(isinstance(each, cst.Name) for each in elements(whole)):
+            return None
+        found = [value.elt.visit(Renamed({value.for_in.target.value: each})) for each in elements(whole)]
+        return list_of(each for each in found if isinstance(each, cst.BaseExpression))
 
     def _called(
         self, call: cst.Call, target: cst.BaseAssignTargetExpression | None, known: Known

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from cutegen_lab.templates.emit.branches import Renamed, parenthesised
-from cutegen_lab.templates.emit.displays import display, elements, is_steady
+from cutegen_lab.templates.emit.displays import is_steady
 from cutegen_lab.templates.emit.names import (
     bindings,
     dotted,
@@ -19,6 +20,8 @@ from cutegen_lab.templates.emit.names import (
     names_of,
     names_of_module,
     parameters,
+    parts,
+    top_assignments,
     within,
 )
 
@@ -36,6 +39,8 @@ class Names:
     def __init__(self, function: cst.FunctionDef, module: cst.Module) -> None:
         self._taken = {*bindings(function), *loads(function), *names_of_module(module)}
         self.local = set(bindings(function))
+        self.indices = [each for each in top_assignments(function) if _is_index(each)]
+        """Where it asks for the number of its thread or block."""
 
     def fresh(self, wish: str) -> str:
         """``wish`` itself if it is free."""
@@ -131,12 +136,13 @@ def called_at(
     thing: a name of the module that is another one here."""
     function = body.function
     inner = _comprehended(function)
-    rebound = bindings(function.body)
-    free = set(loads(function.body)) - {*parameters(function)} - {*rebound}
+    known = [each for each in body.statements if _is_known(each, function, names)]
+    free = set(loads(function.body)) - {*parameters(function)} - {*bindings(function.body)}
+    rebound = +(bindings(function.body) - Counter(name for each in known for name in bindings(each)))
     if free & names.local:
         return None
     replaced, before = dict[str, cst.BaseExpression](), list[cst.BaseStatement]()
-    passed = _passed(body, given, target)
+    passed, kept = _passed(body, given, target), _kept(body, given, target)
     for name, value in given.items():
         if name in passed or (is_steady(value) and not rebound[name]):
             replaced[name] = parenthesised(value) if isinstance(value, cst.UnaryOperation) else value
@@ -146,9 +152,12 @@ def called_at(
             replaced[name] = cst.Name(own)
     captured = {name for value in given.values() for name in loads(value)} & inner
     for name in rebound:
-        if name not in replaced and (name not in inner or name in captured or rebound[name] > _times(function, name)):
+        local = name in inner and name not in captured and rebound[name] <= _times(function, name)
+        if name in kept:
+            replaced[name] = cst.Name(kept[name])
+        elif name not in replaced and name != "_" and not local:
             replaced[name] = cst.Name(names.fresh(name))
-    renamed = [_renamed(statement, replaced) for statement in body.statements]
+    renamed = [_renamed(each, replaced) for each in body.statements if each not in known]
     result = None if body.returned is None else body.returned.visit(Renamed(replaced))
     assert result is None or isinstance(result, cst.BaseExpression)
     statements = [*before, *renamed]
@@ -159,21 +168,54 @@ def _passed(
     body: Body, given: Mapping[str, cst.BaseExpression], target: cst.BaseAssignTargetExpression | None
 ) -> set[str]:
     """Parameters whose last value is assigned to the name that was given for them: they are that name."""
-    returned = body.returned
-    if target is None or returned is None:
-        return set()
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(target, returned)]
-    whole = display(returned)
-    if isinstance(target, cst.Tuple) and whole is not None and len(whole.elements) == len(target.elements):
-        pairs = list(zip((each.value for each in target.elements), elements(whole), strict=True))
     found = set[str]()
-    for goal, value in pairs:
-        if isinstance(goal, cst.Name) and isinstance(value, cst.Name):
-            own = given.get(value.value)
-            once = [n for n, each in given.items() if loads(each)[goal.value]]
-            if isinstance(own, cst.Name) and own.value == goal.value and once == [value.value]:
-                found.add(value.value)
+    for goal, value in _goals(body, target):
+        own = given.get(value)
+        once = [n for n, each in given.items() if loads(each)[goal]]
+        if isinstance(own, cst.Name) and own.value == goal and once == [value]:
+            found.add(value)
     return found
+
+
+def _kept(
+    body: Body, given: Mapping[str, cst.BaseExpression], target: cst.BaseAssignTargetExpression | None
+) -> dict[str, str]:
+    """Names of its own that are free to be those that they are assigned to."""
+    goals, inside = _goals(body, target), {*loads(body.function), *bindings(body.function)}
+    times = Counter(name for pair in goals for name in {*pair})
+    read = {name for value in given.values() for name in loads(value)}
+    return {
+        value: goal
+        for goal, value in goals
+        if value not in given and goal not in read and (goal == value or goal not in inside) and times[goal] == 1
+    }
+
+
+def _goals(body: Body, target: cst.BaseAssignTargetExpression | None) -> list[tuple[str, str]]:
+    """Names that are assigned names that the function returns."""
+    pairs = parts(target, body.returned) if target is not None and body.returned is not None else []
+    return [
+        (goal.value, value.value)
+        for goal, value in pairs
+        if isinstance(goal, cst.Name) and isinstance(value, cst.Name) and goal.value != "_"
+    ]
+
+
+def _is_index(assign: cst.Assign) -> bool:
+    """``tidx, _, _ = cute.arch.thread_idx()``."""
+    return isinstance(assign.value, cst.Call) and dotted(assign.value.func) in (
+        "cute.arch.thread_idx",
+        "cute.arch.block_idx",
+    )
+
+
+def _is_known(statement: cst.BaseStatement, function: cst.FunctionDef, names: Names) -> bool:
+    """Does it ask for a thread's or block's number that the caller has, under the same name, and bound once?"""
+    only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    if not isinstance(only, cst.Assign) or not _is_index(only):
+        return False
+    once = all(bindings(function)[name] == 1 for name in names_of(only.targets[0].target) if name != "_")
+    return once and any(only.deep_equals(each) for each in names.indices)
 
 
 def _comprehended(node: cst.CSTNode) -> set[str]:

@@ -13,12 +13,6 @@ from cutegen_lab.templates.emit.views import View
 from cutegen_lab.templates.frontend.expr import Graph
 from cutegen_lab.templates.frontend.formula import formula
 
-CUTE_TYPE = {
-    DType.F32: "Float32", DType.F16: "cutlass.Float16", DType.BF16: "cutlass.BFloat16", DType.I64: "cutlass.Int64",
-    DType.I32: "cutlass.Int32", DType.I16: "cutlass.Int16", DType.I8: "cutlass.Int8", DType.U8: "cutlass.Uint8",
-    DType.BOOL: "cutlass.Boolean",
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Space:

@@ -26,6 +26,7 @@ from cutegen_lab.templates.emit.names import (
     parameters,
     target_names,
 )
+from cutegen_lab.templates.emit.records import with_records_open
 from cutegen_lab.templates.emit.refusal import CannotSpecialise
 
 REPORT = "CutegenReport"
@@ -99,11 +100,11 @@ class _Site:
 
 
 class Probe:
-    """Probes for the text of a module. Raises CannotSpecialise if ``source`` is not Python."""
+    """Probes for the text of a module with open records. Raises CannotSpecialise if ``source`` is not Python."""
 
     def __init__(self, source: str) -> None:
         try:
-            self.module = cst.parse_module(source)
+            self.module = with_records_open(cst.parse_module(source))
         except cst.ParserSyntaxError as error:
             raise CannotSpecialise(f"it is not valid Python: {error.message}") from None
         self._seen: dict[int, str] = {}

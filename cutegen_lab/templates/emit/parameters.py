@@ -12,6 +12,7 @@ from cutegen_lab.templates.emit.branches import Renamed
 from cutegen_lab.templates.emit.config import with_statements
 from cutegen_lab.templates.emit.displays import is_steady
 from cutegen_lab.templates.emit.evaluate import UNKNOWN, Constants, evaluate
+from cutegen_lab.templates.emit.expand import is_made
 from cutegen_lab.templates.emit.names import (
     Quick,
     bindings,
@@ -73,6 +74,13 @@ class _Given:
 
     value: cst.BaseExpression
     names: Mapping[str, cst.BaseExpression]
+    bound: Collection[str] = ()
+    """What the function binds that the call is in."""
+
+    def is_function(self, name: str, uses: _Uses) -> bool:
+        """Is it the function of the module that is called ``name``?"""
+        own = isinstance(self.value, cst.Name) and self.value.value == name
+        return own and name in uses.functions and name not in self.bound
 
     def of(self, value: cst.BaseExpression) -> _Given:
         return _Given(value, self.names)
@@ -87,13 +95,22 @@ class _Uses:
 
     def __init__(self, module: cst.Module, constants: Constants) -> None:
         self.constants = constants
+        self.functions = functions(module).keys()
         self.steady = _steady_names(module) | constants.keys()
         self._calls, self._aliases = calls_of(module), _aliases(module, self.steady)
+        self._bound = {
+            id(each): bindings(function).keys()
+            for function in functions(module).values()
+            for each in within(function)
+            if isinstance(each, cst.Call)
+        }
 
     def arguments(self, function: cst.FunctionDef) -> list[dict[str, _Given]]:
         """What its parameters get, a call each; none where one of the calls does not show it."""
         calls = self._calls.get(function.name.value, [])
-        found = [_arguments(function, call, self._aliases.get(id(call), {})) for call in calls]
+        found = [
+            _arguments(function, call, self._aliases.get(id(call), {}), self._bound.get(id(call), ())) for call in calls
+        ]
         known = [each for each in found if each is not None]
         return known if len(known) == len(found) else []
 
@@ -112,6 +129,22 @@ def _all_dropped(
             dropped = _dropped(function, parameter, [each[parameter] for each in given], uses, seen)
             if dropped is not None and (numbers or not (dropped.observed and dropped.bound)):
                 found[parameter] = dropped
+    return found | (_repeated(function, given, found) if numbers else {})
+
+
+def _repeated(
+    function: cst.FunctionDef, given: Sequence[Mapping[str, _Given]], dropped: Collection[str]
+) -> dict[str, _Dropped]:
+    """Parameters that get the name that another one gets, at every call."""
+    first, found = dict[tuple[str, ...], str](), dict[str, _Dropped]()
+    constant = [p for p in parameters(function) if not is_kernel(function) or is_constexpr(function, p)]
+    for parameter in sorted(constant, key=is_made):
+        values = [each[parameter].value if parameter in each else None for each in given]
+        names = tuple(value.value for value in values if isinstance(value, cst.Name))
+        if parameter in dropped or len(names) < len(given) or bindings(function.body)[parameter]:
+            continue
+        if first.setdefault(names, parameter) != parameter:
+            found[parameter] = _Dropped(first[names])
     return found
 
 
@@ -158,7 +191,7 @@ def _aliases(module: cst.Module, steady: Collection[str]) -> dict[int, dict[str,
 
 
 def _arguments(
-    function: cst.FunctionDef, call: cst.Call, aliases: Mapping[str, cst.BaseExpression]
+    function: cst.FunctionDef, call: cst.Call, aliases: Mapping[str, cst.BaseExpression], bound: Collection[str]
 ) -> dict[str, _Given] | None:
     """What each parameter gets; None where the call does not show it."""
     names = parameter_names(parameters(function), call)
@@ -168,7 +201,7 @@ def _arguments(
     if any(argument.star for argument in call.args) and (found or "" not in names):
         return None
     for name, argument in zip(names, call.args, strict=True):
-        found[name] = _Given(argument.value, aliases)
+        found[name] = _Given(argument.value, aliases, bound)
     return found
 
 
@@ -197,6 +230,8 @@ def _dropped(
     read, assigned = loads(function.body)[parameter], bindings(function.body)[parameter] > 0
     if not read and not assigned:
         return _Dropped(None)
+    if not assigned and all(each.is_function(parameter, uses) for each in given):
+        return _Dropped(parameter)
     (text, *others) = {_written(each, seen, uses) for each in given}
     if text is None or others:
         text = None if seen is UNKNOWN else repr(seen)

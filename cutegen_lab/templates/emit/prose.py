@@ -137,7 +137,7 @@ class _Words(Quick):
     def _is_lost(self, name: str) -> bool:
         text = self._gone.get(name) or ""
         nested = text.startswith(("'", '"', "((")) or (text.startswith("(") and not _TELLS.search(text))
-        return name in self._gone and (text in _SAYS_NOTHING or nested)
+        return name in self._gone and (text in _SAYS_NOTHING or text == name or nested)
 
     def _lost(self, text: str, spans: re.Pattern[str]) -> bool:
         """Does it name something of which nothing is left to say?"""

@@ -8,9 +8,11 @@ from collections.abc import Collection, Sequence
 import libcst as cst
 
 from cutegen_lab.templates.emit.branches import Renamed
+from cutegen_lab.templates.emit.displays import is_steady
 from cutegen_lab.templates.emit.evaluate import UNKNOWN, evaluate
 from cutegen_lab.templates.emit.expand import is_made
-from cutegen_lab.templates.emit.names import Quick, bindings, dotted, loads, names_of, pairs, parameters, within
+from cutegen_lab.templates.emit.names import Quick, bindings, dotted, loads, names_of, pairs, parameters, parts, within
+from cutegen_lab.templates.emit.unread import assignment_of
 
 _METHODS = {"load", "to"}  # methods of a tensor or vector without side effects
 _FUNCTIONS = ("cute.math.", "Float32")
@@ -22,7 +24,7 @@ class Repeats(Quick):
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
-        body = _without_overwritten(_without_repeats(list(updated_node.body)))
+        body = _without_dead(_without_overwritten(_without_repeats(list(updated_node.body))))
         return updated_node.with_changes(body=_returned(body))
 
 
@@ -58,14 +60,39 @@ def _without_overwritten(body: list[cst.BaseStatement]) -> list[cst.BaseStatemen
     return kept
 
 
+def _without_dead(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """Without ``x = None`` where another ``x = …`` of the block comes before anything that reads it."""
+    kept = list[cst.BaseStatement]()
+    for at, statement in enumerate(body):
+        assign = _only_assign(statement)
+        found = parts(assign.targets[0].target, assign.value) if assign is not None else []
+        live = [part for part in found if not _is_dead(*part, body[at + 1 :])]
+        if len(live) == len(found):
+            kept.append(statement)
+        elif live:
+            kept.append(cst.ensure_type(statement, cst.SimpleStatementLine).with_changes(body=[assignment_of(live)]))
+    return kept
+
+
+def _is_dead(target: cst.CSTNode, value: cst.BaseExpression, behind: Sequence[cst.BaseStatement]) -> bool:
+    if not isinstance(target, cst.Name) or evaluate(value, {}) is UNKNOWN:
+        return False
+    for statement in behind:
+        assign = _only_assign(statement)
+        if loads(statement)[target.value]:
+            return False
+        if bindings(statement)[target.value]:
+            return assign is not None and target.value in names_of(assign.targets[0].target)
+    return False
+
+
 def _overwrites(before: cst.Assign, now: cst.Assign) -> bool:
-    """Is a literal, or a name that the next statement does not read, assigned to what that one assigns too?"""
+    """Is a literal, or what the next statement does not read, assigned to what that one assigns too?"""
     first, second = before.targets[0].target, now.targets[0].target
     if not isinstance(first, cst.Name) or first.value not in names_of(second):
         return False
-    return evaluate(before.value, {}) is not UNKNOWN or (
-        isinstance(before.value, cst.Name) and not loads(now.value)[first.value]
-    )
+    unread = not loads(now.value)[first.value]
+    return evaluate(before.value, {}) is not UNKNOWN or (unread and is_steady(before.value))
 
 
 def _is_known(assign: cst.Assign, before: Sequence[cst.BaseStatement]) -> bool:

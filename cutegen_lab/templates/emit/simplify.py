@@ -166,6 +166,8 @@ class Simplify(Branches):
         only = last is None
         walked = first if last is None else last
         values = self._values(walked.iter)
+        if values is not None and not values:
+            return cst.List([])
         if values != range(1) or walked.ifs or not isinstance(walked.target, cst.Name):
             return node
         element = node.elt.visit(Renamed({walked.target.value: cst.Integer("0")}))

@@ -26,8 +26,9 @@ from cutegen_lab.templates.emit.prose import with_true_words
 from cutegen_lab.templates.emit.reach import reachable
 from cutegen_lab.templates.emit.rename import with_good_names
 from cutegen_lab.templates.emit.repeats import Repeats, computed_once
+from cutegen_lab.templates.emit.results import with_read_results_only, with_results_of_one_open
 from cutegen_lab.templates.emit.simplify import Simplify
-from cutegen_lab.templates.emit.split import with_tuples_of_one_open
+from cutegen_lab.templates.emit.split import with_short_tuples_open
 from cutegen_lab.templates.emit.tidy import tidy
 
 _MOST_ROUNDS = 24
@@ -72,13 +73,16 @@ def _folded(
         module = reachable(module, entries)
         constants = _constants(module)
         if numbers:
-            module = with_tuples_of_one_open(taken_apart(module))
+            module = with_read_results_only(with_short_tuples_open(taken_apart(module)))
         simpler = _simplified(module, constants, settled)
         module, left = without_constant_parameters(simpler, constants, facts.arguments, numbers)
         for function, texts in left.items():
             replaced.setdefault(function, {}).update(texts)
         if len(module.body) == len(before.body) and all(a is b for a, b in zip(module.body, before.body, strict=True)):
-            break
+            opened = with_results_of_one_open(module) if numbers else module  # of those that stay functions
+            if opened is module:
+                break
+            module = opened
     return module
 
 

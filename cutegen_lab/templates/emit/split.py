@@ -1,4 +1,4 @@
-"""Parameters that are tuples of one, as what they hold."""
+"""Parameters that are tuples of one, or of a few tensors, as what they hold."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from cutegen_lab.templates.emit.names import pairs as assigned
 from cutegen_lab.templates.emit.parameters import ENTRIES, calls_of, is_plain, parameter_names
 from cutegen_lab.templates.emit.signature import with_parameters
 
+_MOST = 2  # tensors of a tuple
 
-def with_tuples_of_one_open(module: cst.Module) -> cst.Module:
-    """``f((x,))`` with ``def f(xs: tuple)`` as ``f(x)``, where every call shows that it is one. Itself where none
-    does."""
+
+def with_short_tuples_open(module: cst.Module) -> cst.Module:
+    """``f((x,))`` with ``def f(xs: tuple)`` as ``f(x)``, where every call shows that it is one; of tensors, or two.
+    Itself where none does."""
     calls, tensors = calls_of(module), _given_tensors(module)
-    opened = dict[str, dict[str, cst.Param]]()
+    opened = dict[str, dict[str, list[cst.Param]]]()
     for name, function in functions(module).items():
         if (
             name not in ENTRIES
@@ -50,9 +52,9 @@ def with_tuples_of_one_open(module: cst.Module) -> cst.Module:
 
 def _opened(
     function: cst.FunctionDef, calls: list[cst.Call], tensors: set[int], module: cst.Module
-) -> dict[str, cst.Param]:
+) -> dict[str, list[cst.Param]]:
     """What takes the place of a parameter."""
-    names, found = parameters(function), dict[str, cst.Param]()
+    names, found = parameters(function), dict[str, list[cst.Param]]()
     names_in = Names(function, module)
     given = [parameter_names(names, call) for call in calls]
     for parameter in function.params.params:
@@ -63,12 +65,15 @@ def _opened(
         args = [call.args[i] for call, i in zip(calls, at, strict=True)]
         values = [display(each.value) for each in args if not each.star and each.keyword is None]
         whole = [elements(each) for each in values if isinstance(each, cst.Tuple)]
-        if len(whole) < len(calls) or any(len(each) != 1 for each in whole):
+        sizes, tensor = {len(each) for each in whole}, all(id(one) in tensors for each in whole for one in each)
+        most = _MOST if tensor and parameter.annotation is not None else 1
+        if len(whole) < len(calls) or len(sizes) != 1 or not 1 <= min(sizes) <= most:
             continue
-        alike = {dotted(each[0]) for each in whole}
-        wish = min(alike) if len(alike) == 1 and min(alike).isidentifier() else one_of(name)
-        annotation = _annotation(parameter, all(id(each[0]) in tensors for each in whole))
-        found[name] = cst.Param(cst.Name(names_in.made(wish)), annotation=annotation, star="")
+        alike = [{dotted(one) for one in each} for each in zip(*whole, strict=True)]
+        wishes = [min(each) if len(each) == 1 and min(each).isidentifier() else one_of(name) for each in alike]
+        annotation = _annotation(parameter, tensor)
+        own = [cst.Name(names_in.made(wish)) for wish in wishes]
+        found[name] = [cst.Param(each, annotation=annotation, star="") for each in own]
     return found
 
 
@@ -91,15 +96,17 @@ def _given_tensors(module: cst.Module) -> set[int]:
     return found
 
 
-def _with_opened(function: cst.FunctionDef, opened: Mapping[str, cst.Param]) -> cst.FunctionDef:
-    names: dict[str, cst.BaseExpression] = {name: tuple_of([each.name]) for name, each in opened.items()}
+def _with_opened(function: cst.FunctionDef, opened: Mapping[str, list[cst.Param]]) -> cst.FunctionDef:
+    names: dict[str, cst.BaseExpression] = {name: tuple_of(p.name for p in each) for name, each in opened.items()}
     body = function.body.visit(ReadsReplaced(names))
-    kept = [opened.get(parameter.name.value, parameter) for parameter in function.params.params]
+    kept = [each for parameter in function.params.params for each in opened.get(parameter.name.value, [parameter])]
     return with_parameters(function.with_changes(body=body), kept)
 
 
 class _Calls(Quick):
-    def __init__(self, opened: Mapping[str, Mapping[str, cst.Param]], known: Mapping[str, cst.FunctionDef]) -> None:
+    def __init__(
+        self, opened: Mapping[str, Mapping[str, list[cst.Param]]], known: Mapping[str, cst.FunctionDef]
+    ) -> None:
         super().__init__()
         self._opened, self._names = opened, {name: parameters(function) for name, function in known.items()}
 
@@ -111,5 +118,7 @@ class _Calls(Quick):
         args = list[cst.Arg]()
         for name, argument in zip(names, updated_node.args, strict=True):
             whole = display(argument.value) if name in self._opened[function] else None
-            args.append(argument if whole is None else argument.with_changes(value=elements(whole)[0]))
+            given = [argument.value] if whole is None else elements(whole)
+            args += [argument.with_changes(value=each, comma=cst.MaybeSentinel.DEFAULT) for each in given[:-1]]
+            args.append(argument.with_changes(value=given[-1]))
         return updated_node.with_changes(args=args)

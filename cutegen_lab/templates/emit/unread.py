@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -45,9 +45,7 @@ class _Unread(Branches):
             return cst.Pass()
         if len(kept) == len(found):
             return updated_node
-        bare = len(kept) == 1 and isinstance(kept[0][0], cst.Tuple)
-        left, right = (", ".join(_code(part, bare) for part in side) for side in zip(*kept, strict=True))
-        return cst.ensure_type(cst.parse_statement(f"{left} = {right}"), cst.SimpleStatementLine).body[0]  # type: ignore[return-value]
+        return assignment_of(kept)
 
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
@@ -75,6 +73,15 @@ class _Unread(Branches):
     def _is_pure(self, value: cst.BaseExpression) -> bool:
         calls = [each for each in within(value) if isinstance(each, cst.Call)]
         return all(dotted(call.func) in self._pure for call in calls)
+
+
+def assignment_of(kept: Sequence[tuple[cst.CSTNode, cst.BaseExpression]]) -> cst.Assign:
+    """``a, b = x, y`` of its parts."""
+    bare = len(kept) == 1 and isinstance(kept[0][0], cst.Tuple)
+    left, right = (", ".join(_code(part, bare) for part in side) for side in zip(*kept, strict=True))
+    return cst.ensure_type(
+        cst.ensure_type(cst.parse_statement(f"{left} = {right}"), cst.SimpleStatementLine).body[0], cst.Assign
+    )
 
 
 def _code(part: cst.CSTNode, bare: bool) -> str:

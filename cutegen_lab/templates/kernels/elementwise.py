@@ -58,7 +58,8 @@ def elementwise_kernel(
     if cutlass.const_expr(len(sizes) > 0):
         values += sizes
     rOuts = [cute.make_rmem_tensor((cute.size(gOut, mode=[0]), loads), gOut.element_type) for gOut in gOuts]
-    for rOut, result in zip(rOuts, body(*values)):
+    results = body(*values)
+    for rOut, result in zip(rOuts, results):
         if cutlass.const_expr(isinstance(result, cute.TensorSSA)):
             rOut.store(result.broadcast_to(rOut.shape).to(rOut.element_type))
         else:

@@ -28,8 +28,9 @@ def skewed_at(source_row, n, vec, tail):
     return at, at, at
 
 
-def columns(start, stride, bounds, shape):
+def columns_of_step(start, bounds, share):
     """Positions in the row."""
+    _, shape, stride, _, _ = share
     _, skew, _, _ = bounds
     return positions(start, stride, shape) - Float32(skew)
 
@@ -84,8 +85,9 @@ def put(
                     gX[j, column, begin] = rX[j, i]
 
 
-def fold(values, combine, neutral, start, stride, bounds, shape, num_unpredicated):
+def fold(values, combine, neutral, start, bounds, share):
     """Reduces a thread's values of one step, pairwise; a neighbour's count for nothing."""
+    _, shape, stride, _, num_unpredicated = share
     rValue = cute.make_rmem_tensor(shape, Float32)
     if isinstance(values, cute.TensorSSA):
         rValue.store(values)
@@ -120,8 +122,9 @@ def part_of_row(
     return result
 
 
-def inside(start, stride, bounds, shape, num_unpredicated):
+def inside(start, bounds, share):
     """How many of a thread's values of one step are the row's."""
+    _, shape, stride, _, _ = share
     _, skew, n, _ = bounds
     vec, vecs_per_step = shape
     count = cutlass.Int32(0)

@@ -54,7 +54,10 @@ def _namespace(source: str) -> dict[str, Any]:
         const_expr=lambda value: value, range=lambda *args, unroll=1: range(*args), range_constexpr=range,
         Constexpr=int, min=min, max=max,
     )  # fmt: skip
-    cute = SimpleNamespace(jit=lambda f: f, kernel=lambda f: f, ceil_div=lambda a, b: -(-a // b), Tensor=object)
+    arch = SimpleNamespace(thread_idx=lambda: (3, 0, 0))
+    cute = SimpleNamespace(
+        arch=arch, jit=lambda f: f, kernel=lambda f: f, ceil_div=lambda a, b: -(-a // b), Tensor=object
+    )
     lines = [line for line in source.splitlines() if not line.startswith("import cutlass")]
     namespace: dict[str, Any] = {"cutlass": cutlass, "cute": cute}
     exec("\n".join(lines), namespace)  # noqa: S102 - the tests' own text

@@ -18,7 +18,7 @@ FOLDER = PACKAGE / "templates" / "kernels"
 FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name != "__init__.py")
 SOURCES = [path for path in FILES if path.parent.name != "rules"]
 REPLACED = {
-    "__all__", "fetch", "put", "columns", "fold", "inside", "share_of_row",  # of rows that begin inside a vector
+    "__all__", "fetch", "put", "columns_of_step", "fold", "inside", "share_of_row",  # of skewed rows
     "epilogue", "tile_epilogue",  # of rows that are reduced
 }  # fmt: skip
 IMPORT = "import sys, importlib; [importlib.import_module(name) for name in sys.argv[1:]]"

@@ -200,12 +200,14 @@ class RowFunctions(RowKernel):
         return written("per_row", parameters, [*self._reads, f"return {text_of_tuple(self.row_values)}"])
 
     def taken(self, function: Function) -> list[str]:
-        """Texts of the numbers of vectors and values that it takes, and of what is called before it."""
-        vectors = [str(self.own.index(name)) if name in self.own else "None" for name in function.vectors]
+        """Texts of the numbers of vectors, of whether it takes ``columns``, of the numbers of values, and of what is
+        called before it."""
+        vectors = [str(self.own.index(name)) for name in function.vectors if name in self.own]
+        indexed = str(int(len(vectors) < len(function.vectors)))
         before = "()"
         if function.before is not None:
             before = f"(({function.before.name}, {self._numbered(function.before.values)}),)"
-        return [text_of_tuple(vectors), self._numbered(function.values), before]
+        return [text_of_tuple(vectors), indexed, self._numbered(function.values), before]
 
     def _numbered(self, values: Iterable[str]) -> str:
         return text_of_tuple(str(self._values.index(name)) for name in values)

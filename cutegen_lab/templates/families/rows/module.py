@@ -77,23 +77,24 @@ class RowModule(RowFunctions):
 
     def _launch(self) -> list[str]:
         turning = len(self.shared) > 1  # to read again for each row what is more than a row costs more than the row
-        online = self.pair if isinstance(self.pair, Online) else None
         paired = self._paired()
-        given = [
-            *map(_tensors, (self.own, self.shared, self.singles, self.wide_outputs, self.row_outputs)),
-            "(row_values,)" if self.totals else "()",
-            "ops", "walks",
-            paired if online is not None else "None",
-            paired if online is None else "None",
-            self._walks(self.rest),
+        totals = "(row_values,)" if self.totals else "()"
+        online, moments = (paired, "None") if isinstance(self.pair, Online) else ("None", paired)
+        functions = [
+            "per_row" if self.per_row else "None",
             text_of_tuple(self._called(self.finish)) if self.finish is not None else "None",
             self._of_values(self.row_results) if self.row_results is not None else "None",
-            "per_row" if self.per_row else "None",
-            text_of_tuple(self.taken_sizes),
-            *(("skewed_at", "(cutlass.Int32(tail),)") if self.skewed else ("None", "()")),
-            "rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads",
-            "turns" if turning else "1",
-        ]  # fmt: skip
+            "skewed_at" if self.skewed else "None",
+        ]
+        given = [
+            text_of_tuple(map(_tensors, (self.own, self.shared, self.singles))),
+            text_of_tuple([*map(_tensors, (self.wide_outputs, self.row_outputs)), totals]),
+            "(cutlass.Int32(tail),)" if self.skewed else "()",
+            f"(ops, walks, {online}, {moments}, {self._walks(self.rest)})",
+            text_of_tuple(functions),
+            f"(rows, n, width, {text_of_tuple(self.taken_sizes)})",
+            f"(threads_per_row, rows_per_block, cluster_n, loads, {'turns' if turning else '1'})",
+        ]
         *before, last = call("row_kernel", given, 4)
         groups = "(rows + rows_per_block - 1) // rows_per_block"
         return [
@@ -142,7 +143,7 @@ class RowModule(RowFunctions):
 
     def _of_values(self, function: Function) -> str:
         """Text of a function that takes no vectors, and of what it takes."""
-        name, _, *taken = self._called(function)
+        name, _, _, *taken = self._called(function)
         return text_of_tuple([name, *taken])
 
     def _called(self, function: Function) -> list[str]:

@@ -39,5 +39,6 @@ def total_kernel(
         totals.append(row_reduce(total, buffers[at], op, threads))
     numbers = [Float32(gNumber[0]) for gNumber in gNumbers]
     if tidx == 0:
-        for gOut, result in zip(gOuts, finish_totals(*totals, n, count, *numbers, *sizes)):
+        results = finish_totals(*totals, n, count, *numbers, *sizes)
+        for gOut, result in zip(gOuts, results):
             gOut[0] = gOut.element_type(result)

@@ -11,14 +11,20 @@ def stageable(tensors, slots):
 
 
 @cute.jit
-def stage(gX: cute.Tensor, sX: cute.Tensor, start: cutlass.Int32, stride: cutlass.Constexpr, sure: cutlass.Constexpr):
+def stage(
+    gX: cute.Tensor,
+    sX: cute.Tensor,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    num_unpredicated: cutlass.Constexpr,
+):
     """Begins to copy what ``fetch`` would load to a thread's own slots: no register waits for it."""
     copy = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cute.nvgpu.cpasync.LoadCacheMode.ALWAYS)
     bits = cute.size(gX, mode=[0]) * gX.element_type.width
     atom = cute.make_copy_atom(copy, gX.element_type, num_bits_per_copy=bits)
     for i in cutlass.range_constexpr(cute.size(sX, mode=[1])):
         column = start + i * stride
-        if i < sure or column < cute.size(gX, mode=[1]):
+        if i < num_unpredicated or column < cute.size(gX, mode=[1]):
             cute.copy(atom, gX[None, column, 0], sX[None, i])
     cute.arch.cp_async_commit_group()
 
@@ -30,9 +36,9 @@ def unstage(
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
     vectors: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
+    num_unpredicated: cutlass.Constexpr,
 ):
     """Reads what ``stage`` copied."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        if i < sure or start + i * stride < vectors:
+        if i < num_unpredicated or start + i * stride < vectors:
             cute.autovec_copy(sX[None, i], rX[None, i])
