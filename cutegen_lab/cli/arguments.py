@@ -65,6 +65,11 @@ def build_parser() -> Parser:
     _add_bench(command("bench", "bench", "the templates beside PyTorch, quack and a copy; exit 0: all were timed"))
     _add_bundle(command("bundle", "bundle", "a kernel and the modules that it imports, as one file to judge"))
     _add_spec(command("spec", "spec", "kernels in the compact language"))
+    profile = command("profile", "profile", "every number of RUN: times, counters, errors, resources")
+    profile.add_argument("run_id", metavar="RUN")
+    profile.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
+    profile.add_argument("--count", metavar="DEVICE", help="first count its work there: emulator or cuda")
+    profile.add_argument("--csv", metavar="FILE", help="write the table here")
     _add_runs(command("runs", "runs", "what is in the store"))
     return parser
 

@@ -66,6 +66,10 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "chain_cycles": ("warp cycles", "the longest chains of results that need each other, one for each stretch of code"),
     "busiest_block": ("", "wgmma of the block that has most over the mean; blocks that stay may get one tile more"),
     "turns": ("times", "that a warp comes by an instruction, on the mean over all that are executed"),
+    "blocks": ("blocks", "of all launches"),
+    "blocks_counted": ("blocks", "those that ran: the others' counts are theirs, scaled"),
+    "load_bytes_in_flight": ("bytes a thread", "loads outstanding at a time, on the mean over batches of loads"),
+    "hot_load_bytes": ("bytes", "loads of stretches so short that they stay in L1"),
     "waves": ("waves", "blocks of the longest launch over those resident at a time"),
 }
 """Beside these: ``warp_instructions_<class>``, ``tensor_ops_<operand type>``, ``loaded_bytes:<input>`` and

@@ -176,6 +176,8 @@ class Timing:
     """Every number behind these."""
     comparisons: tuple[Comparison, ...] = ()
     """Comparisons with the incumbent and the baselines."""
+    rounds_us: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Microseconds a call with a cold L2 by subject, one for each round in which all were sampled, in order."""
     notes: tuple[str, ...] = ()
     """What to know before trusting the numbers."""
     conditions: Mapping[str, str] = field(default_factory=dict)
@@ -197,6 +199,16 @@ class LineCounters:
 
 
 @dataclass(frozen=True)
+class LaunchCounters:
+    """Counters of one launch of several."""
+
+    kernel: str
+    """The kernel."""
+    counters: Mapping[str, float]
+    """Counters by name."""
+
+
+@dataclass(frozen=True)
 class Profile:
     """Counters of one execution, and what limits the kernel."""
 
@@ -210,6 +222,8 @@ class Profile:
     """Sentences that say what to change."""
     lines: tuple[LineCounters, ...] = ()
     """The counters split over the candidate's lines; empty if the source cannot tell. They add up to ``counters``."""
+    launches: tuple[LaunchCounters, ...] = ()
+    """Counters of each launch in order; empty where there is one, whose counters are ``counters``."""
 
     def __repr__(self) -> str:
         return f"<Profile by the {self.source}: {self.limiter or 'no limiter'}; {len(self.counters)} counters>"

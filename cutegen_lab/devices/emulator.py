@@ -14,7 +14,7 @@ from cutegen_lab.core.predicted import as_counters
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.trial import LineCounters, Profile, Timing
+from cutegen_lab.core.trial import LaunchCounters, LineCounters, Profile, Timing
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.emulator import Options, Order, Result, run_plan
 from cutegen_lab.emulator.analysis.examine import examined
@@ -107,7 +107,9 @@ class EmulatorDevice:
             LineCounters(line, {name: value for name, value in found.items() if value})
             for line, found in by_line.items()
         )
-        return timing, Profile("emulator", prediction.limiter, counters, prediction.findings, lines)
+        launches = tuple(map(LaunchCounters, (x.kernel for x in build.plan.launches), result.per_launch))
+        each = launches if len(launches) > 1 else ()
+        return timing, Profile("emulator", prediction.limiter, counters, prediction.findings, lines, each)
 
     def close(self) -> None:
         """Does nothing: no resources are held."""

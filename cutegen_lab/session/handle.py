@@ -27,6 +27,7 @@ from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 
 if TYPE_CHECKING:
+    from cutegen_lab.profiles.row import Row
     from cutegen_lab.session.searching import Searching
     from cutegen_lab.tuning.protocols import Limits
     from cutegen_lab.views.model import MachineCodeView, RunView
@@ -54,6 +55,7 @@ class RunHandle:
         self._lease: Lease | None = None  # held while there is a driver
         self._driver: ThreadedDriver | None = None
         self._lock = threading.RLock()
+        self._counted: dict[str, list[Profile]] = {}  # by candidate, besides what the run recorded
         self._log: deque[str] = deque(maxlen=LOG_LINES)
         self._subscribers = Subscribers(run_id)
         services.at_close(self.close)
@@ -236,7 +238,18 @@ class RunHandle:
         )
         if isinstance(found, str):
             raise SetupError(f"no profile from {device}: {found}", Hint(Advice.DOCTOR))
+        self._counted.setdefault(chosen, []).append(found)
         return found
+
+    def profile_rows(self) -> tuple[Row, ...]:
+        """Every number of the run in one table: times, counters, errors, resources. Profiles that :meth:`profile`
+        counted in this process are among them."""
+        from cutegen_lab.profiles.rows import rows
+
+        state, store = self.state, self._services.store
+        artifacts = {name: store.get_artifact(built.artifact_sha256) for name, built in state.compiled.items()}
+        builds = {name: artifact.builds[state.problem.workload.name] for name, artifact in artifacts.items()}
+        return rows(state, builds, self._counted)
 
     def machine_code(self, candidate_id: str | None = None, *, general: bool = False) -> MachineCodeView:
         """PTX and SASS of a compiled candidate (default as for :meth:`profile`) for its main workload, with lines of

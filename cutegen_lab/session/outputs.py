@@ -35,9 +35,10 @@ def write_out(path: Path, text: str, problem: str | Path = "") -> None:
 
 
 def _ours(path: Path) -> bool:
-    """Whether it is a kernel or problem with the hash of its own text, or a page or view of a run."""
+    """Whether it is a kernel or problem with the hash of its own text, or a page, view or profile of a run."""
     from pydantic import ValidationError
 
+    from cutegen_lab.profiles.row import COLUMNS
     from cutegen_lab.views.html import GENERATOR
     from cutegen_lab.views.model import RunView
 
@@ -47,6 +48,8 @@ def _ours(path: Path) -> bool:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return False
+    if path.suffix == ".csv":
+        return text.partition("\n")[0] == ",".join(COLUMNS)
     if path.suffix == ".json":
         try:
             RunView.model_validate_json(text)

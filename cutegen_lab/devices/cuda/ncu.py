@@ -19,7 +19,7 @@ from pathlib import Path
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.protocols import Cancel
-from cutegen_lab.core.trial import Profile
+from cutegen_lab.core.trial import LaunchCounters, Profile
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
 from cutegen_lab.devices.cuda.worker_protocol import lean
 
@@ -104,19 +104,23 @@ def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Can
         finally:
             worker.kill()
         launches = read_report(report.read_text(errors="replace")) if report.exists() else []
-    return _profile_of([values for _, values in launches]) if launches else "ncu reported no launch"
+    return profile_of(launches) if launches else "ncu reported no launch"
 
 
-def _profile_of(launches: Sequence[Mapping[str, float]]) -> Profile:
-    """Profile with counters summed over launches and the limiter of the launch with the most instructions."""
+def profile_of(launches: Sequence[tuple[str, Mapping[str, float]]]) -> Profile:
+    """Profile of launches as :func:`read_report` gives them: counters summed, and the limiter of the launch with the
+    most instructions."""
     total: Counter[str] = Counter()
-    for values in launches:
+    for _, values in launches:
         total.update(counters(values))
-    longest = max(launches, key=lambda values: values.get("smsp__inst_executed.sum", 0.0))
+    longest = max((values for _, values in launches), key=lambda values: values.get("smsp__inst_executed.sum", 0.0))
     limiter = max(_LOADS, key=lambda name: longest.get(_LOADS[name], 0.0))
     percent = longest.get(_LOADS[limiter], 0.0)
     finding = f"{limiter} at {percent:.0f}% of its peak"
-    return Profile("hardware", limiter if percent >= _BUSY else "latency: nothing is busy", total, (finding,))
+    return Profile(
+        "hardware", limiter if percent >= _BUSY else "latency: nothing is busy", total, (finding,),
+        launches=tuple(LaunchCounters(kernel, counters(values)) for kernel, values in launches[1:] and launches),
+    )  # fmt: skip
 
 
 def find() -> str | None:
