@@ -74,7 +74,12 @@ class WorkloadCheck:
     @property
     def kind(self) -> str:
         """The distribution without the numbers of this draw: ``around`` for ``around -3.2``."""
-        return re.sub(r" -?\d[\d.e+-]*", "", self.distribution)
+        return draw_kind(self.distribution)
+
+
+def draw_kind(distribution: str) -> str:
+    """Name of a draw without its numbers."""
+    return re.sub(r" -?\d[\d.e+-]*", "", distribution)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from cutegen_lab.views.hints import NOTEBOOK
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    from cutegen_lab.notebook.plots import Plot
     from cutegen_lab.notebook.search import NotebookSearch
     from cutegen_lab.views.model import RunView
 
@@ -142,6 +143,20 @@ class NotebookRun:
         """Every number of the run as a table: ``run.profile.df``. ``run.profile("c1", "cuda")`` counts one candidate on
         one device."""
         return RunProfile(self.handle)
+
+    @verb
+    def plot(self, name: str = "roofline", candidate_id: str | None = None) -> Plot:
+        """One of the plots roofline, time, memory, occupancy, mix, checks, times and stalls, of a candidate (default:
+        as in :meth:`evidence`). It has its numbers as ``.table`` and ``.df``, and ``.save`` writes both. Raises
+        InputError."""
+        from cutegen_lab.core.roofline import GPUS
+        from cutegen_lab.notebook.plots import draw
+
+        state, chosen = self.handle.state, self.handle.selected_candidate(candidate_id)
+        if chosen is None or chosen not in state.candidates:
+            known = ", ".join(state.candidates) or "none"
+            raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
+        return draw(name, self.handle.profile_rows(), chosen, GPUS[state.sol.gpu], state.problem.name)
 
     @verb
     def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Figure:

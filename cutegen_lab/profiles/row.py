@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -66,13 +66,18 @@ def to_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def to_frame(rows: Iterable[Row]) -> DataFrame:
     """A pandas table. Raises SetupError where pandas is not installed."""
+    return frame_of([asdict(row) for row in rows], COLUMNS)
+
+
+def frame_of(table: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> DataFrame:
+    """A pandas table of mappings. Raises SetupError where pandas is not installed."""
     try:
         import pandas
     except ModuleNotFoundError:
         raise SetupError(
             "a table as pandas' needs pandas, which is not installed", "pip install pandas, or use .rows or .csv."
         ) from None
-    return pandas.DataFrame([asdict(row) for row in rows], columns=list(COLUMNS))
+    return pandas.DataFrame(table, columns=columns)
 
 
 def _finite(value: object) -> object:

@@ -1,0 +1,85 @@
+"""A plot with its table, and both as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cutegen_lab.core.errors import InputError, SetupError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from plotly.graph_objects import Figure
+
+_IMAGES = (".png", ".svg", ".pdf")
+CONFIG = {"displaylogo": False, "responsive": True, "toImageButtonOptions": {"format": "svg", "scale": 2}}
+"""What plotly's tool bar does: its camera saves an SVG."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure and the numbers it shows."""
+
+    name: str
+    """Its name in the table of plots."""
+    figure: Figure
+    """The plotly figure."""
+    records: Sequence[Any]
+    """What it shows: records of :mod:`cutegen_lab.profiles.records`."""
+
+    def __repr__(self) -> str:
+        return f"<plot {self.name}: {len(self.records)} rows; .table, .df, .save('{self.name}.svg')>"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return dict(self.figure._repr_mimebundle_())
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """A mapping for each row of the table."""
+        return [{"kind": type(record).__name__, **asdict(record)} for record in self.records]
+
+    @property
+    def df(self) -> DataFrame:
+        """The table as pandas'. Raises SetupError where pandas is not installed."""
+        from cutegen_lab.profiles.row import frame_of
+
+        return frame_of(self.table)
+
+    @property
+    def csv(self) -> str:
+        """The table as CSV; a field is empty where a kind of row has no such column."""
+        rows, out = self.table, io.StringIO()
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        writer = csv.DictWriter(out, columns, lineterminator="\n", restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
+
+    def save(self, path: str | Path) -> Path:
+        """Writes what the end of the name asks for: ``.html``, ``.csv``, ``.png``, ``.svg`` or ``.pdf``; a file of that
+        name is replaced. Raises InputError for another name, SetupError for an image without kaleido."""
+        path = Path(path)
+        if path.suffix == ".csv":
+            path.write_text(self.csv, encoding="utf-8")
+        elif path.suffix == ".html":
+            self.figure.write_html(path, config=CONFIG)
+        elif path.suffix in _IMAGES:
+            self._image(path)
+        else:
+            raise InputError(
+                f"cannot tell from the name {path.name!r} what to write", "Name a file .html, .csv, .png, .svg or .pdf."
+            )
+        return path
+
+    def _image(self, path: Path) -> None:
+        try:
+            self.figure.write_image(path, width=900, scale=2)
+        except (ImportError, ValueError, RuntimeError) as error:  # without kaleido, or a browser for it
+            raise SetupError(
+                f"no image was made: {str(error).strip().splitlines()[0]}",
+                "pip install kaleido (it needs Chrome), or save .html and use the camera above the plot.",
+            ) from None
