@@ -1,13 +1,15 @@
-"""``cutegen profile``: every number of a run as a table."""
+"""``cutegen profile``: every number of a run as a table, and what its warps do as a trace."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.runs import unknown_candidate
+from cutegen_lab.core.timeline import WHAT_IT_IS, trace_events
 from cutegen_lab.profiles.row import Row, to_csv, to_json
 from cutegen_lab.profiles.rows import CANDIDATE
 from cutegen_lab.session import RunHandle, Session
@@ -15,8 +17,8 @@ from cutegen_lab.session.outputs import may_write, write_out
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
-    if arguments.csv:
-        may_write(Path(arguments.csv))
+    for path in filter(None, (arguments.csv, arguments.trace)):
+        may_write(Path(path))
     with Session.open(arguments.workdir) as session:
         handle = session.attach(arguments.run_id)
         chosen = _chosen(handle, arguments.candidate)
@@ -30,7 +32,16 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         if arguments.csv:
             write_out(Path(arguments.csv), to_csv(rows))
             output.line(f"\n{arguments.csv}: {len(rows)} rows")
-        output.result({"run_id": handle.run_id, "candidate": chosen, "csv": arguments.csv, "rows": to_json(rows)})
+        if arguments.trace:
+            from cutegen_lab.views.units import plural
+
+            timelines = handle.timelines(chosen)
+            write_out(Path(arguments.trace), json.dumps(trace_events(timelines)) + "\n")
+            output.line(
+                f"\n{arguments.trace}: {plural(len(timelines), 'block')}, {WHAT_IT_IS}; open it at https://ui.perfetto.dev"
+            )
+        files = {"csv": arguments.csv, "trace": arguments.trace}
+        output.result({"run_id": handle.run_id, "candidate": chosen, **files, "rows": to_json(rows)})
     return 0
 
 

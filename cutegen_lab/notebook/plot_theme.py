@@ -40,7 +40,7 @@ def laid_out(figure: Figure, title: str, note: str = "", rows: int = 12, top: in
     inner = max(rows, 4) * 26
     above, below = 76 + top, 84
     height = above + inner + below
-    lines = [f"<b>{escape(title)}</b>", *([f"<sub>{escape(note)}</sub>"] if note else ())]
+    lines = [f"<b>{escape(title)}</b>", *([f"<sub>{escape(note, quote=False)}</sub>"] if note else ())]
     figure.update_layout(
         template=theme(), title_text="<br>".join(lines), title_font_size=15, title_x=0, title_xref="paper",
         title_xanchor="left", title_y=1 - 14 / height, title_yanchor="top", height=height, font_size=12,

@@ -146,17 +146,18 @@ class NotebookRun:
 
     @verb
     def plot(self, name: str = "roofline", candidate_id: str | None = None) -> Plot:
-        """One of the plots roofline, time, memory, occupancy, mix, checks, times and stalls, of a candidate (default:
-        as in :meth:`evidence`). It has its numbers as ``.table`` and ``.df``, and ``.save`` writes both. Raises
-        InputError."""
+        """One of the plots roofline, time, memory, occupancy, mix, checks, times, stalls and timeline, of a candidate
+        (default: as in :meth:`evidence`). It has its numbers as ``.table`` and ``.df``, and ``.save`` writes both.
+        Raises InputError, SetupError."""
         from cutegen_lab.core.roofline import GPUS
-        from cutegen_lab.notebook.plots import draw
+        from cutegen_lab.notebook.plots import Subject, draw
 
         state, chosen = self.handle.state, self.handle.selected_candidate(candidate_id)
         if chosen is None or chosen not in state.candidates:
             known = ", ".join(state.candidates) or "none"
             raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
-        return draw(name, self.handle.profile_rows(), chosen, GPUS[state.sol.gpu], state.problem.name)
+        rows, gpu = self.handle.profile_rows(), GPUS[state.sol.gpu]
+        return draw(name, Subject(rows, chosen, gpu, lambda: self.handle.timelines(chosen)), state.problem.name)
 
     @verb
     def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Figure:

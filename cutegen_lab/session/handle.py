@@ -27,6 +27,7 @@ from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 
 if TYPE_CHECKING:
+    from cutegen_lab.core.timeline import Timeline
     from cutegen_lab.profiles.row import Row
     from cutegen_lab.session.searching import Searching
     from cutegen_lab.tuning.protocols import Limits
@@ -239,6 +240,17 @@ class RunHandle:
         if isinstance(found, str):
             raise SetupError(f"no profile from {device}: {found}", Hint(Advice.DOCTOR))
         self._counted.setdefault(chosen, []).append(found)
+        return found
+
+    def timelines(self, candidate_id: str | None = None) -> tuple[Timeline, ...]:
+        """What the warps of one block of each launch do on the emulator, for a compiled candidate (default as for
+        :meth:`profile`). Raises InputError if nothing is compiled, SetupError if the emulator cannot tell."""
+        state, (_, artifact) = self.state, self._compiled(candidate_id)
+        device = self._services.device("emulator")
+        judge = self._services.judge()
+        found = judge.timelines(state.problem, artifact, device, self._log.append, threading.Event())
+        if isinstance(found, str):
+            raise SetupError(f"no timeline: {found}", Hint(Advice.DOCTOR))
         return found
 
     def profile_rows(self) -> tuple[Row, ...]:

@@ -38,6 +38,7 @@ def _ours(path: Path) -> bool:
     """Whether it is a kernel or problem with the hash of its own text, or a page, view or profile of a run."""
     from pydantic import ValidationError
 
+    from cutegen_lab.core.timeline import TRACE_MARK
     from cutegen_lab.profiles.row import COLUMNS
     from cutegen_lab.views.html import GENERATOR
     from cutegen_lab.views.model import RunView
@@ -51,6 +52,8 @@ def _ours(path: Path) -> bool:
     if path.suffix == ".csv":
         return text.partition("\n")[0] == ",".join(COLUMNS)
     if path.suffix == ".json":
+        if text.startswith('{"traceEvents":') and TRACE_MARK in text:
+            return True
         try:
             RunView.model_validate_json(text)
         except ValidationError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.cli.command import cutegen, only_object
@@ -31,3 +32,16 @@ def test_what_there_is_not_is_an_error_before_anything_is_written(tmp_path: Path
     refused = cutegen(tmp_path, "profile", run, "--csv", "mine.csv")
     assert refused.returncode == 2 and "cutegen did not write it" in refused.stderr
     assert (tmp_path / "mine.csv").read_text() == "mine\n" and not (tmp_path / "profile.csv").exists()
+
+
+def test_what_warps_do_is_written_as_a_trace(tmp_path: Path) -> None:
+    run = kept("matmul", tmp_path / "lab")
+    done = cutegen(tmp_path, "profile", run, "--candidate", "c1", "--trace", "warps.json")
+    assert done.returncode == 0, done.stderr
+    assert "warps.json: 1 block, the emulator's order of execution, not time" in done.stdout
+    events = json.loads((tmp_path / "warps.json").read_text())["traceEvents"]
+    assert {"run", "wait", "copy in", "product"} <= {event.get("cat") for event in events}
+    assert cutegen(tmp_path, "profile", run, "--candidate", "c1", "--trace", "warps.json").returncode == 0, "again"
+    (tmp_path / "mine.json").write_text("{}")
+    refused = cutegen(tmp_path, "profile", run, "--trace", "mine.json")
+    assert refused.returncode == 2 and "cutegen did not write it" in refused.stderr

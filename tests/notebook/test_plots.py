@@ -18,12 +18,12 @@ from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.notebook.plots import PLOTS, Plot, draw
+from cutegen_lab.notebook.plots import PLOTS, Plot, Subject, draw
 from cutegen_lab.notebook.run import NotebookRun
 from cutegen_lab.profiles.rows import rows
 from cutegen_lab.session import Session
 from tests.notebook.test_figures import PAGES, colours, contrast
-from tests.profiles.recorded import Recorded, kept, recorded
+from tests.profiles.recorded import Recorded, kept, recorded, timelines_of
 from tests.profiles.test_rows import measured
 
 SOFTMAX, MATMUL = recorded("softmax"), recorded("matmul")
@@ -34,11 +34,12 @@ HARDWARE = Profile("hardware", "L2", {"dram_load_bytes": 7e7, **STALLED})
 
 def plot(name: str, run: Recorded = SOFTMAX, candidate: str = "c1", state: RunState | None = None) -> Plot:
     state = state or run.state
-    return draw(name, rows(state, run.builds, {candidate: [HARDWARE]}), candidate, GPUS[state.sol.gpu], "a run")
+    found = rows(state, run.builds, {candidate: [HARDWARE]})
+    return draw(name, Subject(found, candidate, GPUS[state.sol.gpu], lambda: timelines_of(run, candidate)), "a run")
 
 
 def of(found: Plot, kind: str) -> list[dict[str, object]]:
-    return [row for row in found.table if row["kind"] == kind]
+    return [row for row in found.table if row["record"] == kind]
 
 
 def test_the_roofline_has_every_candidate_at_its_rate_by_both_bytes() -> None:
@@ -135,7 +136,20 @@ def test_stalls_are_ncus_and_missing_without_it() -> None:
     found = plot("stalls")
     assert found.table[0]["reason"] == list(STALLS)[-1] and found.table[0]["share"] == 16 / sum(range(17))
     with pytest.raises(InputError, match=r"no plot 'stalls' of c1: Nsight Compute did not profile it"):
-        draw("stalls", rows(SOFTMAX.state, SOFTMAX.builds), "c1", H200)
+        draw("stalls", Subject(rows(SOFTMAX.state, SOFTMAX.builds), "c1", H200))
+
+
+def test_the_timeline_has_a_track_for_each_warp_and_says_that_it_is_no_time() -> None:
+    found = plot("timeline", MATMUL)
+    (timeline,) = found.records
+    bars = {trace.name: trace for trace in found.figure.data}
+    assert set(bars["executes"].y) == {timeline.name(warp) for warp in range(timeline.warps)}
+    assert {"warp 0, products", "warp 4, copies"} <= set(bars["executes"].y)
+    assert set(bars["copies in under way"].y) == {"under way (4)"}
+    waits = [span for span in timeline.spans if span.kind == "wait"]
+    assert sum(bars["waits"].x) == sum(span.end - span.start for span in waits) > 0
+    assert "the emulator's order of execution, not time" in found.figure.layout.title.text
+    assert found.table[0]["record"] == "Span" and len(found.table) == len(timeline.spans)
 
 
 def test_an_unknown_plot_is_answered_with_the_one_meant() -> None:

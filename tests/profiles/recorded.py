@@ -5,12 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import threading
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.run import Compiled, RunState
+from cutegen_lab.core.timeline import Timeline
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.judge.draws.inputs import fill
+from cutegen_lab.judge.execution.buffers import POISONS, Buffers
 from cutegen_lab.loop import fold
 from cutegen_lab.stores.codec import event_from_json, event_to_json
 from cutegen_lab.stores.sqlite import SqliteStore
@@ -46,6 +51,21 @@ def kept(name: str, workdir: Path) -> str:
         store.append(run.state.run_id, event, run.state)
     store.close()
     return run.state.run_id
+
+
+@cache
+def _timelines(name: str, candidate: str) -> tuple[Timeline, ...]:
+    run = recorded(name)
+    workload = run.state.problem.workload
+    tensors = Buffers(workload, run.builds[candidate], fill(workload, 7), POISONS[0])
+    found = EmulatorDevice().timelines(tensors.build, tensors.tensors, tensors.views, threading.Event())
+    assert not isinstance(found, str), found
+    return found
+
+
+def timelines_of(run: Recorded, candidate: str) -> tuple[Timeline, ...]:
+    """What the warps of one block do, executed by the emulator now."""
+    return _timelines(run.state.problem.name, candidate)
 
 
 def _file(name: str) -> Path:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cutegen_lab.notebook.plot_theme import BLUE, GREY, HUES, ORANGE, PATTERNS, RED, laid_out
+from cutegen_lab.profiles import select
 from cutegen_lab.profiles.records import MemoryBar, MixShare, Stall, TermBar, WholeTime
+from cutegen_lab.profiles.row import Row
 from cutegen_lab.views.units import count, microseconds, significant, size
 
 if TYPE_CHECKING:
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
 _MIB = 1 << 20
 _LEAST_STALL = 0.005  # share below which a bar would be empty; the table has it
 _DASHES = {"speed of light": "dot", "predicted": "dash", "measured": "solid"}
+
+
+def pick_terms(rows: Sequence[Row], candidate: str) -> list[TermBar | WholeTime]:
+    terms = select.terms(rows, candidate)
+    return [*terms, *select.whole_times(rows, candidate)] if terms else []
 
 
 def draw_terms(records: Sequence[TermBar | WholeTime], title: str) -> Figure:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.core.errors import InputError, SetupError
+from cutegen_lab.core.timeline import Timeline
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,10 +30,10 @@ class Plot:
     figure: Figure
     """The plotly figure."""
     records: Sequence[Any]
-    """What it shows: records of :mod:`cutegen_lab.profiles.records`."""
+    """What it shows: records of :mod:`cutegen_lab.profiles.records`, or timelines."""
 
     def __repr__(self) -> str:
-        return f"<plot {self.name}: {len(self.records)} rows; .table, .df, .save('{self.name}.svg')>"
+        return f"<plot {self.name}: {len(self.table)} rows; .table, .df, .save('{self.name}.svg')>"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return dict(self.figure._repr_mimebundle_())
@@ -40,7 +41,7 @@ class Plot:
     @property
     def table(self) -> list[dict[str, Any]]:
         """A mapping for each row of the table."""
-        return [{"kind": type(record).__name__, **asdict(record)} for record in self.records]
+        return [{"record": type(record).__name__, **asdict(record)} for record in _flat(self.records)]
 
     @property
     def df(self) -> DataFrame:
@@ -83,3 +84,8 @@ class Plot:
                 f"no image was made: {str(error).strip().splitlines()[0]}",
                 "pip install kaleido (it needs Chrome), or save .html and use the camera above the plot.",
             ) from None
+
+
+def _flat(records: Sequence[Any]) -> list[Any]:
+    """Records; of a timeline, its spans."""
+    return [each for record in records for each in (record.spans if isinstance(record, Timeline) else (record,))]

@@ -21,7 +21,7 @@ _SHAPES = {"measured": "diamond", "predicted": "circle"}
 _ROOM = 4.0  # times the outermost point, to either side
 
 
-def pick(rows: Sequence[Row], candidate: str, gpu: GpuSpec) -> list[Ceiling | RooflinePoint]:
+def pick(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling | RooflinePoint]:
     found = roofline.points(rows)
     return [*roofline.ceilings(rows, gpu), *found] if found else []
 
