@@ -35,12 +35,12 @@ def theme() -> Template:
 
 
 def laid_out(figure: Figure, title: str, note: str = "", rows: int = 12, top: int = 0) -> Figure:
-    """``figure`` with the theme, a title and a note below it. ``rows``: how many bars' height it takes; ``top``: pixels
-    of labels above the plot."""
-    inner = max(rows, 4) * 26
-    above, below = 76 + top, 84
+    """``figure`` with the theme, a title and the lines of a note below it. ``rows``: how many bars' height it takes;
+    ``top``: pixels of labels above the plot."""
+    notes, inner = note.splitlines(), max(rows, 4) * 26
+    above, below = 60 + 16 * max(len(notes), 1) + top, 84
     height = above + inner + below
-    lines = [f"<b>{escape(title)}</b>", *([f"<sub>{escape(note, quote=False)}</sub>"] if note else ())]
+    lines = [f"<b>{escape(title)}</b>", *(f"<sub>{escape(line, quote=False)}</sub>" for line in notes)]
     figure.update_layout(
         template=theme(), title_text="<br>".join(lines), title_font_size=15, title_x=0, title_xref="paper",
         title_xanchor="left", title_y=1 - 14 / height, title_yanchor="top", height=height, font_size=12,

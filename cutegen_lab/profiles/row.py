@@ -47,6 +47,8 @@ class Row:
     """Upper end of that interval."""
 
 
+RECORD = "record"
+"""First column of a plot's table: the kind of its rows."""
 COLUMNS = tuple(field.name for field in fields(Row))
 
 

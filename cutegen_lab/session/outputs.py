@@ -39,7 +39,7 @@ def _ours(path: Path) -> bool:
     from pydantic import ValidationError
 
     from cutegen_lab.core.timeline import TRACE_MARK
-    from cutegen_lab.profiles.row import COLUMNS
+    from cutegen_lab.profiles.row import COLUMNS, RECORD
     from cutegen_lab.views.html import GENERATOR
     from cutegen_lab.views.model import RunView
 
@@ -50,7 +50,7 @@ def _ours(path: Path) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     if path.suffix == ".csv":
-        return text.partition("\n")[0] == ",".join(COLUMNS)
+        return text.startswith((",".join(COLUMNS) + "\n", f"{RECORD},"))
     if path.suffix == ".json":
         if text.startswith('{"traceEvents":') and TRACE_MARK in text:
             return True

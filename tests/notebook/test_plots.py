@@ -16,9 +16,10 @@ from cutegen_lab.core.counters import STALLS
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import RunState
+from cutegen_lab.core.timeline import Span, Timeline
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.notebook.plots import PLOTS, Plot, Subject, draw
+from cutegen_lab.notebook.plots import PLOTS, Plot, Subject, draw, timeline
 from cutegen_lab.notebook.run import NotebookRun
 from cutegen_lab.profiles.rows import rows
 from cutegen_lab.session import Session
@@ -141,15 +142,15 @@ def test_stalls_are_ncus_and_missing_without_it() -> None:
 
 def test_the_timeline_has_a_track_for_each_warp_and_says_that_it_is_no_time() -> None:
     found = plot("timeline", MATMUL)
-    (timeline,) = found.records
+    (recording,) = found.records
     bars = {trace.name: trace for trace in found.figure.data}
-    assert set(bars["executes"].y) == {timeline.name(warp) for warp in range(timeline.warps)}
+    assert set(bars["executes"].y) == {recording.name(warp) for warp in range(recording.warps)}
     assert {"warp 0, products", "warp 4, copies"} <= set(bars["executes"].y)
     assert set(bars["copies in under way"].y) == {"under way (4)"}
-    waits = [span for span in timeline.spans if span.kind == "wait"]
+    waits = [span for span in recording.spans if span.kind == "wait"]
     assert sum(bars["waits"].x) == sum(span.end - span.start for span in waits) > 0
     assert "the emulator's order of execution, not time" in found.figure.layout.title.text
-    assert found.table[0]["record"] == "Span" and len(found.table) == len(timeline.spans)
+    assert found.table[0]["record"] == "Span" and len(found.table) == len(recording.spans)
 
 
 def test_an_unknown_plot_is_answered_with_the_one_meant() -> None:
@@ -188,7 +189,13 @@ def test_a_plot_in_a_notebook_is_a_figure_with_its_table(
     assert "matmul c2" in found.figure.layout.title.text
     table = list(csv.DictReader(io.StringIO(found.save(tmp_path / "memory.csv").read_text())))
     assert [float(row["nbytes"]) for row in table] == [record.nbytes for record in found.records]
-    assert "Plotly.newPlot" in found.save(tmp_path / "memory.html").read_text()
+    for _ in range(2):  # what cutegen wrote it may write again
+        assert "Plotly.newPlot" in found.save(tmp_path / "memory.html").read_text()
+        found.save(tmp_path / "memory.csv")
+    for name in ("mine.csv", "mine.html", "mine.png"):
+        (tmp_path / name).write_text("mine")
+        with pytest.raises(InputError, match="cutegen did not write it"):
+            found.save(tmp_path / name)
     with pytest.raises(InputError, match=r"Name a file \.html, \.csv, \.png"):
         found.save(tmp_path / "memory.txt")
     with pytest.raises(InputError, match="no candidate c9"):
@@ -206,3 +213,13 @@ def test_an_image_without_kaleido_says_what_to_do(
     monkeypatch.setattr(type(found.figure), "write_image", missing)
     with pytest.raises(SetupError, match=r"Image export requires kaleido.*use the camera"):
         found.save(tmp_path / "memory.png")
+
+
+def test_a_long_timeline_joins_what_is_too_fine_to_be_seen_and_says_so() -> None:
+    runs = [Span(0, "run", at, at + 1, "", 0) for at in range(0, 6000, 2)]
+    spans = (*runs, Span(0, "wait", 6000, 9000, "bar.sync", 3))
+    figure = timeline.draw([Timeline("k", (0, 0, 0), 1, 9000, spans, False)], "a run c1")
+    bars = {trace.name: trace for trace in figure.data}
+    assert list(bars["executes"].base) == [0] and list(bars["executes"].x) == [5999]
+    assert list(bars["waits"].x) == [3000] and "line 3" in bars["waits"].customdata[0]
+    assert "less than 6 instructions apart is drawn as one" in figure.layout.title.text

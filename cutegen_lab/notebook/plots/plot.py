@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.timeline import Timeline
+from cutegen_lab.profiles.row import RECORD
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -41,7 +42,7 @@ class Plot:
     @property
     def table(self) -> list[dict[str, Any]]:
         """A mapping for each row of the table."""
-        return [{"record": type(record).__name__, **asdict(record)} for record in _flat(self.records)]
+        return [{RECORD: type(record).__name__, **asdict(record)} for record in _flat(self.records)]
 
     @property
     def df(self) -> DataFrame:
@@ -61,14 +62,20 @@ class Plot:
         return out.getvalue()
 
     def save(self, path: str | Path) -> Path:
-        """Writes what the end of the name asks for: ``.html``, ``.csv``, ``.png``, ``.svg`` or ``.pdf``; a file of that
-        name is replaced. Raises InputError for another name, SetupError for an image without kaleido."""
+        """Writes what the end of the name asks for: ``.html``, ``.csv``, ``.png``, ``.svg`` or ``.pdf``. Raises
+        InputError for another name, or a file that cutegen did not write (of an image it cannot tell); SetupError for
+        an image without kaleido."""
+        from cutegen_lab.session.outputs import may_write, write_out
+        from cutegen_lab.views.html import GENERATOR
+
         path = Path(path)
         if path.suffix == ".csv":
-            path.write_text(self.csv, encoding="utf-8")
+            write_out(path, self.csv)
         elif path.suffix == ".html":
-            self.figure.write_html(path, config=CONFIG)
+            page = self.figure.to_html(config=CONFIG)
+            write_out(path, page.replace("<head>", f"<head>{GENERATOR}", 1))
         elif path.suffix in _IMAGES:
+            may_write(path)
             self._image(path)
         else:
             raise InputError(

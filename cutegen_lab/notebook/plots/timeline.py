@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ _LOOKS: dict[Kind, tuple[str, str, float, str]] = {  # kind -> colour, pattern, 
     "copy out": (HUES[3], ".", 0.5, "copies out under way"),
 }  # fmt: skip
 _BESIDE = ("run", "wait")  # on the warp's own track; the others are on the one below it
-_MOST_BARS = 4000
+_FINEST = 1 / 1500  # of the axis: what is closer together is one bar
 
 
 def draw(records: Sequence[Timeline], title: str) -> Figure:
@@ -34,9 +35,9 @@ def draw(records: Sequence[Timeline], title: str) -> Figure:
                            vertical_spacing=0.3 / len(records) / max(len(records), 2))  # fmt: skip
     notes = [f"{WHAT_IT_IS}; where a warp's track is empty, it is ready while another has its turn"]
     for row, timeline in enumerate(records, 1):
-        spans, hidden = _visible(timeline)
-        if hidden:
-            notes.append(f"{hidden:,} of {len(timeline.spans):,} spans are too short to be drawn")
+        spans = _joined(timeline)
+        if len(spans) < len(timeline.spans) and (least := _finest(timeline)):
+            notes.append(f"what is less than {least} instructions apart is drawn as one; the trace has all")
         if timeline.cut:
             notes.append("the recording was full before the block ended")
         for kind in _LOOKS:
@@ -46,7 +47,8 @@ def draw(records: Sequence[Timeline], title: str) -> Figure:
     figure.update_xaxes(title_text="instructions that the block has executed", row=len(records), col=1)
     figure.update_annotations(font_size=12)
     figure.update_layout(barmode="overlay", dragmode="pan")
-    return laid_out(figure, f"Warps of {title}", "; ".join(notes), rows=round(0.8 * sum(counts)) + 2, top=10)
+    said = "\n".join(dict.fromkeys(notes))
+    return laid_out(figure, f"Warps of {title}", said, rows=round(0.8 * sum(counts)) + 2, top=10)
 
 
 def _tracks(timeline: Timeline) -> list[str]:
@@ -62,10 +64,22 @@ def _below(warp: int) -> str:
     return f"under way ({warp})"
 
 
-def _visible(timeline: Timeline) -> tuple[list[Span], int]:
-    """The longest spans, as many as a page can show, and how many are left out."""
-    spans = sorted(timeline.spans, key=lambda span: span.start - span.end)[:_MOST_BARS]
-    return spans, len(timeline.spans) - len(spans)
+def _finest(timeline: Timeline) -> int:
+    return round(timeline.instructions * _FINEST)
+
+
+def _joined(timeline: Timeline) -> list[Span]:
+    """Spans, those of a warp and kind that are very close together as one."""
+    last: dict[tuple[int, Kind], Span] = {}
+    found = []
+    for span in sorted(timeline.spans, key=lambda span: span.start):
+        before = last.get((span.warp, span.kind))
+        if before is not None and span.start - before.end < _finest(timeline):
+            span = replace(before, end=max(before.end, span.end))
+        elif before is not None:
+            found.append(before)
+        last[span.warp, span.kind] = span
+    return [*found, *last.values()]
 
 
 def _bars(timeline: Timeline, spans: Sequence[Span], kind: Kind, legend: bool) -> Bar:
