@@ -70,6 +70,13 @@ def build_parser() -> Parser:
     layout = command("layout", "layout", "a CuTe layout, MMA fragment or TMA box, drawn")
     for name, settings in layouts.OPTIONS.items():
         layout.add_argument(name, **settings)
+    profile = command("profile", "profile", "every number of RUN: times, counters, errors, resources")
+    profile.add_argument("run_id", metavar="RUN")
+    profile.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
+    profile.add_argument("--count", metavar="DEVICE", help="first count its work there: emulator or cuda")
+    profile.add_argument("--csv", metavar="FILE", help="write the table here")
+    profile.add_argument("--trace", metavar="FILE.json",
+                         help="write what the warps of one block do on the emulator, for Perfetto")  # fmt: skip
     _add_runs(command("runs", "runs", "what is in the store"))
     return parser
 

@@ -48,7 +48,7 @@ def _show(session: Session, arguments: argparse.Namespace, output: Output) -> in
     try:
         candidate = pick(view, arguments.candidate)
     except KeyError:
-        raise _no_candidate(arguments, list(handle.state.candidates)) from None
+        raise unknown_candidate(arguments.run_id, arguments.candidate, list(handle.state.candidates)) from None
     output.line(summary(view))
     if candidate is not None:
         changed = changes_text(candidate, general)
@@ -88,7 +88,5 @@ def _resume(session: Session, arguments: argparse.Namespace, output: Output) -> 
         return see_through(handle, progress, output, out, general=arguments.general)
 
 
-def _no_candidate(arguments: argparse.Namespace, known: list[str]) -> InputError:
-    return InputError(
-        f"run {arguments.run_id} has no candidate {arguments.candidate!r}", f"Candidates: {', '.join(known) or 'none'}."
-    )
+def unknown_candidate(run_id: str, candidate: str, known: list[str]) -> InputError:
+    return InputError(f"run {run_id} has no candidate {candidate!r}", f"Candidates: {', '.join(known) or 'none'}.")

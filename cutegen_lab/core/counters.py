@@ -8,6 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+STALLS: Mapping[str, str] = {  # Nsight Compute's reasons for which a warp cannot issue -> what it waits for
+    "barrier": "other warps at a barrier of the block",
+    "branch_resolve": "the target of a branch",
+    "dispatch_stall": "the dispatcher",
+    "drain": "its stores, before it ends",
+    "gmma": "a warpgroup's matrix product",
+    "imc_miss": "a constant",
+    "lg_throttle": "room in the queue of global and local memory",
+    "long_scoreboard": "data from global memory or L2",
+    "math_pipe_throttle": "an arithmetic or tensor unit that is busy",
+    "membar": "a memory fence",
+    "mio_throttle": "room in the queue of shared memory and special functions",
+    "misc": "something else",
+    "no_instruction": "its next instruction",
+    "short_scoreboard": "data from shared memory or special functions",
+    "sleeping": "the end of its sleep",
+    "tex_throttle": "room in the queue of textures",
+    "wait": "a fixed latency of its last instruction",
+}
 COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "warp_instructions": ("warp instructions", "executed instructions, one for each warp that has an active lane"),
     "lane_instructions": ("lane instructions", "the same, one for each active lane: 32 a warp without divergence"),
@@ -66,7 +85,12 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "chain_cycles": ("warp cycles", "the longest chains of results that need each other, one for each stretch of code"),
     "busiest_block": ("", "wgmma of the block that has most over the mean; blocks that stay may get one tile more"),
     "turns": ("times", "that a warp comes by an instruction, on the mean over all that are executed"),
+    "blocks": ("blocks", "of all launches"),
+    "blocks_counted": ("blocks", "those that ran: the others' counts are theirs, scaled"),
+    "load_bytes_in_flight": ("bytes a thread", "loads outstanding at a time, on the mean over batches of loads"),
+    "hot_load_bytes": ("bytes", "loads of stretches so short that they stay in L1"),
     "waves": ("waves", "blocks of the longest launch over those resident at a time"),
+    **{f"stall_cycles_{why}": ("warp cycles", f"could not issue: waits for {what}") for why, what in STALLS.items()},
 }
 """Beside these: ``warp_instructions_<class>`` (of an approximation, all that ptxas makes of it),
 ``tensor_ops_<operand type>``, ``loaded_bytes:<input>`` and ``predicted_<part>_us``."""

@@ -41,7 +41,11 @@ def _units(found: Mapping[str, float]) -> list[str]:
 def terms_to_show(profile: Profile) -> list[tuple[str, float, bool]]:
     """Terms of a predicted time in microseconds, units first by size, then the waits, the launch; whether a term is a
     part of the one before it. Without those below 5% of the longest."""
-    found = terms_us(profile)
+    return named_terms(terms_us(profile))
+
+
+def named_terms(found: Mapping[str, float]) -> list[tuple[str, float, bool]]:
+    """:func:`terms_to_show` of microseconds by term."""
     if not found:
         return []
     least = _SHOWN * max(found.values())

@@ -14,6 +14,7 @@ from cutegen_lab.core.candidate import Candidate, Config, Proposal
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.run import Event, Language, RunState, RunSummary, StoredEvent
+from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, Trial
 from cutegen_lab.core.verdict import Fault
 
@@ -211,6 +212,17 @@ class Profiles(Protocol):
         ...
 
 
+@runtime_checkable
+class Records(Protocol):
+    """A device that can tell what the warps of a block do, one after another."""
+
+    def timelines(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
+    ) -> tuple[Timeline, ...] | str:
+        """One block of each launch, or a text that says why that is not known. Raises Cancelled."""
+        ...
+
+
 class Judge(Protocol):
     """Checks, times and profiles artifacts."""
 
@@ -226,6 +238,13 @@ class Judge(Protocol):
 
     def profile(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> Profile | str:
         """Counters of the main workload on ``device``, or a text that says why there are none. Raises Cancelled."""
+        ...
+
+    def timelines(
+        self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel
+    ) -> tuple[Timeline, ...] | str:
+        """What the warps of one block of each launch do, or a text that says why that is not known. Raises
+        Cancelled."""
         ...
 
 

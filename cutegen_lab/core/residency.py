@@ -23,8 +23,7 @@ def blocks_by(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Mappin
     None registers and static shared memory are unknown and not counted."""
     warps = -(-math.prod(launch.block) // 32)
     registers = kernel.registers if kernel else 0
-    static = kernel.static_smem_bytes if kernel else 0  # a cubin for sm_90 counts the system's KiB in here
-    smem = launch.dynamic_smem_bytes + max(static - _SYSTEM_SMEM, 0)
+    smem = shared_memory(launch, kernel)
     by = {"blocks a multiprocessor": gpu.max_blocks_per_sm, "threads": gpu.max_threads_per_sm // (warps * 32)}
     if math.prod(launch.cluster) > 1:
         by["clusters"] = _CLUSTERED_BLOCKS
@@ -34,6 +33,12 @@ def blocks_by(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Mappin
     if smem:
         by["shared memory"] = gpu.smem_per_sm // (smem + _SYSTEM_SMEM)
     return by
+
+
+def shared_memory(launch: Launch, kernel: KernelInfo | None) -> int:
+    """Bytes of shared memory that a block asks for, without the system's."""
+    static = kernel.static_smem_bytes if kernel else 0  # a cubin for sm_90 counts the system's KiB in here
+    return launch.dynamic_smem_bytes + max(static - _SYSTEM_SMEM, 0)
 
 
 def multiprocessors(launch: Launch, blocks: int, gpu: GpuSpec) -> int:

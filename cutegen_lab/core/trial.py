@@ -74,7 +74,12 @@ class WorkloadCheck:
     @property
     def kind(self) -> str:
         """The distribution without the numbers of this draw: ``around`` for ``around -3.2``."""
-        return re.sub(r" -?\d[\d.e+-]*", "", self.distribution)
+        return draw_kind(self.distribution)
+
+
+def draw_kind(distribution: str) -> str:
+    """Name of a draw without its numbers."""
+    return re.sub(r" -?\d[\d.e+-]*", "", distribution)
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,8 @@ class Timing:
     """Every number behind these."""
     comparisons: tuple[Comparison, ...] = ()
     """Comparisons with the incumbent and the baselines."""
+    rounds_us: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Microseconds a call with a cold L2 by subject, one for each round in which all were sampled, in order."""
     notes: tuple[str, ...] = ()
     """What to know before trusting the numbers."""
     conditions: Mapping[str, str] = field(default_factory=dict)
@@ -197,6 +204,16 @@ class LineCounters:
 
 
 @dataclass(frozen=True)
+class LaunchCounters:
+    """Counters of one launch of several."""
+
+    kernel: str
+    """The kernel."""
+    counters: Mapping[str, float]
+    """Counters by name."""
+
+
+@dataclass(frozen=True)
 class Profile:
     """Counters of one execution, and what limits the kernel."""
 
@@ -210,6 +227,8 @@ class Profile:
     """Sentences that say what to change."""
     lines: tuple[LineCounters, ...] = ()
     """The counters split over the candidate's lines; empty if the source cannot tell. They add up to ``counters``."""
+    launches: tuple[LaunchCounters, ...] = ()
+    """Counters of each launch in order; empty where there is one, whose counters are ``counters``."""
 
     def __repr__(self) -> str:
         return f"<Profile by the {self.source}: {self.limiter or 'no limiter'}; {len(self.counters)} counters>"

@@ -14,7 +14,8 @@ from cutegen_lab.core.predicted import as_counters
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.trial import LineCounters, Profile, Timing
+from cutegen_lab.core.timeline import Timeline
+from cutegen_lab.core.trial import LaunchCounters, LineCounters, Profile, Timing
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.emulator import Options, Order, Result, run_plan
 from cutegen_lab.emulator.analysis.examine import examined
@@ -27,6 +28,7 @@ FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others
 # Clusters of each launch in which a large run, one of a build's first, looks for races: 3 to 8 times their time.
 WATCHED = 4
 _WATCHED_RUNS = 4  # the first draw's two, and the mixed draws, which meet most branches
+RECORDED = 50_000  # instructions after which a block that is recorded alone counts as waiting for others
 MANY_INSTRUCTIONS = (
     2e6  # warp instructions of a block sample that is large enough: more takes seconds and changes little
 )
@@ -107,7 +109,21 @@ class EmulatorDevice:
             LineCounters(line, {name: value for name, value in found.items() if value})
             for line, found in by_line.items()
         )
-        return timing, Profile("emulator", prediction.limiter, counters, prediction.findings, lines)
+        launches = tuple(map(LaunchCounters, (x.kernel for x in build.plan.launches), result.per_launch))
+        each = launches if len(launches) > 1 else ()
+        return timing, Profile("emulator", prediction.limiter, counters, prediction.findings, lines, each)
+
+    def timelines(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
+    ) -> tuple[Timeline, ...] | str:
+        """What the warps of one block of each launch do, or a text that says why that is not known. Bulk copies come as
+        late as they may. ``buffers`` are partly overwritten. Raises Cancelled."""
+        whole = replace(self._options, shadow=False, races=True, record=True)
+        alone = replace(whole, sample_blocks=1, budget=RECORDED)
+        result = run_plan(build, tensors, buffers, cancel, alone)
+        if result.execution.fault is not None:  # blocks that wait for each other, say
+            result = run_plan(build, tensors, buffers, cancel, whole)
+        return str(result.execution.fault) if result.execution.fault else tuple(result.timelines)
 
     def close(self) -> None:
         """Does nothing: no resources are held."""

@@ -36,6 +36,7 @@ class Options:
     A chunk whose blocks do not end within ``budget`` instructions, and what its threads' share of the work may take, is
     a hang (:meth:`most`); so is a plan that takes ``plan_budget`` and what its work may. Time is never a reason.
     ``hidden_addresses``: refuse kernels whose branches or results depend on addresses (:mod:`address_use`).
+    ``record``: record what the first block of each launch does (:mod:`recorder`).
     ``flops``: the problem's, of matrix products; its bytes are those of the tensors.
     """
 
@@ -50,6 +51,7 @@ class Options:
     order: Order | None = None
     counting: bool = True
     hidden_addresses: bool = True
+    record: bool = False
 
     def most(self, tensor_bytes: int, threads: int) -> int:
         """Instructions that may be dispatched for the blocks of one chunk of a launch of ``threads``."""

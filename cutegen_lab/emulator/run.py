@@ -18,6 +18,7 @@ from cutegen_lab.core.artifact import PROGRAMMATIC, Build, Launch
 from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
+from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.core.verdict import Fault, Verdict, quoted
 from cutegen_lab.emulator.analysis import examine
 from cutegen_lab.emulator.counters.launch_counters import Counters, Uncounted
@@ -36,6 +37,7 @@ from cutegen_lab.emulator.machine.launch_split import (
     split,
     watched_bytes,
 )
+from cutegen_lab.emulator.machine.recorder import Recorder
 from cutegen_lab.emulator.machine.schedule import Scheduler
 from cutegen_lab.emulator.memory.global_memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.options import (
@@ -60,6 +62,7 @@ class Result:
     execution: Execution
     per_launch: list[dict[str, float]] = field(default_factory=list)
     accounts: list[LaunchCounts] = field(default_factory=list)
+    timelines: list[Timeline] = field(default_factory=list)
 
     def lines(self, build: Build) -> dict[int, Sums]:
         """Counters of all launches by line of the candidate, 0 for what belongs to none."""
@@ -98,7 +101,7 @@ def run_plan(
     for counters in result.per_launch:
         totals.update({k: v for k, v in counters.items() if k not in NOT_SUMS})
     totals.update(runner.loaded(tensors) if options.counting else {})
-    result.accounts = runner.accounts
+    result.accounts, result.timelines = runner.accounts, runner.timelines
     printed = runner.printed()
     seconds = time.perf_counter() - started
     result.execution = Execution(fault, seconds, dict(totals), tuple(launched), printed)
@@ -131,6 +134,7 @@ class _Runner:
         self._build, self._cancel, self._options, self._followed = build, cancel, options, followed
         self.read_unwritten = False  # a kernel did, and was stopped: run the plan again, followed
         self.accounts: list[LaunchCounts] = []
+        self.timelines: list[Timeline] = []
         self._bytes = sum(b.nbytes for b in buffers)
         self._left = options.most_in_all(self._bytes)
         own = sum(b.nbytes for b in buffers[: len(buffers) - len(build.plan.workspace)])  # what no candidate chooses
@@ -231,6 +235,7 @@ class _Runner:
         threads = math.prod(launch.grid) * math.prod(launch.block)
         most = self._options.most(self._bytes, threads)
         large = cluster_bytes(program, launch) >= LARGE_BYTES
+        records = self._options.record
         for numbers, watched in self._chunks(program, launch, division):
             races = self._races or watched
             warps = self._order.warps if races else 0
@@ -245,9 +250,14 @@ class _Runner:
             if self._watch is not None and races:
                 self._watch.enter(chunk)
             budget = min(most, self._left)
-            scheduler = Scheduler(chunk, self._cancel, budget, warps, launch_limits.resident(launch, self._build))
+            kind = Recorder if records else Scheduler
+            scheduler = kind(chunk, self._cancel, budget, warps, launch_limits.resident(launch, self._build))
             try:
-                scheduler.run()
+                if isinstance(scheduler, Recorder):
+                    self.timelines.append(scheduler.record(self._source_line))
+                    records = False  # of the launch's first chunk
+                else:
+                    scheduler.run()
             except Trap as trap:
                 self.read_unwritten = trap.follows
                 return self._trapped(trap, chunk), {}

@@ -17,6 +17,7 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Inspects, MakeEmulator, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.stopwatch import HasStopwatch
+from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.checks.case import Case
@@ -37,7 +38,7 @@ from cutegen_lab.judge.draws.schedule import draws, minimal_draws
 from cutegen_lab.judge.draws.values import between
 from cutegen_lab.judge.execution.buffers import BufferCache
 from cutegen_lab.judge.execution.plan import validate_plan
-from cutegen_lab.judge.profile import profile
+from cutegen_lab.judge.profile import profile, timelines
 from cutegen_lab.judge.reference_device import ReferenceDevice, free_gpu_cache, gpu_cache_freed
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.select import excess_size, sampled_share, select_workloads, why_no_reference
@@ -239,6 +240,14 @@ class StandardJudge:
         Cancelled."""
         say(f"profile {problem.workload.name} on {device.name}")
         return profile(problem, artifact, device, self._seed(), cancel)
+
+    def timelines(
+        self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel
+    ) -> tuple[Timeline, ...] | str:
+        """What the warps of one block of each launch do, or a text that says why that is not known. Raises
+        Cancelled."""
+        say(f"record the warps of {problem.workload.name} on {device.name}")
+        return timelines(problem, artifact, device, self._seed(), cancel)
 
     def _counting(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> LoadCount:
         forks = self._forks() if self._forks else None

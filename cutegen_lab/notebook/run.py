@@ -11,6 +11,7 @@ from cutegen_lab.core.errors import InputError, StoreError
 from cutegen_lab.core.run import Step
 from cutegen_lab.core.verbs import Verb
 from cutegen_lab.notebook.failures import kept_on_interrupt
+from cutegen_lab.notebook.profile import RunProfile
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session import RunHandle
 from cutegen_lab.session.verbs import with_verbs
@@ -19,8 +20,8 @@ from cutegen_lab.views.hints import NOTEBOOK
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from cutegen_lab.core.trial import Profile
     from cutegen_lab.notebook.candidate_layouts import CandidateLayouts
+    from cutegen_lab.notebook.plots import Plot
     from cutegen_lab.notebook.search import NotebookSearch
     from cutegen_lab.views.model import RunView
 
@@ -138,10 +139,26 @@ class NotebookRun:
             raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", "Call wait() first.")
         return shown(found, general).source
 
+    @property
+    def profile(self) -> RunProfile:
+        """Every number of the run as a table: ``run.profile.df``. ``run.profile("c1", "cuda")`` counts one candidate on
+        one device."""
+        return RunProfile(self.handle)
+
     @verb
-    def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
-        """Counters of a candidate from the emulator or a GPU (``device="cuda"``). Raises InputError, SetupError."""
-        return self.handle.profile(candidate_id, device)
+    def plot(self, name: str = "roofline", candidate_id: str | None = None) -> Plot:
+        """One of the plots roofline, time, memory, occupancy, mix, checks, times, stalls and timeline, of a candidate
+        (default: as in :meth:`evidence`). It has its numbers as ``.table`` and ``.df``, and ``.save`` writes both.
+        Raises InputError, SetupError."""
+        from cutegen_lab.core.roofline import GPUS
+        from cutegen_lab.notebook.plots import Subject, draw
+
+        state, chosen = self.handle.state, self.handle.selected_candidate(candidate_id)
+        if chosen is None or chosen not in state.candidates:
+            known = ", ".join(state.candidates) or "none"
+            raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
+        rows, gpu = self.handle.profile_rows(), GPUS[state.sol.gpu]
+        return draw(name, Subject(rows, chosen, gpu, lambda: self.handle.timelines(chosen)), state.problem.name)
 
     @verb
     def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Figure:

@@ -194,6 +194,8 @@ class RefineWidget(anywidget.AnyWidget):
     def _found(self, query: Query) -> Any:
         if query.query == "check":
             return [each.model_dump(mode="json") for each in diagnostics(self._run.handle.check(query.text))]
+        if query.query == "profile":
+            return self._run.handle.profile_view(query.candidate_id).model_dump(mode="json")
         found = self._run.handle.machine_code(query.candidate_id, general=query.general)
         return found.model_dump(mode="json")
 

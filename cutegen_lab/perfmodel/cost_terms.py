@@ -14,8 +14,8 @@ from cutegen_lab.perfmodel.traffic import Traffic
 # Of a launch's overhead, where it starts while the one before ends: sums of 4 and 16 MB in two kernels took 3.8 µs for
 # 4.2 and 6.65 for 7.65 on an H200 (2026-11-22).
 OVERLAPPED_US = 0.7
-_L2_RATIO = 1.5  # L2 bandwidth over the copy rate
-_BULK_L2_RATIO = 3.5  # … for bulk copies, whose requests are few and large
+L2_RATIO = 1.5  # L2 bandwidth over the copy rate
+BULK_L2_RATIO = 3.5  # … for bulk copies, whose requests are few and large
 # Of a multiprocessor, for each 128-byte line that a warp's access touches. A load that L1 serves takes 1.0
 # (benchmarks/results/strided_accesses_on_gpu.json), and so does a cp.async that passes it by; what it must be filled
 # with, and stores, take twice that.
@@ -62,12 +62,12 @@ def dram_us(moved: Traffic, gpu: GpuSpec) -> float:
 
 def l2_us(moved: Traffic, gpu: GpuSpec) -> float:
     """Time of all L2 bytes at L2's rate."""
-    return (moved.l2_bytes / _L2_RATIO + moved.bulk_bytes / _BULK_L2_RATIO) / gpu.copy_bytes_per_s * 1e6
+    return (moved.l2_bytes / L2_RATIO + moved.bulk_bytes / BULK_L2_RATIO) / gpu.copy_bytes_per_s * 1e6
 
 
 def spills_us(moved: Traffic, gpu: GpuSpec) -> float:
     """Part of :func:`l2_us` caused by spilled registers."""
-    return moved.spilled_bytes / _L2_RATIO / gpu.copy_bytes_per_s * 1e6
+    return moved.spilled_bytes / L2_RATIO / gpu.copy_bytes_per_s * 1e6
 
 
 def units_us(

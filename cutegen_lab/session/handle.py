@@ -28,10 +28,13 @@ from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 
 if TYPE_CHECKING:
+    from cutegen_lab.core.timeline import Timeline
     from cutegen_lab.layouts.traced import MadeLayout
+    from cutegen_lab.profiles.row import Row
     from cutegen_lab.session.searching import Searching
     from cutegen_lab.tuning.protocols import Limits
     from cutegen_lab.views.model import MachineCodeView, RunView
+    from cutegen_lab.views.profile import ProfileView
 
 LOG_LINES = 500
 _SOURCES = {"emulator": "emulator", "cuda": "hardware"}  # who counts on a device
@@ -55,6 +58,7 @@ class RunHandle:
         self._lease: Lease | None = None  # held while there is a driver
         self._driver: ThreadedDriver | None = None
         self._lock = threading.RLock()
+        self._counted: dict[str, list[Profile]] = {}  # by candidate, besides what the run recorded
         self._log: deque[str] = deque(maxlen=LOG_LINES)
         self._subscribers = Subscribers(run_id)
         services.at_close(self.close)
@@ -252,7 +256,41 @@ class RunHandle:
         )
         if isinstance(found, str):
             raise SetupError(f"no profile from {device}: {found}", Hint(Advice.DOCTOR))
+        self._counted.setdefault(chosen, []).append(found)
         return found
+
+    def timelines(self, candidate_id: str | None = None) -> tuple[Timeline, ...]:
+        """What the warps of one block of each launch do on the emulator, for a compiled candidate (default as for
+        :meth:`profile`). Raises InputError if nothing is compiled, SetupError if the emulator cannot tell."""
+        state, (_, artifact) = self.state, self._compiled(candidate_id)
+        _refuse_imported(state)
+        device = self._services.device("emulator")
+        judge = self._services.judge()
+        found = judge.timelines(state.problem, artifact, device, self._log.append, threading.Event())
+        if isinstance(found, str):
+            raise SetupError(f"no timeline: {found}", Hint(Advice.DOCTOR))
+        return found
+
+    def profile_rows(self) -> tuple[Row, ...]:
+        """Every number of the run in one table: times, counters, errors, resources. Profiles that :meth:`profile`
+        counted in this process are among them."""
+        from cutegen_lab.profiles.rows import rows
+
+        state, store = self.state, self._services.store
+        artifacts = {name: store.get_artifact(built.artifact_sha256) for name, built in state.compiled.items()}
+        builds = {name: artifact.builds[state.problem.workload.name] for name, artifact in artifacts.items()}
+        return rows(state, builds, self._counted)
+
+    def profile_view(self, candidate_id: str) -> ProfileView:
+        """Plots of a candidate. Raises InputError if there is no such candidate."""
+        from cutegen_lab.core.roofline import GPUS
+        from cutegen_lab.views.profile import profile_view
+
+        state = self.state
+        if candidate_id not in state.candidates:
+            known = ", ".join(state.candidates) or "none"
+            raise InputError(f"run {self.run_id} has no candidate {candidate_id}", f"Candidates: {known}.")
+        return profile_view(self.profile_rows(), candidate_id, GPUS[state.sol.gpu])
 
     def machine_code(self, candidate_id: str | None = None, *, general: bool = False) -> MachineCodeView:
         """PTX and SASS of a compiled candidate (default as for :meth:`profile`) for its main workload, with lines of

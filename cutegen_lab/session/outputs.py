@@ -51,9 +51,12 @@ def write_svg(path: str, picture: Picture) -> None:
 
 
 def _ours(path: Path) -> bool:
-    """Whether it is a kernel or problem with the hash of its own text, a page, view or picture, or an archived run."""
+    """Whether it is a kernel or problem with the hash of its own text, a page, view, profile or picture, or an archived
+    run."""
     from pydantic import ValidationError
 
+    from cutegen_lab.core.timeline import TRACE_MARK
+    from cutegen_lab.profiles.row import COLUMNS, RECORD
     from cutegen_lab.stores.archive import read_archive
     from cutegen_lab.views.html import GENERATOR
     from cutegen_lab.views.model import RunView
@@ -70,7 +73,11 @@ def _ours(path: Path) -> bool:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return False
+    if path.suffix == ".csv":
+        return text.startswith((",".join(COLUMNS) + "\n", f"{RECORD},"))
     if path.suffix == ".json":
+        if text.startswith('{"traceEvents":') and TRACE_MARK in text:
+            return True
         try:
             RunView.model_validate_json(text)
         except ValidationError:

@@ -258,23 +258,26 @@ class Command(BaseModel):
 
 class Query(BaseModel):
     """What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
-    parameters), or what the gate and the lint rules say of ``text``, a draft (``check``)."""
+    parameters), its ``profile``, or what the gate and the lint rules say of ``text``, a draft (``check``)."""
 
     model_config = ConfigDict(extra="forbid")
 
     request_id: str = Field(max_length=200)
-    query: Literal["machine_code", "check"]
+    query: Literal["machine_code", "profile", "check"]
     candidate_id: str = Field(max_length=200)
     general: bool = False
     text: str = Field(default="", max_length=400_000)
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema of :class:`RunView`, :class:`Command`, :class:`Query` and its answer, the source of the TypeScript
+    """JSON Schema of :class:`RunView`, :class:`Command`, :class:`Query` and its answers, the source of the TypeScript
     types, with the table of verbs."""
+    from cutegen_lab.views.profile import ProfileView
+
     schema = RunView.model_json_schema(mode="serialization")
-    answer = MachineCodeView.model_json_schema(mode="serialization", ref_template="#/$defs/{model}")
-    schema["$defs"] |= {**answer.pop("$defs"), "MachineCodeView": answer}
+    for each in (MachineCodeView, ProfileView):
+        answer = each.model_json_schema(mode="serialization", ref_template="#/$defs/{model}")
+        schema["$defs"] |= {**answer.pop("$defs"), each.__name__: answer}
     schema["$defs"] |= {each.__name__: each.model_json_schema() for each in (Command, Query)}
     table = {verb: {"button": spec.button, "help": spec.help} for verb, spec in VERBS.items()}
     return {**schema, "verbs": table}

@@ -278,6 +278,98 @@ export interface MachineCodeView {
   sass_note: string;
 }
 /**
+ * A limit of the GPU: of operations a second, or of bytes a second (an inclined line).
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "Ceiling".
+ */
+export interface Ceiling {
+  name: string;
+  operations_per_s: number | null;
+  bytes_per_s: number | null;
+}
+/**
+ * All checks of one workload with one kind of inputs.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "CheckCell".
+ */
+export interface CheckCell {
+  workload: string;
+  draw: string;
+  checks: number;
+  failed: number;
+  error_over_budget: number | null;
+}
+/**
+ * Blocks of a kernel that one resource lets onto a multiprocessor.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "Limit".
+ */
+export interface Limit {
+  kernel: string;
+  resource: string;
+  blocks: number;
+  limits: boolean;
+}
+/**
+ * Bytes that one level of memory moved.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "MemoryBar".
+ */
+export interface MemoryBar {
+  source: string;
+  level: string;
+  part: string;
+  nbytes: number;
+  compulsory_bytes: number | null;
+}
+/**
+ * A candidate in the roofline.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "RooflinePoint".
+ */
+export interface RooflinePoint {
+  candidate: string;
+  bytes_counted: 'compulsory' | 'moved';
+  intensity: number;
+  operations_per_s: number;
+  time_us: number;
+  basis: 'measured' | 'predicted';
+}
+/**
+ * Warps resident on a multiprocessor if a kernel took more or less of one resource.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "WhatIf".
+ */
+export interface WhatIf {
+  kernel: string;
+  resource: 'registers a thread' | 'shared memory a block';
+  value: number;
+  resident_warps: number;
+  current: boolean;
+}
+/**
+ * Plots of one candidate; the roofline has all. A list is empty where nothing is known.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "ProfileView".
+ */
+export interface ProfileView {
+  candidate_id: string;
+  gpu: string;
+  points: RooflinePoint[];
+  ceilings: Ceiling[];
+  memory: MemoryBar[];
+  limits: Limit[];
+  what_if: WhatIf[];
+  checks: CheckCell[];
+}
+/**
  * What the front end may send. Anything else is refused.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
@@ -292,14 +384,14 @@ export interface Command {
 }
 /**
  * What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
- * parameters), or what the gate and the lint rules say of ``text``, a draft (``check``).
+ * parameters), its ``profile``, or what the gate and the lint rules say of ``text``, a draft (``check``).
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "Query".
  */
 export interface Query {
   request_id: string;
-  query: 'machine_code' | 'check';
+  query: 'machine_code' | 'profile' | 'check';
   candidate_id: string;
   general: boolean;
   text: string;

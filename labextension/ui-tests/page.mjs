@@ -44,6 +44,8 @@ const CODE = {
   sass_note: ''
 };
 
+const PROFILE = JSON.parse(readFileSync(`${here}../tests/answers/profile.json`, 'utf8'));
+
 async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) {
   const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme });
   page.on('pageerror', error => failures.push(`${name}: ${error.message}`));
@@ -54,12 +56,13 @@ async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) 
   await page.clock.setFixedTime((view.updated_at + 2.4) * 1000);
   const module = readFileSync(`${bundle}widget.js`, 'utf8');
   await page.evaluate(
-    async ([source, state, code]) => {
+    async ([source, state, answers]) => {
       const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
       const { default: widget } = await import(url);
       const heard = [];
       const send = message => {
-        const data = message.query === 'machine_code' ? code : [];
+        const found = answers[message.query];
+        const data = found ? { ...found, candidate_id: message.candidate_id } : [];
         setTimeout(() =>
           heard.forEach(hear => hear({ request_id: message.request_id, ok: true, error: '', data }))
         );
@@ -68,7 +71,7 @@ async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) 
       const model = { get: () => state, on, off() {}, send };
       widget.render({ model, el: document.getElementById('host') });
     },
-    [module, view, CODE]
+    [module, view, { machine_code: CODE, profile: PROFILE }]
   );
   await act?.(page);
   if (await page.evaluate(() => globalThis.pwned !== undefined)) {
@@ -112,6 +115,20 @@ for (const [name, options] of Object.entries({
 })) {
   await show(name, 'review', { ...options, act: source });
 }
+for (const [name, options] of Object.entries({
+  'profile-light': { width: 1400 },
+  'profile-dark': { width: 1400, scheme: 'dark' },
+  'profile-narrow': { width: 480 }
+})) {
+  await show(name, 'review', {
+    ...options,
+    act: async page => {
+      await page.getByRole('button', { name: 'Show plots' }).click();
+      await page.locator('.cg-matrix').waitFor();
+      await page.locator('.cg-profile').scrollIntoViewIfNeeded();
+    }
+  });
+}
 await show('changes', 'review', {
   width: 1200,
   act: async page => {
@@ -130,4 +147,4 @@ if (failures.length > 0) {
   console.error(failures.join('\n'));
   process.exit(1);
 }
-console.log(`16 pictures in ${shots}`);
+console.log(`19 pictures in ${shots}`);

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.ncu_limiter import STALLS
 from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.counters import COUNTERS
 from cutegen_lab.core.problem import Workload
@@ -61,6 +63,38 @@ def test_no_report_is_no_launch(text: str) -> None:
     assert ncu.read_report(text) == []
 
 
+STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+NOT_PERMITTED = """==PROF== Connected to process 1234 (/usr/bin/python3.11)
+==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target \
+device 0. For instructions on enabling permissions and to get more information see \
+https://developer.nvidia.com/ERR_NVGPUCTRPERM
+"""
+
+
+def test_stalls_are_cycles_of_all_warps_that_can_be_added_up() -> None:
+    """In each launch a warp issues 100 times; each time 2.5, then 7.5 others wait for memory, and 1 for a barrier."""
+    memory, barrier = STALLED.format("long_scoreboard"), STALLED.format("barrier")
+    launches = [("k", {"smsp__inst_executed.sum": 100.0, memory: ratio, barrier: 1.0}) for ratio in (2.5, 7.5)]
+    found = ncu.profile_of(launches)
+    assert found.counters["stall_cycles_long_scoreboard"] == 1000.0 and found.counters["stall_cycles_barrier"] == 200.0
+    assert [launch.counters["stall_cycles_long_scoreboard"] for launch in found.launches] == [250.0, 750.0]
+    assert found.findings[1] == "83% of stalled cycles wait for data from global memory or L2 (long_scoreboard)"
+    without = ncu.profile_of([("k", {"smsp__inst_executed.sum": 100.0})])
+    assert len(without.findings) == 1 and not any(name.startswith("stall") for name in without.counters)
+
+
+def test_every_reason_is_asked_for_by_ncus_name() -> None:
+    assert {STALLED.format(reason) for reason in set(STALLS) - {"selected", "not_selected"}} <= set(ncu.WANTED)
+
+
+def test_counters_that_are_not_permitted_are_said_with_how_to_permit_them() -> None:
+    said = ncu.why_none(NOT_PERMITTED)
+    assert "ERR_NVGPUCTRPERM" in said and "NVreg_RestrictProfilingToAdminUsers=0" in said and "SYS_ADMIN" in said
+    assert "\n" not in said
+    assert ncu.why_none("==ERROR== Failed to find metric x\n==ERROR== more\n") == "ncu: Failed to find metric x"
+    assert ncu.why_none(REPORT) == ""
+
+
 def test_every_name_is_one_the_emulator_has_too() -> None:
     assert set(ncu.METRICS) <= set(COUNTERS)
 
@@ -106,3 +140,15 @@ def test_a_machine_without_ncu_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ncu, "find", lambda: None)
     build = plus_one(read_text(PLUS_ONE, name="plus_one", inputs_text="x: f32[4096]").workload)
     assert ncu.profile(0, build, [], CANCEL) == "ncu is not installed"
+
+
+def test_a_tool_that_may_not_count_says_how_to_permit_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program in ncu's place writes what ncu writes then, and runs nothing."""
+    tool = tmp_path / "ncu"
+    log = "while [ $# -gt 0 ]; do [ $1 = --log-file ] && log=$2; shift; done"
+    tool.write_text(f"#!/bin/sh\n{log}\ncat > $log <<'E'\n{NOT_PERMITTED}E\nexit 1\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(ncu, "find", lambda: str(tool))
+    build = plus_one(read_text(PLUS_ONE, name="plus_one", inputs_text="x: f32[4096]").workload)
+    said = ncu.profile(0, build, [memoryview(bytearray(16))], CANCEL)
+    assert isinstance(said, str) and "NVreg_RestrictProfilingToAdminUsers=0" in said

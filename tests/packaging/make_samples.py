@@ -43,9 +43,13 @@ from cutegen_lab.core.trial import (
 )
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 from cutegen_lab.loop import fold
+from cutegen_lab.profiles.rows import rows
 from cutegen_lab.views.build import build_view
+from cutegen_lab.views.profile import profile_view
+from tests.profiles.recorded import recorded
 
 SAMPLES = Path(__file__).parents[2] / "labextension/tests/samples"
+ANSWERS = SAMPLES.parent / "answers"
 START = 1_790_000_000.0
 HOSTILE = "</script><img src=x onerror=\"globalThis.pwned=1\"><b>bold</b> & 'quoted' ${1+1}"
 
@@ -237,9 +241,18 @@ def write(name: str, run: Script, log: tuple[str, ...] = (), attached: bool = Tr
     (SAMPLES / f"{name}.json").write_text(view.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
+def profile_sample() -> str:
+    """The answer to the widget's query for a profile, of a run that was recorded on the emulator."""
+    run = recorded("matmul")
+    view = profile_view(rows(run.state, run.builds), "c1", GPUS[run.state.sol.gpu])
+    return view.model_dump_json(indent=1) + "\n"
+
+
 def main() -> None:
     log = ("c5: compile cached launch plan for 4096x8192", "c5: check 1x131 passed", "c5: predicted 38.1 µs")
     SAMPLES.mkdir(parents=True, exist_ok=True)
+    ANSWERS.mkdir(parents=True, exist_ok=True)
+    (ANSWERS / "profile.json").write_text(profile_sample(), encoding="utf-8")
     write("review", upto_review(), log)
     write("interrupted", upto_review(), attached=False)
     done = upto_review()

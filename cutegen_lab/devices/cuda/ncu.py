@@ -17,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.counters import STALLS
 from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.protocols import Cancel
-from cutegen_lab.core.trial import Profile
+from cutegen_lab.core.trial import LaunchCounters, Profile
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
 from cutegen_lab.devices.cuda.worker_protocol import lean
 
@@ -69,7 +70,10 @@ METRICS: Mapping[str, tuple[str, ...]] = {  # our name -> theirs, which are adde
     "dram_load_bytes": ("dram__bytes_read.sum",),
     "dram_store_bytes": ("dram__bytes_write.sum",),
 }
-WANTED = tuple(sorted({metric.removeprefix("-") for metrics in METRICS.values() for metric in metrics}))
+_STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"  # warps so stalled, each time one issues
+_ISSUED = "smsp__inst_executed.sum"
+_COUNTED = {metric.removeprefix("-") for metrics in METRICS.values() for metric in metrics}
+WANTED = tuple(sorted(_COUNTED | {*map(_STALLED.format, STALLS)}))
 _LOADS: Mapping[str, str] = {  # what bounds the kernel where it is busiest -> percent of its peak
     "memory bandwidth": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
     "L2": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -78,6 +82,12 @@ _LOADS: Mapping[str, str] = {  # what bounds the kernel where it is busiest -> p
 }
 _BUSY = 60.0  # percent, below which nothing is: the time goes into waiting
 _SECONDS = 180.0  # for one execution with all its replays
+_NOT_PERMITTED = "ERR_NVGPUCTRPERM"
+_HOW_TO_PERMIT = (
+    "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM): run as root, give a container --cap-add=SYS_ADMIN, or "
+    "permit every user by the line `options nvidia NVreg_RestrictProfilingToAdminUsers=0` in "
+    "/etc/modprobe.d/nvidia.conf and a restart (https://developer.nvidia.com/ERR_NVGPUCTRPERM)"
+)
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")
 
 
@@ -96,27 +106,49 @@ def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Can
         try:
             worker = WorkerProcess(index, wrapper=wrapper)
         except SetupError as error:
-            return f"ncu cannot run here: {error.message}"
+            return why_none(_text(report)) or f"ncu cannot run here: {error.message}"
         try:
             memory.write(buffers)
             worker.ask({"verb": "execute", "build": lean(build).to_dict(), **memory.request}, _SECONDS, cancel)
             worker.end()
         finally:
             worker.kill()
-        launches = read_report(report.read_text(errors="replace")) if report.exists() else []
-    return _profile_of([values for _, values in launches]) if launches else "ncu reported no launch"
+        text = _text(report)
+    launches = read_report(text)
+    return profile_of(launches) if launches else why_none(text) or "ncu reported no launch"
 
 
-def _profile_of(launches: Sequence[Mapping[str, float]]) -> Profile:
-    """Profile with counters summed over launches and the limiter of the launch with the most instructions."""
+def _text(report: Path) -> str:
+    return report.read_text(errors="replace") if report.exists() else ""
+
+
+def why_none(text: str) -> str:
+    """Why a report has no launch, and what to do about it; empty where it does not say."""
+    if _NOT_PERMITTED in text:
+        return _HOW_TO_PERMIT
+    errors = (line.removeprefix("==ERROR==").strip() for line in text.splitlines() if line.startswith("==ERROR=="))
+    first = next(errors, "")
+    return f"ncu: {first}" if first else ""
+
+
+def profile_of(launches: Sequence[tuple[str, Mapping[str, float]]]) -> Profile:
+    """Profile of launches as :func:`read_report` gives them: counters summed, and the limiter of the launch with the
+    most instructions."""
     total: Counter[str] = Counter()
-    for values in launches:
+    for _, values in launches:
         total.update(counters(values))
-    longest = max(launches, key=lambda values: values.get("smsp__inst_executed.sum", 0.0))
+    longest = max((values for _, values in launches), key=lambda values: values.get(_ISSUED, 0.0))
     limiter = max(_LOADS, key=lambda name: longest.get(_LOADS[name], 0.0))
     percent = longest.get(_LOADS[limiter], 0.0)
-    finding = f"{limiter} at {percent:.0f}% of its peak"
-    return Profile("hardware", limiter if percent >= _BUSY else "latency: nothing is busy", total, (finding,))
+    findings = [f"{limiter} at {percent:.0f}% of its peak"]
+    stalls = {reason: total[f"stall_cycles_{reason}"] for reason in STALLS}
+    most = max(stalls, key=lambda reason: stalls[reason])
+    if stalls[most]:
+        findings.append(f"{stalls[most] / sum(stalls.values()):.0%} of stalled cycles wait for {STALLS[most]} ({most})")
+    return Profile(
+        "hardware", limiter if percent >= _BUSY else "latency: nothing is busy", total, tuple(findings),
+        launches=tuple(LaunchCounters(kernel, counters(values)) for kernel, values in launches[1:] and launches),
+    )  # fmt: skip
 
 
 def find() -> str | None:
@@ -155,6 +187,9 @@ def counters(values: Mapping[str, float]) -> dict[str, float]:
     for name, metrics in METRICS.items():
         if all(metric.removeprefix("-") in values for metric in metrics):
             found[name] = sum(-values[m[1:]] if m.startswith("-") else values[m] for m in metrics)
+    for reason in STALLS:
+        if (metric := _STALLED.format(reason)) in values and _ISSUED in values:
+            found[f"stall_cycles_{reason}"] = values[metric] * values[_ISSUED]
     for unit in ("wavefronts", "conflicts"):
         parts = [found[name] for name in (f"shared_load_{unit}", f"shared_store_{unit}") if name in found]
         if len(parts) == 2:

@@ -78,6 +78,35 @@ class Interleaving:
         return int(self._unit(np.array([len(self._chunk.exited) - 1]))[0]) + 1
 
 
+class InTurn(Interleaving):
+    """Each warp (or warpgroup) executes a basic block, then the next one does, and those that wait are asked."""
+
+    def __init__(self, chunk: CtaBatch) -> None:
+        super().__init__(chunk, 0)
+        self.count, self._last = self._units(), -1
+
+    def groups(self) -> list[LaneGroup]:
+        lanes = self._chunk.all_lanes()
+        unit = self._unit(lanes)
+        found = [_at_the_start(self._chunk, lanes[unit == number]) for number in np.unique(unit)]
+        for strand, group in enumerate(found):
+            group.strand = strand
+        return found
+
+    def choose(self, ready: list[LaneGroup]) -> tuple[list[LaneGroup], list[LaneGroup]]:
+        able = sorted({g.strand for g in ready})
+        self._last = next((strand for strand in able if strand > self._last), able[0])
+        pc = min(g.pc for g in ready if g.strand == self._last)
+        chosen = [g for g in ready if g.strand == self._last and g.pc == pc]
+        return chosen, [g for g in ready if g.strand != self._last or g.pc != pc]
+
+    def turn(self) -> int | None:
+        return 1
+
+    def asks(self) -> bool:
+        return True
+
+
 def _at_the_start(chunk: CtaBatch, lanes: Array) -> LaneGroup:
     """Registers that nobody has written are poisoned, as fresh shared memory is."""
     group = LaneGroup(chunk, lanes, 0)

@@ -42,7 +42,7 @@ class Scheduler:
 
     def run(self) -> None:
         """Raises Trap, Cancelled."""
-        self._strands = Interleaving(self.chunk, self.warps)
+        self._strands = self._interleaving()
         self._ready: list[LaneGroup] = self._strands.groups()
         self._parked: list[LaneGroup] = []
         self._resting: list[LaneGroup] = []
@@ -62,6 +62,9 @@ class Scheduler:
             self._advance(same[0] if len(same) == 1 else merge(same))
         if self.chunk.registers is not None:
             self.chunk.registers.settle()
+
+    def _interleaving(self) -> Interleaving:
+        return Interleaving(self.chunk, self.warps)
 
     def _advance(self, g: LaneGroup) -> None:
         """Runs ``g`` until it waits, splits, ends, reaches where others stand, or it is another strand's turn."""

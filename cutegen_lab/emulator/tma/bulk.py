@@ -56,6 +56,11 @@ class BulkCopies:
         """May copies of one instruction be done as one?"""
         return not self._late
 
+    @property
+    def under_way(self) -> tuple[Landing, ...]:
+        """Copies into shared memory that have not come yet."""
+        return tuple(self._pending)
+
     # --- places ------------------------------------------------------------------------------------------------------
 
     def block(self, gid: int, address: int) -> int:

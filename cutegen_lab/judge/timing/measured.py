@@ -265,7 +265,8 @@ class _Timer:
             baselines={name: by[name, cold.flush].time_us for name in others},
             half_width_us=main.half_width_us, warm_us=warmed.time_us if warmed else None,
             measurements=tuple(measured), comparisons=tuple(comparison(name, mine, times[name]) for name in others),
-            baseline=fastest_baseline(times), notes=tuple(self._notes),
+            rounds_us={name: tuple(taken) for name, taken in times.items()}, baseline=fastest_baseline(times),
+            notes=tuple(self._notes),
             conditions={**self._watch.conditions, **sensor_ranges(readings)},
         )  # fmt: skip
 

@@ -9,6 +9,7 @@ import { candidateTree, outcome, statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { commandOf, KEYS, PRESSED } from './keys';
 import { LOGO_TILE, LOGO_TILES } from './logo';
+import { Profile } from './profile';
 import { Source } from './source';
 import { Terms } from './terms';
 import { Timeline } from './timeline';
@@ -195,6 +196,12 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
               <Comparison key={`compared ${selected.id}`} view={view} candidate={selected} />
               <Terms candidate={selected} />
               <Evidence rows={shown.evidence} onLine={showLine} />
+              <Profile
+                key={`profile ${selected.id}`}
+                candidateId={selected.id}
+                known={`${selected.steps.filter(step => step.status === 'done').length} ${view.trend.length}`}
+                look={kernel?.look ?? null}
+              />
               <Source
                 key={selected.id}
                 candidate={shown}

@@ -72,6 +72,8 @@ def test_a_timing_says_everything_it_rests_on() -> None:
     assert {(m.subject, m.flush) for m in found.measurements} == set(
         itertools.product(MAIN_US, ("cold flush", "warm flush", "events flush", "records flush"))
     )
+    assert {name: len(taken) for name, taken in found.rounds_us.items()} == dict.fromkeys(MAIN_US, found.samples)
+    assert sorted(found.rounds_us["candidate"])[found.samples // 2] == pytest.approx(found.time_us, rel=0.001)
     answers = {c.against: c.answer for c in found.comparisons}
     assert answers == {
         "eager PyTorch": "faster", "torch.compile": "faster", "copy of the compulsory bytes": "slower",

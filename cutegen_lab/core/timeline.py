@@ -1,0 +1,94 @@
+"""The order in which the emulator executed the warps of a block: what each did, from instruction to instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["run", "wait", "copy in", "copy out", "product"]
+"""``run``: instructions are executed; ``wait``: at a barrier or for a copy; ``copy in``: cp.async or a bulk copy into
+shared memory is under way; ``copy out``: a bulk copy out of it; ``product``: wgmma is under way."""
+GENERATOR = "cutegen-lab"
+TRACE_MARK = f'"generator": "{GENERATOR}"'
+"""In every trace that is written."""
+WHAT_IT_IS = "the emulator's order of execution, not time"
+
+
+@dataclass(frozen=True)
+class Span:
+    """Something a warp did."""
+
+    warp: int
+    """Number of the warp in its block."""
+    kind: Kind
+    """What it did."""
+    start: int
+    """Instructions of the block that were executed before it began."""
+    end: int
+    """… before it ended."""
+    label: str
+    """The instruction that began it; empty for ``run``."""
+    line: int
+    """Line of the candidate's text; 0 where it is of none."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One block of one launch."""
+
+    kernel: str
+    """The kernel."""
+    block: tuple[int, int, int]
+    """The block (x, y, z)."""
+    warps: int
+    """Warps of the block."""
+    instructions: int
+    """Instructions executed: the length of the axis. Warps that execute one together count once."""
+    spans: tuple[Span, ...]
+    """By their ends."""
+    cut: bool
+    """Whether the recording was full before the block ended."""
+
+    def role(self, warp: int) -> str:
+        """What a warp is for: "products" where it issues matrix products, else "copies" where it issues copies."""
+        issued = {span.kind for span in self.spans if span.warp == warp}
+        if "product" in issued:
+            return "products"
+        return "copies" if "copy in" in issued else ""
+
+    def name(self, warp: int) -> str:
+        """``warp 3, products``."""
+        return ", ".join(filter(None, (f"warp {warp}", self.role(warp))))
+
+
+_TRACKS: Sequence[tuple[str, tuple[Kind, ...]]] = (
+    ("", ("run", "wait")), (" products under way", ("product",)), (" copies under way", ("copy in", "copy out")),
+)  # fmt: skip
+
+
+def trace_events(timelines: Iterable[Timeline]) -> dict[str, Any]:
+    """Trace for Perfetto or Chrome (``Trace Event Format``, complete events): a process for each block, a thread for
+    each warp, one more for what it has under way. One instruction is one microsecond there."""
+    found: list[dict[str, Any]] = []
+    for process, timeline in enumerate(timelines):
+        name = f"{timeline.kernel}, block {timeline.block}: {WHAT_IT_IS}"
+        found.append({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
+        for warp in range(timeline.warps):
+            for number, (what, kinds) in enumerate(_TRACKS):
+                spans = [s for s in timeline.spans if s.warp == warp and s.kind in kinds]
+                thread = warp * len(_TRACKS) + number
+                if spans:
+                    told = {"name": timeline.name(warp) + what}
+                    found.append({"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": told})
+                    sort = {"sort_index": thread}
+                    found.append({"ph": "M", "name": "thread_sort_index", "pid": process, "tid": thread, "args": sort})
+                found += [_event(process, thread, span) for span in spans]
+    return {"traceEvents": found, "displayTimeUnit": "ns", "otherData": {"axis": WHAT_IT_IS, "generator": GENERATOR}}
+
+
+def _event(process: int, thread: int, span: Span) -> dict[str, Any]:
+    return {
+        "ph": "X", "name": span.label or span.kind, "cat": span.kind, "pid": process, "tid": thread, "ts": span.start,
+        "dur": span.end - span.start, "args": {"line": span.line},
+    }  # fmt: skip

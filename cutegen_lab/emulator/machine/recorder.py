@@ -1,0 +1,166 @@
+"""A scheduler that records what the warps of one block do. Without it nothing is recorded, and nothing is slower."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+import numpy as np
+
+from cutegen_lab.core.timeline import Kind, Span, Timeline
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.machine.interleaving import Interleaving, InTurn
+from cutegen_lab.emulator.machine.lane_group import LaneGroup
+from cutegen_lab.emulator.machine.schedule import Scheduler
+from cutegen_lab.emulator.tma.bulk import Landing
+
+MOST_SPANS = 60_000
+_GROUPS = ("wgmma", "cp.async", "cp.async.bulk")  # which are committed in groups, and waited for
+_KINDS: dict[str, Kind] = {"wgmma": "product", "cp.async": "copy in", "cp.async.bulk": "copy out"}
+Open = tuple[int, str, int]
+"""When something began, its text and its line."""
+
+
+class Recorder(Scheduler):
+    """Records the first block of its chunk. The clock counts instructions that any warp of that block executes; those
+    that warps execute together count once."""
+
+    def record(self, source_line: Callable[[int], int]) -> Timeline:
+        """Runs the chunk. ``source_line``: of the candidate, by the line of PTX. Raises Trap, Cancelled."""
+        self._line = source_line
+        self._clock = 0
+        self._spans: list[Span] = []
+        self._running: dict[int, tuple[int, int]] = {}  # start and end of the stretch that each warp is in
+        self._waits: dict[int, Open] = {}
+        self._issued: dict[tuple[int, str], list[Open]] = defaultdict(list)  # of a warp and kind, not yet committed
+        self._committed: dict[tuple[int, str], list[list[Open]]] = defaultdict(list)
+        self._landings: dict[int, tuple[Landing, Open]] = {}
+        self.run()
+        self._landed(())
+        for warp in list(self._running):
+            self._stop(warp)
+        for warp, begun in list(self._waits.items()):
+            self._add(warp, "wait", begun)
+        for (warp, family), groups in self._committed.items():
+            for begun in [each for group in [*groups, self._issued[warp, family]] for each in group]:
+                self._add(warp, _KINDS[family], begun)
+        chunk = self.chunk
+        where, _ = chunk.place(0)
+        warps, spans = chunk.padded_threads // 32, sorted(self._spans, key=lambda span: (span.end, span.start))
+        return Timeline(chunk.launch.kernel, where, warps, self._clock, tuple(spans), len(spans) >= MOST_SPANS)
+
+    def _interleaving(self) -> Interleaving:
+        return InTurn(self.chunk)
+
+    def _count(self, pc: int, g: LaneGroup) -> None:
+        """A basic block has been executed."""
+        if warps := self._warps(g):
+            parks = self.chunk.program.blocks[pc].parks
+            start = self._clock
+            if not parks:  # one that waits counts when it goes on
+                self._execute(pc, warps, start)
+            self._landed(self.chunk.bulk.under_way)
+        super()._count(pc, g)
+
+    def _execute(self, pc: int, warps: list[int], start: int) -> None:
+        block = self.chunk.program.blocks[pc]
+        code = [emit.ins for emit in block.emits if emit.klass]  # without what is no instruction
+        self._clock += len(code) + (block.terminator is not None)
+        for warp in warps:
+            self._begin(warp, start)
+            self._running[warp] = (self._running.get(warp, (start, 0))[0], self._clock)
+        for at, instruction in enumerate(code, start):
+            self._note(instruction, warps, at)
+
+    def _begin(self, warp: int, now: int) -> None:
+        """The warp executes something: it waits no longer, and a stretch that ended before is over."""
+        if warp in self._waits:
+            self._add(warp, "wait", self._waits.pop(warp), now)
+        if warp in self._running and self._running[warp][1] != now:
+            self._stop(warp)
+
+    def _pass(self, g: LaneGroup, passed: bool | np.ndarray) -> bool:
+        pc, warps = g.pc, self._warps(g)
+        went_on = super()._pass(g, passed)
+        if warps and went_on:
+            self._execute(pc, warps, self._clock)
+        elif warps:
+            instruction = self.chunk.program.blocks[pc].emits[0].ins
+            kept = self._warps_at(pc)
+            for warp in warps:
+                self._stop(warp)
+                if warp in kept:
+                    self._waits.setdefault(warp, (self._clock, instruction.name, self._line(instruction.line)))
+        return went_on
+
+    def _warps_at(self, pc: int) -> set[int]:
+        """Warps that are parked at a basic block."""
+        return {warp for parked in self._parked if parked.pc == pc for warp in self._warps(parked)}
+
+    def _warps(self, g: LaneGroup) -> list[int]:
+        """Warps of the recorded block among those of ``g``."""
+        numbers = g.warp_numbers()
+        return list(map(int, numbers[numbers < self.chunk.padded_threads // 32]))
+
+    def _note(self, instruction: ptx.Instruction, warps: list[int], at: int) -> None:
+        """Asynchronous work that an instruction begins, commits, or waits for."""
+        name = instruction.name
+        family = next((family for family in reversed(_GROUPS) if name.startswith(family + ".")), None)
+        if family is None:
+            return
+        for warp in warps:
+            issued, committed = self._issued[warp, family], self._committed[warp, family]
+            if ".commit_group" in name:
+                committed.append(list(issued))
+                issued.clear()
+            elif ".wait_all" in name or ".wait_group" in name:
+                left = 0 if ".wait_all" in name else _immediate(instruction)
+                while len(committed) > left:
+                    for begun in committed.pop(0):
+                        self._add(warp, _KINDS[family], begun, at)
+                if ".wait_all" in name:
+                    issued.clear()
+            elif family == "cp.async" and ".mbarrier." in name:  # an mbarrier waits for them: they have come here
+                for begun in issued:
+                    self._add(warp, "copy in", begun, at)
+                issued.clear()
+            elif _begins(name, family) and not issued:  # a group is one span
+                issued.append((at, name, self._line(instruction.line)))
+
+    def _landed(self, under_way: tuple[Landing, ...]) -> None:
+        """Bulk copies into shared memory that were issued, and those that have come."""
+        left = {id(landing) for landing in under_way}
+        for key in [key for key in self._landings if key not in left]:
+            landing, begun = self._landings.pop(key)
+            self._add(landing.gid // 32, "copy in", begun)
+        for landing in under_way:
+            if id(landing) not in self._landings and landing.gid < self.chunk.padded_threads:
+                instruction = self.chunk.program.source_map.get(landing.line)
+                line = self._line(instruction.line) if instruction else 0
+                name = instruction.name if instruction else "cp.async.bulk"
+                self._landings[id(landing)] = landing, (self._clock, name, line)
+
+    def _stop(self, warp: int) -> None:
+        if warp in self._running:
+            start, end = self._running.pop(warp)
+            self._add(warp, "run", (start, "", 0), end)
+
+    def _add(self, warp: int, kind: Kind, begun: Open, end: int | None = None) -> None:
+        start, label, line = begun
+        until = self._clock if end is None else end
+        if until > start and len(self._spans) < MOST_SPANS:
+            self._spans.append(Span(warp, kind, start, until, label, line))
+
+
+def _begins(name: str, family: str) -> bool:
+    """Does an instruction begin asynchronous work that is committed in groups?"""
+    if family == "wgmma":
+        return "mma_async" in name
+    if family == "cp.async.bulk":
+        return ".global.shared" in name
+    return True
+
+
+def _immediate(instruction: ptx.Instruction) -> int:
+    operand = instruction.operands[0] if instruction.operands else None
+    return int(operand.value) if isinstance(operand, ptx.Imm) else 0

@@ -1,0 +1,93 @@
+"""The roofline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.notebook.plot_theme import BLUE, GREY, ORANGE, laid_out
+from cutegen_lab.profiles import roofline
+from cutegen_lab.profiles.records import Ceiling, RooflinePoint
+from cutegen_lab.profiles.row import Row
+from cutegen_lab.views.units import microseconds
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure, Scatter
+
+_LOOK = {"compulsory": ("-open", ORANGE, "by compulsory bytes"), "moved": ("", BLUE, "by bytes moved from L2")}
+_SHAPES = {"measured": "diamond", "predicted": "circle"}
+_ROOM = 4.0  # times the outermost point, to either side
+
+
+def pick(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling | RooflinePoint]:
+    found = roofline.points(rows)
+    return [*roofline.ceilings(rows, gpu), *found] if found else []
+
+
+def draw(records: Sequence[Ceiling | RooflinePoint], title: str) -> Figure:
+    """Operations a second over operations a byte, both logarithmic. Each candidate has two marks at its rate; a line
+    goes through the candidates in their order."""
+    from plotly.graph_objects import Figure
+
+    points = [record for record in records if isinstance(record, RooflinePoint)]
+    ceilings = [record for record in records if isinstance(record, Ceiling)]
+    rates = [c.operations_per_s for c in ceilings if c.operations_per_s]
+    widths = [c.bytes_per_s for c in ceilings if c.bytes_per_s]
+    ridges = [rate / width for rate in rates for width in widths]
+    at = [p.intensity for p in points]
+    low, high = min([*at, min(ridges)]) / _ROOM, max([*at, max(ridges)]) * _ROOM
+    figure = Figure([*(_ceiling(c, low, high, max(rates)) for c in ceilings)])
+    for name in _LOOK:
+        figure.add_trace(_trail([p for p in points if p.bytes_counted == name], name))
+    basis = " and ".join(dict.fromkeys(p.basis for p in points))
+    figure.update_xaxes(type="log", title_text="operations a byte", exponentformat="power", dtick=1)
+    figure.update_yaxes(type="log", title_text="operations a second", exponentformat="power", dtick=1)
+    floor, top = min(p.operations_per_s for p in points) / _ROOM, max(rates) * 2
+    figure.update_yaxes(range=_log(floor, top))
+    figure.update_xaxes(range=_log(low, high))
+    what = title.rpartition(" ")[0] or title  # of all candidates
+    note = f"times are {basis}; a lane's fp32 instruction is one operation"
+    return laid_out(figure, f"Roofline of {what}", note, rows=15)
+
+
+def _log(low: float, high: float) -> list[float]:
+    return [math.log10(low), math.log10(high)]
+
+
+def _ceiling(ceiling: Ceiling, low: float, high: float, most: float) -> Scatter:
+    from plotly.graph_objects import Scatter
+
+    rate, width = ceiling.operations_per_s, ceiling.bytes_per_s
+    if width is not None:
+        model = "model" in ceiling.name
+        ridge = most / width
+        x = [low, ridge * 0.3 if model else ridge * 0.5, ridge]  # the labels of two lines apart
+        y, where, at = [width * value for value in x], "top left" if model else "bottom right", 1
+        dash = "dash" if model else "solid"
+    else:
+        assert rate is not None
+        x, y, where, at = [low, high], [rate, rate], "top left", 1
+        dash = "solid" if rate == most else "dot"
+    text = [""] * len(x)
+    text[at] = ceiling.name
+    return Scatter(
+        name=ceiling.name, mode="lines+text", x=x, y=y, text=text, textposition=where, showlegend=False,
+        line={"color": GREY, "dash": dash, "width": 1.5}, textfont={"color": GREY, "size": 11}, hoverinfo="name",
+    )  # fmt: skip
+
+
+def _trail(points: Sequence[RooflinePoint], name: str) -> Scatter:
+    from plotly.graph_objects import Scatter
+
+    suffix, colour, said = _LOOK[name]
+    return Scatter(
+        name=said, mode="lines+markers+text", x=[p.intensity for p in points], y=[p.operations_per_s for p in points],
+        text=[p.candidate for p in points], textposition="bottom center" if name == "moved" else "top center",
+        line={"color": colour, "width": 1, "dash": "dot"}, textfont={"color": colour},
+        marker={"symbol": [_SHAPES[p.basis] + suffix for p in points], "size": 10 if name == "moved" else 15,
+                "color": colour, "line": {"width": 2, "color": colour}},
+        customdata=[f"{p.candidate}: {microseconds(p.time_us)} {p.basis}" for p in points],
+        hovertemplate="%{customdata}<br>%{x:.3g} operations a byte<br>%{y:.3s} operations a second<extra></extra>",
+    )  # fmt: skip

@@ -1,0 +1,21 @@
+"""Kernel names for tables and plots: the DSL's carry the types of all arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_MANGLED = re.compile(r"(?:kernel_)?cutlass_(?P<name>\w*?kernel|[a-zA-Z0-9]+)(?:_|$)")
+_MOST = 40  # characters of a name that is no such
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """A short name for each kernel: that of its function, numbered from the second on where several have it."""
+    found: dict[str, str] = {}
+    for name in names:
+        if name not in found:
+            match = _MANGLED.match(name)
+            short = match["name"] if match else name[:_MOST]
+            taken = sum(other == short or other.startswith(f"{short}#") for other in found.values())
+            found[name] = f"{short}#{taken + 1}" if taken else short
+    return found

@@ -1,0 +1,46 @@
+"""A run's candidates under the ceilings of its GPU (Williams, Waterman and Patterson 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.perfmodel.cost_terms import BULK_L2_RATIO, L2_RATIO
+from cutegen_lab.profiles.records import Ceiling, RooflinePoint
+from cutegen_lab.profiles.row import Row
+from cutegen_lab.profiles.select import candidates, counters, of_the_problem, time_of
+
+
+def points(rows: Sequence[Row]) -> list[RooflinePoint]:
+    """Two for each candidate with a time and counters: by its compulsory bytes, and by those it moved."""
+    matrix = of_the_problem(rows, "matrix_operations")
+    compulsory = of_the_problem(rows, "compulsory_bytes")
+    found = []
+    for candidate in candidates(rows):
+        counted, time = counters(rows, candidate), time_of(rows, candidate)
+        operations = matrix + 32 * counted.get("warp_instructions_f32", 0.0)
+        if time is None or not operations:
+            continue
+        time_us, basis = time
+        rate = operations / time_us * 1e6
+        for name, nbytes in (("compulsory", compulsory), ("moved", counted.get("moved_bytes", 0.0))):
+            if nbytes:
+                found.append(RooflinePoint(candidate, name, operations / nbytes, rate, time_us, basis))  # type: ignore[arg-type]
+    return found
+
+
+def ceilings(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling]:
+    """DRAM by the datasheet, L2 as the time model has it, the fp32 units, and tensor cores where the problem has matrix
+    operations. The fp32 units do one instruction a lane, which the datasheet counts as two operations."""
+    bulk = any(row.metric == "bulk_load_bytes" and row.value for row in rows)
+    l2 = gpu.copy_bytes_per_s * (BULK_L2_RATIO if bulk else L2_RATIO)
+    found = [
+        Ceiling(f"DRAM {gpu.dram_bytes_per_s / 1e12:.3g} TB/s", None, gpu.dram_bytes_per_s),
+        Ceiling(f"L2 {l2 / 1e12:.3g} TB/s{', bulk copies' if bulk else ''} (model)", None, l2),
+        Ceiling(f"fp32 units {gpu.flops[DType.F32] / 2e12:.3g} T/s", gpu.flops[DType.F32] / 2, None),
+    ]
+    if compute_us := of_the_problem(rows, "speed_of_light_compute"):
+        peak = of_the_problem(rows, "matrix_operations") / compute_us * 1e6
+        found.append(Ceiling(f"tensor cores {peak / 1e12:.3g} T/s", peak, None))
+    return found

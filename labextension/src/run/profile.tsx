@@ -1,0 +1,363 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { CheckCell, Limit, MemoryBar, ProfileView, WhatIf } from '../schema';
+import { microseconds, significant } from './format';
+import type { Look } from './verbs';
+
+const WIDTH = 340;
+const HEIGHT = 210;
+const BOX = { left: 54, right: 12, top: 14, bottom: 34 };
+const MIB = 1 << 20;
+const NAMES = new Map([['blocks a multiprocessor', 'the GPU']]);
+const ATTACHED = 'Shown while a kernel is attached';
+
+/** Whole powers of ten between two values. */
+export function decades(low: number, high: number): number[] {
+  const found = [];
+  for (let power = Math.ceil(Math.log10(low)); 10 ** power <= high; power++) {
+    found.push(power);
+  }
+  return found;
+}
+
+/** The part of a bandwidth's line that is below the highest rate and inside the plot: two points. */
+export function slope(bytesPerS: number, low: number, high: number, floor: number, top: number) {
+  const from = Math.max(low, floor / bytesPerS);
+  const to = Math.min(high, top / bytesPerS);
+  return to > from ? { from, to } : null;
+}
+
+function Roofline({ profile, id }: { profile: ProfileView; id: string }) {
+  const { points, ceilings } = profile;
+  const rates = ceilings.flatMap(c => (c.operations_per_s === null ? [] : [c.operations_per_s]));
+  const top = Math.max(...rates);
+  const at = points.map(p => p.intensity);
+  const ridges = ceilings.flatMap(c => (c.bytes_per_s === null ? [] : [top / c.bytes_per_s]));
+  const low = Math.min(...at, ...ridges) / 5;
+  const high = Math.max(...at, ...ridges) * 4;
+  const floor = Math.min(...points.map(p => p.operations_per_s), ...rates) / 5;
+  const ceiling = top * 2;
+  const across = (WIDTH - BOX.left - BOX.right) / Math.log(high / low);
+  const up = (HEIGHT - BOX.top - BOX.bottom) / Math.log(ceiling / floor);
+  const x = (value: number) => BOX.left + across * Math.log(value / low);
+  const y = (value: number) => HEIGHT - BOX.bottom - up * Math.log(value / floor);
+  const told = points
+    .filter(p => p.bytes_counted === 'moved')
+    .map(p => `${p.candidate} ${significant(p.operations_per_s / 1e12)} T/s`);
+  return (
+    <figure class="cg-plot">
+      <figcaption>Roofline on {profile.gpu}</figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Roofline. ${told.join('; ')}`}>
+        {decades(low, high).map(power => (
+          <g key={`x${power}`} class="cg-tick">
+            <line x1={x(10 ** power)} x2={x(10 ** power)} y1={BOX.top} y2={HEIGHT - BOX.bottom} />
+            <text x={x(10 ** power)} y={HEIGHT - BOX.bottom + 12} text-anchor="middle">
+              {significant(10 ** power)}
+            </text>
+          </g>
+        ))}
+        {decades(floor, ceiling).map(power => (
+          <g key={`y${power}`} class="cg-tick">
+            <line x1={BOX.left} x2={WIDTH - BOX.right} y1={y(10 ** power)} y2={y(10 ** power)} />
+            <text x={BOX.left - 4} y={y(10 ** power) + 3} text-anchor="end">
+              {`${significant(10 ** (power - 12))} T/s`}
+            </text>
+          </g>
+        ))}
+        <text x={(WIDTH + BOX.left) / 2} y={HEIGHT - 6} text-anchor="middle">
+          operations a byte
+        </text>
+        {ceilings.map(({ name, operations_per_s: rate, bytes_per_s: width }) => {
+          const line = width === null ? { from: low, to: high } : slope(width, low, high, floor, top);
+          if (line === null) {
+            return null;
+          }
+          const value = (bytes: number) => rate ?? (width ?? 0) * bytes;
+          return (
+            <g key={name} class="cg-ceiling">
+              <title>{name}</title>
+              <line x1={x(line.from)} y1={y(value(line.from))} x2={x(line.to)} y2={y(value(line.to))} />
+              {width === null && (
+                <text x={x(high)} y={y(value(high)) + (rate === top ? -3 : 11)} text-anchor="end">
+                  {name}
+                </text>
+              )}
+            </g>
+          );
+        })}
+        <polyline
+          class="cg-trace"
+          points={points
+            .filter(p => p.bytes_counted === 'moved')
+            .map(p => `${x(p.intensity)},${y(p.operations_per_s)}`)
+            .join(' ')}
+        />
+        {points.map(p => (
+          <g key={`${p.candidate} ${p.bytes_counted}`} class={p.candidate === id ? 'cg-selected' : ''}>
+            <title>
+              {`${p.candidate}, by ${p.bytes_counted} bytes: ${significant(p.intensity)} operations a byte, ` +
+                `${significant(p.operations_per_s / 1e12)} T/s, ${microseconds(p.time_us)} ${p.basis}`}
+            </title>
+            <circle
+              class={`cg-dot${p.bytes_counted === 'compulsory' ? ' cg-hollow' : ''}`}
+              cx={x(p.intensity)}
+              cy={y(p.operations_per_s)}
+              r={p.bytes_counted === 'compulsory' ? 5 : 3.5}
+            />
+            {p.candidate === id && p.bytes_counted === 'moved' && (
+              <text x={x(p.intensity)} y={y(p.operations_per_s) + 15} text-anchor="middle">
+                {p.candidate}
+              </text>
+            )}
+          </g>
+        ))}
+      </svg>
+      <p class="cg-muted">
+        ● by bytes moved from L2, ○ by compulsory bytes; inclined lines:{' '}
+        {ceilings
+          .filter(c => c.bytes_per_s !== null)
+          .map(c => c.name)
+          .join(', ')}
+      </p>
+    </figure>
+  );
+}
+
+function Memory({ bars }: { bars: readonly MemoryBar[] }) {
+  const most = Math.max(...bars.map(bar => Math.max(bar.nbytes, bar.compulsory_bytes ?? 0)));
+  return (
+    <figure class="cg-plot cg-memory">
+      <figcaption>Memory, MiB</figcaption>
+      <table>
+        <tbody>
+          {bars.map(({ source, level, part, nbytes, compulsory_bytes: least }) => (
+            <tr key={`${source} ${level} ${part}`}>
+              <th scope="row">{`${level}, ${part}${source === 'ncu' ? ' (ncu)' : ''}`}</th>
+              <td class="cg-bar-cell">
+                <span class="cg-bar" style={{ width: `${(100 * nbytes) / most}%` }} aria-hidden="true" />
+              </td>
+              <td>
+                {significant(nbytes / MIB)}
+                {least !== null && (
+                  <span class="cg-muted">{` = ${significant(nbytes / least)} × compulsory`}</span>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </figure>
+  );
+}
+
+/** Resident warps over one resource, with a mark where the kernel is. */
+function Sweep({ points }: { points: readonly WhatIf[] }) {
+  const now = points.find(point => point.current);
+  if (now === undefined) {
+    return null;
+  }
+  const most = Math.max(...points.map(point => point.value));
+  const warps = Math.max(...points.map(point => point.resident_warps), 1);
+  const height = 130;
+  const x = (value: number) => BOX.left + ((WIDTH - BOX.left - BOX.right) * value) / most;
+  const y = (value: number) => height - BOX.bottom - ((height - BOX.top - BOX.bottom) * value) / warps;
+  const shared = now.resource === 'shared memory a block';
+  const amount = (value: number) => (shared ? `${significant(value / 1024)} KiB` : `${value} registers`);
+  const path = points
+    .map((p, i) =>
+      i === 0 ? `M${x(p.value)},${y(p.resident_warps)}` : `H${x(p.value)}V${y(p.resident_warps)}`
+    )
+    .join('');
+  const told = `${now.resident_warps} warps at ${amount(now.value)}`;
+  return (
+    <figure class="cg-plot">
+      <figcaption>Resident warps by {now.resource}</figcaption>
+      <svg
+        viewBox={`0 0 ${WIDTH} ${height}`}
+        role="img"
+        aria-label={`Resident warps by ${now.resource}: ${told}`}
+      >
+        {[0, warps].map(tick => (
+          <g key={tick} class="cg-tick">
+            <line x1={BOX.left} x2={WIDTH - BOX.right} y1={y(tick)} y2={y(tick)} />
+            <text x={BOX.left - 4} y={y(tick) + 3} text-anchor="end">
+              {tick}
+            </text>
+          </g>
+        ))}
+        {[0, most].map(tick => (
+          <text
+            key={tick}
+            x={x(tick)}
+            y={height - BOX.bottom + 12}
+            text-anchor={tick === 0 ? 'start' : 'end'}
+          >
+            {amount(tick)}
+          </text>
+        ))}
+        <path class="cg-trace" d={path} />
+        <circle class="cg-dot" cx={x(now.value)} cy={y(now.resident_warps)} r={4} />
+        <text
+          x={x(now.value)}
+          y={y(now.resident_warps) + 16}
+          text-anchor={now.value > most / 2 ? 'end' : 'start'}
+        >
+          {told}
+        </text>
+      </svg>
+    </figure>
+  );
+}
+
+function Occupancy({ whatIf, limits }: { whatIf: readonly WhatIf[]; limits: readonly Limit[] }) {
+  const kernels = [...new Set(limits.map(limit => limit.kernel))];
+  return (
+    <>
+      {kernels.map(kernel => {
+        const mine = limits.filter(limit => limit.kernel === kernel);
+        const by = mine.filter(limit => limit.limits).map(limit => limit.resource);
+        const swept = (resource: WhatIf['resource']) =>
+          whatIf.filter(point => point.kernel === kernel && point.resource === resource);
+        return (
+          <section key={kernel} class="cg-occupancy" aria-label={`Occupancy of ${kernel}`}>
+            <p>
+              <b>{kernel}</b>: limited by {by.join(' and ')}.{' '}
+              <span class="cg-muted">
+                Blocks that fit a multiprocessor:{' '}
+                {mine
+                  .map(({ resource, blocks }) => `${blocks} by ${NAMES.get(resource) ?? resource}`)
+                  .join(', ')}
+              </span>
+            </p>
+            <div class="cg-plots">
+              <Sweep points={swept('registers a thread')} />
+              <Sweep points={swept('shared memory a block')} />
+            </div>
+          </section>
+        );
+      })}
+    </>
+  );
+}
+
+/** What one cell of the matrix says: a cross and a word where a check failed. */
+export function cellText({ failed, error_over_budget: share }: CheckCell): string {
+  const number = share === null ? '' : share < 10 ? `${Math.round(100 * share)}%` : `${significant(share)}×`;
+  return failed > 0 ? `✕ ${number}`.trim() : number || '✓';
+}
+
+function Checks({ cells }: { cells: readonly CheckCell[] }) {
+  const workloads = [...new Set(cells.map(cell => cell.workload))];
+  const draws = [...new Set(cells.map(cell => cell.draw))];
+  const by = new Map(cells.map(cell => [`${cell.workload}\n${cell.draw}`, cell]));
+  const failed = cells.reduce((sum, cell) => sum + cell.failed, 0);
+  const checks = cells.reduce((sum, cell) => sum + cell.checks, 0);
+  return (
+    <section class="cg-matrix" aria-label="Checks">
+      <p>
+        <b>Checks</b>: largest error over what is allowed, by inputs and workload; {failed} of {checks} failed
+      </p>
+      <div class="cg-scroll">
+        <table>
+          <thead>
+            <tr>
+              <td />
+              {workloads.map(workload => (
+                <th key={workload} scope="col">
+                  {workload}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {draws.map(draw => (
+              <tr key={draw}>
+                <th scope="row">{draw}</th>
+                {workloads.map(workload => {
+                  const cell = by.get(`${workload}\n${draw}`);
+                  const tone = cell === undefined ? '' : cell.failed > 0 ? 'cg-tone-bad' : 'cg-tone-good';
+                  return (
+                    <td key={workload} class={tone}>
+                      {cell === undefined ? '' : cellText(cell)}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Plots({ profile }: { profile: ProfileView }) {
+  const { points, memory, limits, checks } = profile;
+  if (points.length + memory.length + limits.length + checks.length === 0) {
+    return <p class="cg-empty">Nothing is known of {profile.candidate_id} yet.</p>;
+  }
+  return (
+    <>
+      <div class="cg-plots">
+        {points.length > 0 && <Roofline profile={profile} id={profile.candidate_id} />}
+        {memory.length > 0 && <Memory bars={memory} />}
+      </div>
+      <Occupancy whatIf={profile.what_if} limits={limits} />
+      {checks.length > 0 && <Checks cells={checks} />}
+    </>
+  );
+}
+
+interface IProfileProps {
+  candidateId: string;
+  /** Changes when more is known of the candidate. */
+  known: string;
+  /** How to ask the kernel; null where there is none. */
+  look: Look | null;
+}
+
+/** Plots of a candidate's profile, asked for when they are first shown. */
+export function Profile({ candidateId, known, look }: IProfileProps) {
+  const [open, setOpen] = useState(false);
+  const [found, setFound] = useState<{ key: string; profile: ProfileView | null; error: string } | null>(
+    null
+  );
+  const key = `${candidateId} ${known}`;
+  useEffect(() => {
+    if (!open || look === null) {
+      return;
+    }
+    let gone = false;
+    const settle = (profile: ProfileView | null, error: string) => gone || setFound({ key, profile, error });
+    look({ query: 'profile', candidate_id: candidateId }).then(
+      data => settle(data as ProfileView, ''),
+      (reason: unknown) => settle(null, reason instanceof Error ? reason.message : String(reason))
+    );
+    return () => {
+      gone = true;
+    };
+  }, [candidateId, key, open, look]);
+  const shown = found?.profile?.candidate_id === candidateId ? found.profile : null;
+  return (
+    <section class="cg-profile" aria-label="Profile">
+      <header class="cg-section-head">
+        <h4>Profile</h4>
+        <button
+          type="button"
+          class="cg-button"
+          aria-expanded={open}
+          disabled={look === null}
+          title={look === null ? ATTACHED : undefined}
+          onClick={() => setOpen(!open)}
+        >
+          {open ? 'Hide plots' : 'Show plots'}
+        </button>
+      </header>
+      {open && look !== null && shown !== null && <Plots profile={shown} />}
+      {open && look !== null && shown === null && (
+        <p class="cg-empty" role="status">
+          {found?.key === key && found.error ? found.error : 'Loading…'}
+        </p>
+      )}
+    </section>
+  );
+}
