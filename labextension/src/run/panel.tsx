@@ -3,14 +3,11 @@ import type { RunView } from '../schema';
 import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
 import { Candidates } from './candidates';
-import { Comparison } from './comparison';
-import { Diagnostics, Evidence, Summary } from './evidence';
-import { candidateTree, outcome, statusLine } from './format';
+import { candidateTree, statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { commandOf, KEYS, PRESSED } from './keys';
 import { LOGO_TILE, LOGO_TILES } from './logo';
-import { Source } from './source';
-import { Terms } from './terms';
+import { Tabs } from './tabs';
 import { Timeline } from './timeline';
 import { Trends } from './trend';
 import type { IAnswer, IKernel } from './verbs';
@@ -59,8 +56,6 @@ function withCode(text: string) {
   return text.split('`').map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part));
 }
 
-const NOT_ASKED = { line: 0, count: 0 };
-
 interface IRunPanelProps {
   view: RunView;
   /** How to answer; null where no kernel can hear it (a saved run). */
@@ -92,20 +87,13 @@ function notice(view: RunView, attached: boolean): string {
  */
 export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
-  const [tunable, setTunable] = useState(false);
+  const [tab, setTab] = useState('');
   const find = (id: string | null) => view.candidates.find(candidate => candidate.id === id) ?? null;
   const lead =
     view.status === 'done'
       ? (find(view.incumbent_id) ?? find(view.current_id))
       : (find(view.current_id) ?? find(view.incumbent_id));
   const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
-  const specialised = selected?.specialised ?? null;
-  const shown = selected && specialised && !tunable ? { ...selected, ...specialised } : selected;
-  const parent = find(selected?.parent_id ?? null);
-  const before = parent && ((!tunable && specialised ? parent.specialised?.source : null) ?? parent.source);
-  const [asked, setAsked] = useState({ ...NOT_ASKED, of: '' });
-  const showLine = (line: number) =>
-    setAsked(now => ({ line, count: now.count + 1, of: selected?.id ?? '' }));
   const select = (id: string) => setPicked(id === lead?.id ? null : id);
   const answering = useMemo(
     () =>
@@ -181,30 +169,17 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
           <Trends trend={view.trend} solUs={view.sol.time_us} selectedId={selected?.id ?? null} />
         </aside>
         <main class="cg-main">
-          {selected === null || shown === null ? (
+          {selected === null ? (
             <p class="cg-empty">The first candidate shows here as soon as it is written.</p>
           ) : (
-            <>
-              <Summary candidate={selected} came={outcome(view, selected)} />
-              {selected.verdict_reason && selected.verdict !== 'passed' && (
-                <p class="cg-note cg-note-bad">
-                  <b>{selected.verdict.replaceAll('_', ' ')}</b>: {selected.verdict_reason}
-                </p>
-              )}
-              <Diagnostics items={shown.diagnostics} onLine={showLine} />
-              <Comparison key={`compared ${selected.id}`} view={view} candidate={selected} />
-              <Terms candidate={selected} />
-              <Evidence rows={shown.evidence} onLine={showLine} />
-              <Source
-                key={selected.id}
-                candidate={shown}
-                before={before}
-                tunable={specialised === null ? null : tunable}
-                onTunable={setTunable}
-                look={kernel?.look ?? null}
-                asked={asked.of === selected.id ? asked : NOT_ASKED}
-              />
-            </>
+            <Tabs
+              view={view}
+              candidate={selected}
+              parent={find(selected.parent_id)}
+              kernel={kernel}
+              selectedId={tab}
+              onSelect={setTab}
+            />
           )}
           <footer class="cg-footer">
             <Log lines={view.log} />
