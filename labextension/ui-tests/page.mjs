@@ -86,7 +86,9 @@ await show('review-dark', 'review', { scheme: 'dark' });
 await show('review-narrow', 'review', { width: 420 });
 await show('running', 'running');
 await show('done', 'done');
-await show('failed-candidate', 'review', { act: page => page.getByRole('button', { name: /^c2 / }).click() });
+await show('failed-candidate', 'review', {
+  act: page => page.getByRole('treeitem', { name: /^c2 / }).click()
+});
 await show('reject', 'review', {
   act: page => page.getByRole('button', { name: /Reject with reason/ }).click()
 });

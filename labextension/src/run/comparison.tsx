@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { CandidateView, MetricView, RunView } from '../schema';
-import { compared, microseconds, percent } from './format';
+import { change, compared, microseconds } from './format';
 
 interface IColumn {
   name: string;
@@ -43,8 +43,7 @@ function difference(
   if (other.value === 0) {
     return { text: value > 0 ? 'more' : 'less', tone };
   }
-  const ratio = value / other.value;
-  return { text: `${ratio > 1 ? '+' : '−'}${percent(ratio)}`, tone };
+  return { text: change(value / other.value), tone };
 }
 
 function Cell({ mine, other }: { mine: MetricView; other: MetricView | undefined }) {

@@ -2,10 +2,11 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import type { RunView } from '../schema';
 import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
-import { Candidates } from './candidates';
-import { candidateTree, statusLine } from './format';
+import { statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { commandOf, KEYS, PRESSED } from './keys';
+import { lineage } from './layout';
+import { Lineage } from './lineage';
 import { LOGO_TILE, LOGO_TILES } from './logo';
 import { Tabs } from './tabs';
 import { Timeline } from './timeline';
@@ -94,6 +95,10 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
       ? (find(view.incumbent_id) ?? find(view.current_id))
       : (find(view.current_id) ?? find(view.incumbent_id));
   const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
+  const nodes = useMemo(
+    () => lineage(view.candidates, view.incumbent_id),
+    [view.candidates, view.incumbent_id]
+  );
   const select = (id: string) => setPicked(id === lead?.id ? null : id);
   const answering = useMemo(
     () =>
@@ -117,7 +122,7 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
       return;
     }
     if (command === 'next' || command === 'previous') {
-      const order = candidateTree(view.candidates).map(row => row.candidate.id);
+      const order = nodes.map(node => node.candidate.id);
       const to = order.indexOf(selected?.id ?? '') + (command === 'next' ? 1 : -1);
       const id = order[to];
       if (id !== undefined) {
@@ -165,7 +170,7 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
       )}
       <div class="cg-body">
         <aside class="cg-side">
-          <Candidates view={view} selectedId={selected?.id ?? null} onSelect={select} />
+          <Lineage view={view} nodes={nodes} selectedId={selected?.id ?? null} onSelect={select} />
           <Trends trend={view.trend} solUs={view.sol.time_us} selectedId={selected?.id ?? null} />
         </aside>
         <main class="cg-main">
