@@ -138,6 +138,15 @@ class NotebookRun:
         return shown(found, general).source
 
     @verb
+    def compare(self, before_id: str, after_id: str, *, general: bool = False, ptx: bool = False) -> str:
+        """What changes from one candidate to another, as text: numbers, parameters, and the text for one config alone
+        (``general``: with all its parameters). ``ptx``: and the PTX. Raises InputError if there is no such
+        candidate."""
+        from cutegen_lab.views.compare import comparison_text
+
+        return comparison_text(self.handle.compare(before_id, after_id, general=general), ptx)
+
+    @verb
     def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
         """Counters of a candidate from the emulator or a GPU (``device="cuda"``). Raises InputError, SetupError."""
         return self.handle.profile(candidate_id, device)

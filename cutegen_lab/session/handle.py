@@ -22,6 +22,7 @@ from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 from cutegen_lab.loop.services import Services
 from cutegen_lab.session.kernels import accepted_path, keep_accepted, kernel_text
+from cutegen_lab.session.same_lines import ptx_lines
 from cutegen_lab.session.shown_texts import ShownTexts, wait_for
 from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
@@ -29,7 +30,7 @@ from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 if TYPE_CHECKING:
     from cutegen_lab.session.searching import Searching
     from cutegen_lab.tuning.protocols import Limits
-    from cutegen_lab.views.model import MachineCodeView, RunView
+    from cutegen_lab.views.model import ComparisonView, MachineCodeView, RunView
 
 LOG_LINES = 500
 _SOURCES = {"emulator": "emulator", "cuda": "hardware"}  # who counts on a device
@@ -247,6 +248,30 @@ class RunHandle:
         workload = state.problem.workload.name
         text = None if general else self._texts.known(state).get(chosen)
         return machine_code(chosen, workload, artifact.builds[workload], text.lines if text else None)
+
+    def compare(self, before_id: str, after_id: str, *, general: bool = False) -> ComparisonView:
+        """What changes from one candidate to another: numbers, parameters, text, PTX. Raises InputError for a
+        candidate that the run does not have."""
+        from cutegen_lab.views.compare import comparison
+
+        state = self.state
+        if unknown := [each for each in (before_id, after_id) if each not in state.candidates]:
+            known = ", ".join(state.candidates) or "none"
+            raise InputError(f"run {self.run_id} has no candidate {unknown[0]!r}", f"Candidates: {known}.")
+        if not general:
+            self.specialise()
+        ptx, note = None, ""
+        if missing := [each for each in (before_id, after_id) if each not in state.compiled]:
+            note = f"{' and '.join(missing)} did not compile"
+        else:
+            before, after = (self._ptx(each) for each in (before_id, after_id))
+            ptx = before, after
+        return comparison(self.view(), before_id, after_id, general=general, ptx=ptx, ptx_note=note)
+
+    def _ptx(self, candidate_id: str) -> str:
+        """PTX of a compiled candidate for its main workload, without what only debuggers read."""
+        _, artifact = self._compiled(candidate_id)
+        return "\n".join(text for text, _ in ptx_lines(artifact.builds[self.state.problem.workload.name]))
 
     def check(self, source: str) -> tuple[Diagnostic, ...]:
         """What the gate and the lint rules say of a draft, without compiling it."""

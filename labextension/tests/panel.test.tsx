@@ -406,17 +406,6 @@ describe('comparison', () => {
     expect(host.querySelector('.cg-summary')?.textContent).toContain('it is 47% faster than c1');
   });
 
-  it('adds any other candidate that the reader chooses, also one that failed', async () => {
-    await show(sample('review'));
-    const select = host.querySelector<HTMLSelectElement>('.cg-select');
-    await act(() => {
-      (select as HTMLSelectElement).value = 'c3';
-      select?.dispatchEvent(new Event('change', { bubbles: true }));
-    });
-    expect(host.querySelector('.cg-comparison thead')?.textContent).toContain('c3');
-    expect(cells('Time')).toContain('–'); // It was not timed.
-  });
-
   it('does not compare a measured time with a predicted one', async () => {
     const view = sample('review');
     const measured = view.candidates.map(each => ({

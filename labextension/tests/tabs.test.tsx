@@ -27,7 +27,8 @@ async function show(tabs: readonly ITab[], selectedId = '') {
     throw new Error('the sample has no candidate');
   }
   const onSelect = (id: string) => chosen.push(id);
-  const given = { view, candidate, parent: null, kernel: null, selectedId, onSelect, tabs };
+  const unused = { parent: null, kernel: null, compared: null, onCompare: () => undefined };
+  const given = { view, candidate, selectedId, onSelect, tabs, ...unused };
   await act(() => render(<Tabs {...given} />, host));
 }
 

@@ -15,6 +15,7 @@ const browser = await chromium.launch({
   args: flags
 });
 const failures = [];
+let pictures = 0;
 
 // A candidate's machine code as the kernel answers, cut short.
 const CODE = {
@@ -59,7 +60,8 @@ async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) 
       const { default: widget } = await import(url);
       const heard = [];
       const send = message => {
-        const data = message.query === 'machine_code' ? code : [];
+        const ptx = message.candidate_id === 'c5' ? code.ptx : code.ptx.slice(0, 7);
+        const data = message.query === 'machine_code' ? { ...code, ptx } : [];
         setTimeout(() =>
           heard.forEach(hear => hear({ request_id: message.request_id, ok: true, error: '', data }))
         );
@@ -78,6 +80,7 @@ async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) 
     failures.push(`${name}: wider than the page`);
   }
   await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
+  pictures++;
   await page.close();
 }
 
@@ -121,6 +124,18 @@ await show('changes', 'review', {
     await page.waitForTimeout(300);
   }
 });
+async function compare(page) {
+  await page.getByRole('treeitem', { name: /^c4 / }).click({ modifiers: ['Control'] });
+  await page.getByRole('button', { name: 'Compare PTX' }).click();
+  await page.waitForTimeout(300);
+}
+for (const [name, options] of Object.entries({
+  'compare-light': { width: 1200 },
+  'compare-dark': { width: 1200, scheme: 'dark' },
+  'compare-narrow': { width: 620 }
+})) {
+  await show(name, 'review', { ...options, act: compare });
+}
 await show('unproven', 'unproven', {
   act: page => page.getByRole('button', { name: /Approve without proof/ }).click()
 });
@@ -132,4 +147,4 @@ if (failures.length > 0) {
   console.error(failures.join('\n'));
   process.exit(1);
 }
-console.log(`16 pictures in ${shots}`);
+console.log(`${pictures} pictures in ${shots}`);

@@ -44,6 +44,7 @@ from cutegen_lab.core.trial import (
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 from cutegen_lab.loop import fold
 from cutegen_lab.views.build import build_view
+from cutegen_lab.views.compare import comparison
 
 SAMPLES = Path(__file__).parents[2] / "labextension/tests/samples"
 START = 1_790_000_000.0
@@ -140,7 +141,8 @@ class Script:
             "waits": time_us - 2, "loads in flight": 0.6 * time_us, "dependent instructions": 0.2 * time_us,
             "launch": 2.0,
         }  # fmt: skip
-        counters = {"dram_bytes": 134_217_728.0, "warp_instructions": 9.1e6, **as_counters(parts)}
+        counted = {"warp_instructions": 1.3e5 * time_us, "resident_warps_per_sm": 32.0, "moved_bytes": 134_217_728.0}
+        counters = {"dram_bytes": 134_217_728.0, **counted, **as_counters(parts)}
         findings = ("each thread has 16 bytes in flight; 32 would cover the latency of DRAM",)
 
         def work(instructions: float) -> dict[str, float]:
@@ -237,10 +239,19 @@ def write(name: str, run: Script, log: tuple[str, ...] = (), attached: bool = Tr
     (SAMPLES / f"{name}.json").write_text(view.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
+def write_comparison() -> None:
+    """What Python says of two candidates, which the widget must say too."""
+    run = upto_review()
+    view = build_view(fold(stored.event for stored in run.stored), run.stored)
+    found = comparison(view, "c1", "c5")
+    (SAMPLES / "../compared.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     log = ("c5: compile cached launch plan for 4096x8192", "c5: check 1x131 passed", "c5: predicted 38.1 µs")
     SAMPLES.mkdir(parents=True, exist_ok=True)
     write("review", upto_review(), log)
+    write_comparison()
     write("interrupted", upto_review(), attached=False)
     done = upto_review()
     done.answer("approve", "c5")

@@ -18,6 +18,8 @@ interface ILineageProps {
   nodes: readonly IPlaced[];
   selectedId: string | null;
   onSelect: (id: string) => void;
+  /** Compares the selected candidate with another. */
+  onCompare: (id: string) => void;
 }
 
 /** Scrolls `box` alone, and no further than `element` needs: `scrollIntoView` would move the notebook too. */
@@ -73,9 +75,10 @@ const MOVES: Readonly<Record<string, (at: IPlaced, all: readonly IPlaced[]) => I
 
 /**
  * Every candidate, joined to the one it was made from, with verdict, time and its difference from that one's. *best* is
- * the fastest, *current* the one accepted last, to which the thick line leads. Arrow keys move, Enter selects.
+ * the fastest, *current* the one accepted last, to which the thick line leads. Arrow keys move, Enter selects;
+ * with Ctrl it compares with the selected one, as a click does.
  */
-export function Lineage({ view, nodes, selectedId, onSelect }: ILineageProps) {
+export function Lineage({ view, nodes, selectedId, onSelect, onCompare }: ILineageProps) {
   const box = useRef<HTMLDivElement>(null);
   const [focusedId, setFocusedId] = useState<string | null>(null);
   const trend = new Map(view.trend.map(point => [point.candidate_id, point]));
@@ -91,7 +94,10 @@ export function Lineage({ view, nodes, selectedId, onSelect }: ILineageProps) {
     if (to) {
       box.current?.querySelectorAll<HTMLElement>('[role=treeitem]')[to.row]?.focus();
     }
-    if (event.key in MOVES) {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && entry) {
+      onCompare(entry.candidate.id);
+    }
+    if (event.key in MOVES || (event.key === 'Enter' && (event.ctrlKey || event.metaKey))) {
       event.preventDefault();
       event.stopPropagation();
     }
@@ -158,7 +164,9 @@ export function Lineage({ view, nodes, selectedId, onSelect }: ILineageProps) {
                     tabIndex={node === entry ? 0 : -1}
                     title={candidate.title}
                     onFocus={() => setFocusedId(candidate.id)}
-                    onClick={() => onSelect(candidate.id)}
+                    onClick={event =>
+                      event.ctrlKey || event.metaKey ? onCompare(candidate.id) : onSelect(candidate.id)
+                    }
                   >
                     <span class="cg-candidate-head">
                       <span class="cg-candidate-title">

@@ -8,7 +8,7 @@ import { commandOf, KEYS, PRESSED } from './keys';
 import { lineage } from './layout';
 import { Lineage } from './lineage';
 import { LOGO_TILE, LOGO_TILES } from './logo';
-import { Tabs } from './tabs';
+import { COMPARE, Tabs } from './tabs';
 import { Timeline } from './timeline';
 import { Trends } from './trend';
 import type { IAnswer, IKernel } from './verbs';
@@ -89,12 +89,17 @@ function notice(view: RunView, attached: boolean): string {
 export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
   const [tab, setTab] = useState('');
+  const [comparedId, setComparedId] = useState<string | null>(null);
   const find = (id: string | null) => view.candidates.find(candidate => candidate.id === id) ?? null;
   const lead =
     view.status === 'done'
       ? (find(view.incumbent_id) ?? find(view.current_id))
       : (find(view.current_id) ?? find(view.incumbent_id));
   const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
+  const compare = (id: string) => {
+    setComparedId(id);
+    setTab(COMPARE);
+  };
   const nodes = useMemo(
     () => lineage(view.candidates, view.incumbent_id),
     [view.candidates, view.incumbent_id]
@@ -170,7 +175,13 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
       )}
       <div class="cg-body">
         <aside class="cg-side">
-          <Lineage view={view} nodes={nodes} selectedId={selected?.id ?? null} onSelect={select} />
+          <Lineage
+            view={view}
+            nodes={nodes}
+            selectedId={selected?.id ?? null}
+            onSelect={select}
+            onCompare={compare}
+          />
           <Trends trend={view.trend} solUs={view.sol.time_us} selectedId={selected?.id ?? null} />
         </aside>
         <main class="cg-main">
@@ -181,6 +192,8 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
               view={view}
               candidate={selected}
               parent={find(selected.parent_id)}
+              compared={find(comparedId)}
+              onCompare={setComparedId}
               kernel={kernel}
               selectedId={tab}
               onSelect={setTab}

@@ -25,7 +25,7 @@ export function Review({ view, candidate, parent, kernel }: ITabProps) {
         </p>
       )}
       <Diagnostics items={shown.diagnostics} onLine={showLine} />
-      <Comparison key={`compared ${candidate.id}`} view={view} candidate={candidate} />
+      <Comparison view={view} candidate={candidate} />
       <Terms candidate={candidate} />
       <Evidence rows={shown.evidence} onLine={showLine} />
       <Source

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useRef } from 'preact/hooks';
 import type { CandidateView, RunView } from '../schema';
+import { Compare } from './compare';
 import { Review } from './review';
 import type { IKernel } from './verbs';
 
@@ -10,9 +11,14 @@ export interface ITabProps {
   candidate: CandidateView;
   /** The candidate it was made from; null for one that has none. */
   parent: CandidateView | null;
+  /** The candidate it is compared with; null for none of the reader's choice. */
+  compared: CandidateView | null;
+  onCompare: (id: string) => void;
   /** null where no kernel can hear the view (a saved run). */
   kernel: IKernel | null;
 }
+
+export const COMPARE = 'compare';
 
 export interface ITab {
   id: string;
@@ -21,7 +27,10 @@ export interface ITab {
 }
 
 /** The views of the selected candidate, in the order of the tab bar. A new view is one entry here. */
-export const TABS: readonly ITab[] = [{ id: 'review', label: 'Review', Panel: Review }];
+export const TABS: readonly ITab[] = [
+  { id: 'review', label: 'Review', Panel: Review },
+  { id: COMPARE, label: 'Compare', Panel: Compare }
+];
 
 const MOVES: Readonly<Record<string, (at: number, count: number) => number>> = {
   ArrowRight: (at, count) => (at + 1) % count,
