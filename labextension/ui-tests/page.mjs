@@ -1,4 +1,4 @@
-// Screenshots of the widget bundle on the sample runs: `npm run ui:page`, after `npm run build`.
+// Screenshots of the widget bundle on the sample runs, each checked with axe: `npm run ui:page`, after `npm run build`.
 // CHROMIUM names the browser where it is not /usr/bin/chromium. Pictures go to ui-tests/shots/.
 import { readFileSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -14,6 +14,7 @@ const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: flags
 });
+const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 const failures = [];
 let pictures = 0;
 
@@ -79,6 +80,15 @@ async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) 
   if (await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)) {
     failures.push(`${name}: wider than the page`);
   }
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() =>
+    globalThis.axe.run('.cg-root', { resultTypes: ['violations'] })
+  );
+  for (const { impact, id, help, nodes } of violations) {
+    if (impact === 'serious' || impact === 'critical') {
+      failures.push(`${name}: axe ${id}, ${help}: ${nodes.map(node => node.target.join(' ')).join('; ')}`);
+    }
+  }
   await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
   pictures++;
   await page.close();
@@ -136,6 +146,7 @@ for (const [name, options] of Object.entries({
 })) {
   await show(name, 'review', { ...options, act: compare });
 }
+await show('keys', 'review', { act: page => page.getByRole('button', { name: 'Keys' }).click() });
 await show('unproven', 'unproven', {
   act: page => page.getByRole('button', { name: /Approve without proof/ }).click()
 });

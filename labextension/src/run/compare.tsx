@@ -42,7 +42,7 @@ function Number({ metric }: { metric: MetricView | undefined }) {
 
 function Numbers({ before, after }: { before: CandidateView; after: CandidateView }) {
   return (
-    <div class="cg-scroll cg-comparison">
+    <div class="cg-scroll cg-comparison" role="group" aria-label="Numbers" tabIndex={0}>
       <table aria-label={`Numbers of ${before.id} and ${after.id}`}>
         <thead>
           <tr>

@@ -84,7 +84,7 @@ export function Comparison({ view, candidate }: { view: RunView; candidate: Cand
       <header class="cg-section-head">
         <h4>Compared</h4>
       </header>
-      <div class="cg-scroll">
+      <div class="cg-scroll" role="group" aria-label="Numbers" tabIndex={0}>
         <table>
           <thead>
             <tr>

@@ -144,23 +144,16 @@ export function Lineage({ view, nodes, selectedId, onSelect, onCompare }: ILinea
                 candidate.id === view.best_id && 'best',
                 candidate.id === view.incumbent_id && 'current'
               ].filter(Boolean);
-              const told = [
-                word,
-                time,
-                ratio !== null && compared(ratio, candidate.parent_id ?? ''),
-                candidate.parent_id !== null && `made from ${candidate.parent_id}`,
-                ...names
-              ];
               return (
                 <li key={candidate.id} role="none" style={{ height: `${ROW}px` }}>
                   <button
                     type="button"
                     role="treeitem"
+                    data-candidate={candidate.id}
                     class="cg-candidate"
                     style={{ paddingLeft: `${xOf(node) + RADIUS + 7}px` }}
                     aria-level={depth + 1}
                     aria-selected={candidate.id === selectedId}
-                    aria-label={`${candidate.id} ${candidate.title}: ${told.filter(Boolean).join(', ')}`}
                     tabIndex={node === entry ? 0 : -1}
                     title={candidate.title}
                     onFocus={() => setFocusedId(candidate.id)}
@@ -173,7 +166,7 @@ export function Lineage({ view, nodes, selectedId, onSelect, onCompare }: ILinea
                         <b>{candidate.id}</b> {candidate.title}
                       </span>
                       {names.length > 0 && <b class="cg-names"> {names.join(', ')}</b>}
-                    </span>
+                    </span>{' '}
                     <span class="cg-candidate-meta">
                       <span class={`cg-tone-${tone}`}>{word}</span>
                       {time && ` · ${time}`}
@@ -181,6 +174,12 @@ export function Lineage({ view, nodes, selectedId, onSelect, onCompare }: ILinea
                         <span class={`cg-tone-${ratio < 1 ? 'good' : ratio > 1 ? 'bad' : 'neutral'}`}>
                           {' '}
                           · {change(ratio)}
+                        </span>
+                      )}
+                      {candidate.parent_id !== null && (
+                        <span class="cg-hidden">
+                          , {ratio !== null && `${compared(ratio, candidate.parent_id)}, `}made from{' '}
+                          {candidate.parent_id}
                         </span>
                       )}
                     </span>

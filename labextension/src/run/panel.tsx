@@ -4,7 +4,8 @@ import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
 import { statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
-import { commandOf, KEYS, PRESSED } from './keys';
+import { Keys } from './help';
+import { commandOf, currentKeys, PRESSED } from './keys';
 import { lineage } from './layout';
 import { Lineage } from './lineage';
 import { LOGO_TILE, LOGO_TILES } from './logo';
@@ -31,7 +32,7 @@ function Logo() {
   );
 }
 
-function Header({ view }: { view: RunView }) {
+function Header({ view, help, onHelp }: { view: RunView; help: boolean; onHelp: () => void }) {
   const { word, detail, tone } = statusLine(view);
   const { settings } = view;
   return (
@@ -48,6 +49,15 @@ function Header({ view }: { view: RunView }) {
         {settings.model && ` (${settings.model})`} · {settings.arch} for {settings.gpu} · on {settings.device}{' '}
         · {view.candidates.length} of at most {settings.max_steps} candidates{settings.auto && ' · auto'}
       </span>
+      <button
+        type="button"
+        class="cg-button cg-small"
+        aria-expanded={help}
+        title="What single keys do here"
+        onClick={onHelp}
+      >
+        Keys
+      </button>
     </header>
   );
 }
@@ -89,6 +99,7 @@ function notice(view: RunView, attached: boolean): string {
 export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
   const [tab, setTab] = useState('');
+  const [help, setHelp] = useState(false);
   const [comparedId, setComparedId] = useState<string | null>(null);
   const find = (id: string | null) => view.candidates.find(candidate => candidate.id === id) ?? null;
   const lead =
@@ -96,7 +107,7 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
       ? (find(view.incumbent_id) ?? find(view.current_id))
       : (find(view.current_id) ?? find(view.incumbent_id));
   const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
-  const compare = (id: string) => {
+  const compare = (id: string | null) => {
     setComparedId(id);
     setTab(COMPARE);
   };
@@ -122,7 +133,7 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
   useKeptFocus(root);
   useLatchedHeight(root);
   const onKeyDown = (event: KeyboardEvent) => {
-    const command = commandOf(event, KEYS);
+    const command = commandOf(event, currentKeys());
     if (command === null) {
       return;
     }
@@ -133,6 +144,12 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
       if (id !== undefined) {
         select(id);
       }
+    } else if (command === 'help') {
+      setHelp(!help);
+    } else if (command === 'compare') {
+      const item =
+        event.target instanceof Element ? event.target.closest<HTMLElement>('[role=treeitem]') : null;
+      compare(item?.dataset.candidate ?? comparedId);
     } else {
       const buttons = PRESSED[command].map(verb =>
         root.current?.querySelector<HTMLButtonElement>(`button[data-verb=${verb}]`)
@@ -155,7 +172,8 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
       data-lm-suppress-shortcuts="true"
       onKeyDown={onKeyDown}
     >
-      <Header view={view} />
+      <Header view={view} help={help} onHelp={() => setHelp(!help)} />
+      {help && <Keys onClose={() => setHelp(false)} />}
       {note && <p class="cg-note">{withCode(note)}</p>}
       {view.note && <p class={`cg-note${view.outcome === 'failed' ? ' cg-note-bad' : ''}`}>{view.note}</p>}
       {writing && (
