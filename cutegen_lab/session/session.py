@@ -20,7 +20,6 @@ from cutegen_lab.core.run import RunSettings, RunStarted, RunSummary
 from cutegen_lab.loop.notices import Subscriber
 from cutegen_lab.loop.services import DeviceFactory, ProviderFactory, Services, WorkloadChoice
 from cutegen_lab.session import factories
-from cutegen_lab.session.forecast import Forecasts
 from cutegen_lab.session.handle import RunHandle
 from cutegen_lab.session.shown_texts import ShownTexts
 from cutegen_lab.session.versions import versions
@@ -82,6 +81,8 @@ class Session:
         """Predicts what the templates may propose for a run on ``device``; None for a GPU, which measures at once."""
         if factories.on_gpu(device):
             return None
+        from cutegen_lab.session.forecast import Forecasts  # NumPy: not at import
+
         return Forecasts(self.services.compiler, self.services.judge, factories.forks)
 
     def start(
