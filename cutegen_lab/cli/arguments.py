@@ -212,6 +212,11 @@ def _add_runs(runs: Parser) -> None:
                 "--general", action="store_true",
                 help="changes and lines of the text with all its parameters, not of the one for its config alone",
             )  # fmt: skip
+            added.add_argument(
+                "--compare", nargs=2, metavar=("ID", "ID"),
+                help="what changes from one candidate to another: numbers, parameters, text, lines of PTX",
+            )  # fmt: skip
+            added.add_argument("--ptx", action="store_true", help="with --compare: what changes in the PTX")
 
 
 def _general(parser: Parser) -> None:

@@ -54,7 +54,7 @@ def give(handle: RunHandle, verb: Verb) -> None:
                 raise InputError("nothing was changed", "Answer again.")
             handle.perform(verb, text)
         case "candidate":
-            target = ask(f"from which of {', '.join(state.candidates)}? ").strip()
+            target = ask(f"from which of {', '.join(handle.view().branch_points)}? ").strip()
             handle.perform(verb, target, ask("what should be different? "))
         case "nothing":
             handle.perform(verb)

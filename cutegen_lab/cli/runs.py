@@ -39,9 +39,17 @@ def _list(session: Session, arguments: argparse.Namespace, output: Output) -> in
 
 
 def _show(session: Session, arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.views.compare import comparison_text
     from cutegen_lab.views.text import changes_text, evidence_table, pick, summary
 
     handle, general = session.attach(arguments.run_id), arguments.general
+    if arguments.ptx and not arguments.compare:
+        raise InputError("--ptx goes with --compare", "Say --compare c1 c2.")
+    if arguments.compare:
+        found = handle.compare(*arguments.compare, general=general)
+        output.line(comparison_text(found, arguments.ptx))
+        output.result({**run_facts(handle.state), "comparison": found.model_dump(mode="json")})
+        return 0
     if not general:
         handle.specialise()
     view = handle.view()

@@ -65,6 +65,12 @@ class GenerateRequest:
     """Every earlier attempt, oldest first."""
     language: Language = "dsl"
     """Language of the answer: "dsl" for a module, "spec" for a spec or a module."""
+    wanted: bool = False
+    """Whether the analyst asked for one more, also if it is not expected to be faster."""
+
+
+Forecast = Callable[[GenerateRequest, Sequence[tuple[str, Config]], Say, Cancel], "list[float | None]"]
+"""Predicted microseconds of kernels (text, config) for the request's main workload; None for one that does not run."""
 
 
 class Provider(Protocol):

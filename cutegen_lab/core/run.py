@@ -21,7 +21,7 @@ from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
 
 Language = Literal["dsl", "spec"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-PROVIDERS = ("templates", "openai", "manual", "manual:DIR", "replay:FILE")
+PROVIDERS = ("templates", "openai", "manual", "manual:DIR", "replay:FILE", "templates:CONFIG")
 """How :attr:`RunSettings.provider` may be written."""
 """What a model writes: CuTe modules, or texts of the compact language that templates write the modules for."""
 
@@ -57,7 +57,7 @@ class RunSettings:
     """Everything the analyst chose for a run."""
 
     provider: str = "templates"
-    """Who proposes kernels: "templates", "openai", "manual", "manual:DIR" or "replay:FILE"."""
+    """Who proposes kernels, as in :data:`PROVIDERS`; behind "templates:" are parameters of the first one."""
     model: str = ""
     """Model name for the provider; empty for its default."""
     arch: str = "sm_90a"
@@ -310,6 +310,8 @@ class RunState:
     """What to do about it, if ``problem_note`` does not say so."""
     ask: Literal["generate", "fix", "refine"] = "generate"
     """What the provider is being asked for, or was last."""
+    wanted: bool = False
+    """Whether the analyst asked for it."""
     ask_parent_id: str | None = None
     """Candidate that the proposal is to start from."""
     base_id: str | None = None

@@ -85,6 +85,7 @@ def compile_spec(spec: Spec, problem: Problem | None = None) -> Kernel:
         settings = _set(step, part)
         config |= {prefix + name: value for name, value in _config(settings, step, part, problem).items()}
         given |= {prefix + name for name in settings}
+    config = dict(template.settled(config))
     chosen = tuple(name for name in config if name not in given)
     try:
         source = template.write(config)

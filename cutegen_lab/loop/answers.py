@@ -47,9 +47,12 @@ def finish(state: RunState, note: str) -> RunState:
     return replace(state, step=Step.DONE, outcome=outcome, problem_note=note, problem_hint=hint)  # type: ignore[arg-type]
 
 
-def ask(state: RunState, kind: str, parent_id: str | None, feedback: str = "", unlimited: bool = False) -> RunState:
+def ask(
+    state: RunState, kind: str, parent_id: str | None, feedback: str = "", unlimited: bool = False, wanted: bool = False
+) -> RunState:  # fmt: skip
     """Goes to the provider, or to the end if the budget is spent. An analyst's own request (``unlimited``) is always
-    granted: a branch after the budget means one more candidate."""
+    granted: a branch after the budget means one more candidate. ``wanted``: the analyst asked for it, also if it is not
+    expected to be faster."""
     reason = "" if unlimited else spent(state)
     if reason:
         return finish(state, reason)
@@ -59,6 +62,7 @@ def ask(state: RunState, kind: str, parent_id: str | None, feedback: str = "", u
         ask=kind,  # type: ignore[arg-type]
         ask_parent_id=parent_id,
         feedback=feedback,
+        wanted=wanted,
         failed_step=None,
         problem_note="",
         problem_hint=None,
@@ -112,9 +116,8 @@ def _accept(state: RunState, answer: Answer, current: Candidate) -> RunState:
 def _reject(state: RunState, answer: Answer) -> RunState:
     current = _under_review(state, "reject")
     state = _with_answer(replace(state, failed_in_a_row=0), answer)
-    if state.base_id is not None and state.base_id != current.id:
-        return ask(state, _kind(state, state.base_id), state.base_id, answer.text)
-    return ask(state, _kind(state, current.id), current.id, answer.text)
+    parent = state.base_id or current.id
+    return ask(state, _kind(state, parent), parent, answer.text, wanted=answer.by == "analyst")
 
 
 def _edit(state: RunState, answer: Answer) -> RunState:
@@ -130,7 +133,7 @@ def _retry(state: RunState, answer: Answer) -> RunState:
         return replace(state, step=state.failed_step, failed_step=None, problem_note="", problem_hint=None)
     if state.failed_step is None:  # else nothing came of the request, and the answer is to that
         state = _with_answer(state, answer)
-    return ask(state, state.ask, state.ask_parent_id, state.feedback, unlimited=True)
+    return ask(state, state.ask, state.ask_parent_id, state.feedback, unlimited=True, wanted=answer.by == "analyst")
 
 
 def _branch(state: RunState, answer: Answer) -> RunState:
@@ -139,7 +142,7 @@ def _branch(state: RunState, answer: Answer) -> RunState:
         known = ", ".join(state.candidates) or "none yet"
         raise InputError(f"cannot branch from {target!r}: no such candidate", f"Candidates: {known}.")
     state = replace(_with_answer(state, answer), base_id=target, failed_in_a_row=0)
-    return ask(state, _kind(state, target), target, answer.text, unlimited=True)
+    return ask(state, _kind(state, target), target, answer.text, unlimited=True, wanted=answer.by == "analyst")
 
 
 def _under_review(state: RunState, verb: str) -> Candidate:

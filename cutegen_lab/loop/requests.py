@@ -26,4 +26,5 @@ def generate_request(state: RunState) -> GenerateRequest:
         feedback=state.feedback,
         history=tuple(attempt(state, i) for i in state.candidates),
         language=settings.language,
+        wanted=state.wanted,
     )

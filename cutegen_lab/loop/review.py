@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cutegen_lab.core.run import Answer, RunState, Step
+from cutegen_lab.core.growth import repeats_itself
+from cutegen_lab.core.run import Answer, RunState
 from cutegen_lab.core.stopwatch import INCUMBENT
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Verdict
@@ -22,8 +23,7 @@ def auto_answer(state: RunState) -> Answer:
     """The answer for ``state`` at review."""
     current = state.current_id
     if state.failed_step is not None:
-        settled = state.failed_step is Step.GENERATE and state.settings.provider == "templates"  # says the same again
-        if state.stumbles < STUMBLES and not settled:
+        if state.stumbles < STUMBLES and not repeats_itself(state):
             return Answer("retry", current, by="auto")
         return Answer("stop", current, text=state.problem_note, by="auto")
     trial = state.trials.get(current) if current else None

@@ -175,7 +175,9 @@ class CutegenMagics(Magics):
             arch=kernel.arch, gpu=arguments.gpu, device=arguments.device, auto=arguments.auto,
             budget=parse_budget(arguments.budget, arguments.max_steps),
         )  # fmt: skip
-        self._begin(arguments, kernel.problem, settings, TemplatesProvider(kernel.config, kernel.template))
+        forecast = self.session(arguments.workdir).forecast(arguments.device)
+        provider = TemplatesProvider(kernel.config, kernel.template, forecast)
+        self._begin(arguments, kernel.problem, settings, provider)
 
     def _begin(self, arguments: Any, problem: Problem, settings: RunSettings, provider: Provider | None = None) -> None:
         from cutegen_lab.notebook.run import NotebookRun

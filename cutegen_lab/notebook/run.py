@@ -146,6 +146,15 @@ class NotebookRun:
         return RunProfile(self.handle)
 
     @verb
+    def compare(self, before_id: str, after_id: str, *, general: bool = False, ptx: bool = False) -> str:
+        """What changes from one candidate to another, as text: numbers, parameters, and the text for one config alone
+        (``general``: with all its parameters). ``ptx``: and the PTX. Raises InputError if there is no such
+        candidate."""
+        from cutegen_lab.views.compare import comparison_text
+
+        return comparison_text(self.handle.compare(before_id, after_id, general=general), ptx)
+
+    @verb
     def plot(self, name: str = "roofline", candidate_id: str | None = None) -> Plot:
         """One of the plots roofline, time, memory, occupancy, mix, checks, times, stalls and timeline, of a candidate
         (default: as in :meth:`evidence`). It has its numbers as ``.table`` and ``.df``, and ``.save`` writes both.

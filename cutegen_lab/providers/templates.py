@@ -1,73 +1,129 @@
-"""Needs no key and no network: recognises the reference, writes a template's kernel, moves one knob at a time."""
+"""Needs no key and no network: recognises the reference, writes a template's kernel, changes a parameter at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cutegen_lab.core.candidate import Config, Proposal, Scalar
-from cutegen_lab.core.errors import NotCovered, ProviderExhausted
+from cutegen_lab.core.errors import InputError, NotCovered, ProviderExhausted
 from cutegen_lab.core.hashing import canonical_json
-from cutegen_lab.core.protocols import Attempt, Cancel, GenerateRequest, Say
+from cutegen_lab.core.protocols import Attempt, Cancel, Forecast, GenerateRequest, Say
 from cutegen_lab.templates.template import Template
 
 WORTHWHILE = 0.01  # of the time: what a refinement promises at least
+_AS_MUCH = 0.0005  # of the time: a difference that is said as none
 
 
 @dataclass(frozen=True)
 class _Move:
-    """One parameter to another value, and why."""
+    """A config with one parameter at another value, and why."""
 
-    knob: str
-    old: Scalar
-    new: Scalar
+    title: str
+    config: Config
     reason: str
+
+
+def first_config(text: str) -> Config | None:
+    """``vec=1,threads_per_row=32`` as a config; None for an empty text. Raises InputError."""
+    found: dict[str, Scalar] = {}
+    for part in filter(None, text.split(",")):
+        name, equals, value = (each.strip() for each in part.partition("="))
+        if not (name and equals and value):
+            raise InputError(f"{part!r} is no parameter and value", "Write templates:vec=1,threads_per_row=32.")
+        found[name] = int(value) if value.lstrip("-").isdigit() else value
+    return found or None
 
 
 class TemplatesProvider:
     """A :class:`~cutegen_lab.core.protocols.Provider`.
 
-    Starts from ``first``, or a sound default, of ``template``, or of the one that serves the problem; every refinement
-    changes one parameter of the candidate it grows from and never repeats a config of this run. Raises ProviderError
-    naming the operator the templates do not know, and ProviderExhausted when every neighbour was tried.
+    Starts from ``first`` (parameters that it leaves out have their defaults), or a sound default, of ``template``, or
+    of the one that serves the problem. Every refinement changes one parameter of the candidate it grows from and never
+    repeats a config of this run. With a ``forecast`` it is the fastest by prediction, and there is none where no
+    neighbour is predicted to be faster, unless the analyst wants one.
+
+    Raises ProviderError naming the operator the templates do not know, and ProviderExhausted when every neighbour was
+    tried, or none would gain.
     """
 
     name = "templates"
-    foreseeable = True  # the same request, the same proposal, at no cost
 
-    def __init__(self, first: Config | None = None, template: Template | None = None) -> None:
-        self._first, self._given = first, template
+    def __init__(
+        self, first: Config | None = None, template: Template | None = None, forecast: Forecast | None = None
+    ) -> None:  # fmt: skip
+        self._first, self._given, self._forecast = first, template, forecast
         self._read: dict[str, Template] = {}
 
+    @property
+    def foreseeable(self) -> bool:
+        """Whether a proposal costs nothing: the same request, the same proposal."""
+        return self._forecast is None
+
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
-        template, problem = self._recognise(request, say), request.problem
+        template = self._recognise(request, say)
         tried = {canonical_json(_config(a, template)) for a in request.history if _is_ours(a, template)}
         if not tried or request.parent is None or not _is_ours(request.parent, template):
-            config = self._first or template.default_config()
-            if not template.feasible(config):
-                raise NotCovered(
-                    f"no config of the {template.name} template serves {problem.workload.inputs[0]}: "
-                    f"{template.why_not(config)}"
-                )
-            if canonical_json(dict(config)) in tried:
-                raise ProviderExhausted(_nothing_more(request.parent))
-            title = f"{template.name}: " + ", ".join(f"{k} {v}" for k, v in config.items())
-            what = "as asked" if self._first else f"a sound default for {problem.workload.inputs[0]}"
-            reason = f"The reference is a {template.name}; {what}."
-            return Proposal(template.write(config), title, reason, "", config)
+            return self._start(request, template, tried)
         config = _config(request.parent, template)
-        moves = [(move, {**config, move.knob: move.new}) for move in _moves(template, config, request.parent)]
-        expected = template.estimate_us(config)
-        for move, moved in sorted(moves, key=lambda pair: _slower(expected, template.estimate_us(pair[1]))):
-            if canonical_json(moved) not in tried:
-                return Proposal(
-                    source=template.write(moved),
-                    title=f"{move.knob} {move.old} → {move.new}",
-                    reason=move.reason,
-                    predicted_effect=f"at least {WORTHWHILE:.0%} less time than {request.parent.candidate.id}",
-                    config=moved,
-                )
-        raise ProviderExhausted("every neighbouring config was tried")
+        moves = [
+            move for move in _moves(template, config, request.parent) if canonical_json(dict(move.config)) not in tried
+        ]
+        if not moves:
+            raise ProviderExhausted("every neighbouring config was tried")
+        if self._forecast is None:
+            return _by_formula(request.parent, template, config, moves)
+        return self._by_forecast(request, template, config, moves, say, cancel)
+
+    def _start(self, request: GenerateRequest, template: Template, tried: set[str]) -> Proposal:
+        main = request.problem.workload.inputs[0]
+        if unknown := [name for name in self._first or () if name not in template.domains]:
+            known = ", ".join(template.domains)
+            raise NotCovered(f"the {template.name} template has no parameter {unknown[0]}; it has {known}")
+        config = template.settled({**template.default_config(), **(self._first or {})})
+        if not template.feasible(config):
+            why = template.why_not(config)
+            raise NotCovered(f"no config of the {template.name} template serves {main}: {why}")
+        if canonical_json(dict(config)) in tried:
+            raise ProviderExhausted(_nothing_more(request.parent))
+        title = f"{template.name}: " + ", ".join(f"{k} {v}" for k, v in config.items())
+        what = "as asked" if self._first else f"a sound default for {main}"
+        reason = f"The reference is a {template.name}; {what}."
+        return Proposal(template.write(config), title, reason, "", config)
+
+    def _by_forecast(
+        self, request: GenerateRequest, template: Template, config: Config, moves: Sequence[_Move], say: Say,
+        cancel: Cancel,
+    ) -> Proposal:  # fmt: skip
+        """The fastest by prediction."""
+        parent, forecast = request.parent, self._forecast
+        assert parent is not None and forecast is not None
+        timing = parent.trial.timing if parent.trial else None
+        known = timing.time_us if timing and timing.kind == "predicted" else None
+        kernels = [(template.write(move.config), move.config) for move in moves]
+        if known is None:
+            kernels.append((template.write(config), config))
+        times = forecast(request, kernels, say, cancel)
+        before = times.pop() if known is None else known
+        runs = [(us, number) for number, us in enumerate(times) if us is not None]
+        if not runs or before is None:  # nothing is known: the order stands
+            return _proposal(moves[0], template, "not known: it could not be predicted")
+        best_us, number = min(runs)
+        change, gains = best_us / before - 1, best_us < before * (1 - WORTHWHILE)
+        who = parent.candidate.id
+        if not gains and not request.wanted:
+            raise ProviderExhausted(
+                f"{who} is at the floor of its template: none of {len(moves)} neighbouring configs is predicted to be "
+                f"{WORTHWHILE:.0%} faster than its {before:.3g} µs (the best, {moves[number].title}: "
+                f"{best_us:.3g} µs)"
+            )
+        how = (
+            f"{abs(change):.1%} {'more' if change > 0 else 'less'} time than"
+            if abs(change) >= _AS_MUCH
+            else "as much time as"
+        )
+        effect = f"{how} {who}: {best_us:.3g} µs predicted"
+        return _proposal(moves[number], template, effect if gains else f"{effect}; no neighbour is predicted to gain")
 
     def _recognise(self, request: GenerateRequest, say: Say) -> Template:
         if self._given is not None:
@@ -103,14 +159,34 @@ def _config(attempt: Attempt, template: Template) -> dict[str, Scalar]:
 
 def _moves(template: Template, config: Config, parent: Attempt) -> Iterator[_Move]:
     """The nearest feasible value along each parameter's domain; what the profile complains about comes first."""
+    bounds = _at_their_bounds(template, config)
     knobs = sorted(template.knobs.items(), key=lambda item: not _relieves(item[0], parent))
     for (knob, direction), reason in knobs:
         values = list(template.domains[knob])
         position = values.index(config[knob])
-        onward = values[position + 1 :] if direction > 0 else values[:position][::-1]
-        value = next((v for v in onward if template.feasible({**config, knob: v})), None)
-        if value is not None:
-            yield _Move(knob, config[knob], value, reason)
+        for value in values[position + 1 :] if direction > 0 else values[:position][::-1]:
+            moved = template.settled({**config, **bounds, knob: value})
+            if template.feasible(moved) and moved != config:
+                changed = [f"{name} {config[name]} → {moved[name]}" for name in config if moved[name] != config[name]]
+                yield _Move(", ".join(changed), moved, reason)
+                break
+
+
+def _at_their_bounds(template: Template, config: Config) -> Config:
+    """The largest values of parameters that stand at as much as there is room for: they follow the others' moves."""
+    largest = {name: values[-1] for name, values in template.domains.items() if values[-1] != config[name]}
+    return {name: value for name, value in largest.items() if template.settled({**config, name: value}) == config}
+
+
+def _by_formula(parent: Attempt, template: Template, config: Config, moves: Sequence[_Move]) -> Proposal:
+    """The first that the template's formula does not expect to be slower."""
+    expected = template.estimate_us(config)
+    chosen = min(moves, key=lambda move: _slower(expected, template.estimate_us(move.config)))
+    return _proposal(chosen, template, f"at least {WORTHWHILE:.0%} less time than {parent.candidate.id}")
+
+
+def _proposal(move: _Move, template: Template, effect: str) -> Proposal:
+    return Proposal(template.write(move.config), move.title, move.reason, effect, move.config)
 
 
 def _slower(before_us: float | None, after_us: float | None) -> bool:

@@ -15,7 +15,7 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.forks import Forks
 from cutegen_lab.core.hints import Advice, Hint, did_you_mean
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Device, Judge, Provider
+from cutegen_lab.core.protocols import Device, Forecast, Judge, Provider
 from cutegen_lab.core.run import PROVIDERS, RunSettings
 
 if TYPE_CHECKING:
@@ -24,16 +24,19 @@ if TYPE_CHECKING:
 _forking = threading.Lock()
 
 
-def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Provider:
-    """Raises :class:`InputError` for an unknown name, and what the provider raises for bad options."""
+def make_provider(
+    chosen: RunSettings, settings: Settings, workdir: Path, forecast: Forecast | None = None
+) -> Provider:  # fmt: skip
+    """``forecast``: predicts what the templates may propose. Raises :class:`InputError` for an unknown name, and what
+    the provider raises for bad options."""
     kind, _, argument = chosen.provider.partition(":")
     if chosen.language == "spec" and kind == "templates":
         raise InputError("templates read the reference, and write no specs", Hint(Advice.SPEC_PROVIDER))
     match kind:
         case "templates":
-            from cutegen_lab.providers.templates import TemplatesProvider
+            from cutegen_lab.providers.templates import TemplatesProvider, first_config
 
-            return TemplatesProvider()
+            return TemplatesProvider(first_config(argument), forecast=forecast)
         case "openai":
             from cutegen_lab.providers.openai import OpenAIProvider
 

@@ -23,6 +23,7 @@ from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 from cutegen_lab.loop.services import Services
 from cutegen_lab.session.kernels import accepted_path, keep_accepted, kernel_text
 from cutegen_lab.session.outputs import ARCHIVE_SUFFIX, RUN_SUFFIX
+from cutegen_lab.session.same_lines import ptx_lines
 from cutegen_lab.session.shown_texts import ShownTexts, wait_for
 from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from cutegen_lab.profiles.row import Row
     from cutegen_lab.session.searching import Searching
     from cutegen_lab.tuning.protocols import Limits
-    from cutegen_lab.views.model import MachineCodeView, RunView
+    from cutegen_lab.views.model import ComparisonView, MachineCodeView, RunView
     from cutegen_lab.views.profile import ProfileView
 
 LOG_LINES = 500
@@ -316,6 +317,30 @@ class RunHandle:
         if isinstance(traced, CompileFailure):
             raise InputError(f"{chosen} does not compile: {traced.reason}", "Choose another candidate.")
         return made_layouts(traced)
+
+    def compare(self, before_id: str, after_id: str, *, general: bool = False) -> ComparisonView:
+        """What changes from one candidate to another: numbers, parameters, text, PTX. Raises InputError for a
+        candidate that the run does not have."""
+        from cutegen_lab.views.compare import comparison
+
+        state = self.state
+        if unknown := [each for each in (before_id, after_id) if each not in state.candidates]:
+            known = ", ".join(state.candidates) or "none"
+            raise InputError(f"run {self.run_id} has no candidate {unknown[0]!r}", f"Candidates: {known}.")
+        if not general:
+            self.specialise()
+        ptx, note = None, ""
+        if missing := [each for each in (before_id, after_id) if each not in state.compiled]:
+            note = f"{' and '.join(missing)} did not compile"
+        else:
+            before, after = (self._ptx(each) for each in (before_id, after_id))
+            ptx = before, after
+        return comparison(self.view(), before_id, after_id, general=general, ptx=ptx, ptx_note=note)
+
+    def _ptx(self, candidate_id: str) -> str:
+        """PTX of a compiled candidate for its main workload, without what only debuggers read."""
+        _, artifact = self._compiled(candidate_id)
+        return "\n".join(text for text, _ in ptx_lines(artifact.builds[self.state.problem.workload.name]))
 
     def check(self, source: str) -> tuple[Diagnostic, ...]:
         """What the gate and the lint rules say of a draft, without compiling it."""

@@ -21,14 +21,15 @@ def same_lines(general: str, specialised: str, builds: Iterable[tuple[Build, Bui
 
 
 def ptx_lines(build: Build) -> Iterator[tuple[str, int | None]]:
-    """Lines of a build's PTX up to its debug sections, each with the candidate's line of an instruction, 0 where the
-    compiler tells none; None for what is no instruction."""
+    """Lines of a build's PTX up to its debug sections and without its places in files, each with the candidate's line
+    of an instruction, 0 where the compiler tells none; None for what is no instruction."""
     begins = {each.ptx_line: each.line for each in build.lines}
     line = 0
     for number, text in enumerate(build.ptx.partition(".section\t.debug")[0].splitlines(), 1):
         line = begins.get(number, line)
         code = text.partition("//")[0].strip()
-        yield text, line if code.endswith(";") and not code.startswith(".") else None
+        if not code.startswith((".loc", ".file")):
+            yield text, line if code.endswith(";") and not code.startswith(".") else None
 
 
 def _lines(build: Build) -> list[int]:

@@ -14,7 +14,7 @@ from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError
 from cutegen_lab.core.kept_memory import one_arena
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.core.protocols import Compiler, Judge, Provider
+from cutegen_lab.core.protocols import Compiler, Forecast, Judge, Provider
 from cutegen_lab.core.roofline import speed_of_light, target_gpu
 from cutegen_lab.core.run import RunSettings, RunStarted, RunSummary
 from cutegen_lab.loop.notices import Subscriber
@@ -61,9 +61,9 @@ class Session:
         place = Path(workdir) if workdir is not None else settings.workdir
 
         def by_name(chosen: RunSettings) -> Provider:
-            return factories.make_provider(chosen, settings, place)
+            return factories.make_provider(chosen, settings, place, session.forecast(chosen.device))
 
-        return cls(
+        session = cls(
             Services(
                 place,
                 SqliteStore(place / "lab.db"),
@@ -75,6 +75,15 @@ class Session:
                 versions=versions(),
             )
         )
+        return session
+
+    def forecast(self, device: str) -> Forecast | None:
+        """Predicts what the templates may propose for a run on ``device``; None for a GPU, which measures at once."""
+        if factories.on_gpu(device):
+            return None
+        from cutegen_lab.session.forecast import Forecasts  # NumPy: not at import
+
+        return Forecasts(self.services.compiler, self.services.judge, factories.forks)
 
     def start(
         self,

@@ -44,6 +44,10 @@ class Template(Protocol):
         """What the main workload takes about, in microseconds, by a formula; None where there is none for it."""
         ...
 
+    def settled(self, config: Config) -> Config:
+        """The config that runs: parameters that are upper bounds have the values that they come to."""
+        ...
+
     def write(self, config: Config) -> str:
         """The module's text with ``config`` as defaults. Raises ProviderError."""
         ...
@@ -103,6 +107,9 @@ class Single:
 
     def estimate_us(self, config: Config) -> float | None:
         return self.family.estimate_us(self.graph, self.problem.workload, config)
+
+    def settled(self, config: Config) -> Config:
+        return self.family.settled(self.graph, config)
 
     @property
     def _clusters(self) -> bool:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.growth import can_grow, can_retry
 from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import RunStarted, RunState, Step, StoredEvent
 from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verbs import Verb, in_words
@@ -14,7 +16,7 @@ from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
 from cutegen_lab.views.heat import heat
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling, note_of
-from cutegen_lab.views.metrics import baselines, metrics, terms
+from cutegen_lab.views.metrics import baselines, counters, metrics, terms
 from cutegen_lab.views.model import (
     CandidateView,
     ConfigValue,
@@ -73,6 +75,7 @@ def build_view(
         incumbent_id=state.incumbent_id,
         best_id=_best(state),
         verbs=allowed_verbs(state, attached),
+        branch_points=branch_points(state),
         log=list(log)[-LOG_LINES:],
         versions=_versions(events),
         started_at=events[0].at if events else 0.0,
@@ -85,21 +88,29 @@ def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
     verb is "approve_unproven"."""
     if state.imported:
         return []
+    retry: list[Verb] = ["retry"] if can_retry(state) else []
+    branch: list[Verb] = ["branch"] if branch_points(state) else []
     if state.finished:
         again: list[Verb] = ["resume"] if state.stopped_at is not None else []
-        return [*again, "edit", "branch"] if state.candidates else again
+        return [*again, "edit", *branch] if state.candidates else again
     if not attached:
         return ["resume"]
     if state.step is not Step.REVIEW:
         return ["stop"]
     current = state.current
     if current is None:
-        return ["retry", "stop"]
+        return [*retry, "stop"]
     if state.failed_step is Step.GENERATE:  # the shown candidate was answered: the failure is of the next one
-        return ["retry", "edit", "branch", "stop"]
+        return [*retry, "edit", *branch, "stop"]
     approve: Verb = "approve" if proven(state.trials.get(current.id)) else "approve_unproven"
-    branch: list[Verb] = ["branch"] if len(state.candidates) > 1 else []
-    return [approve, "reject", "edit", "retry", *branch, "stop"]
+    if branch_points(state) == [current.id]:  # a rejection asks for the same
+        branch = []
+    return [approve, "reject", "edit", *retry, *branch, "stop"]
+
+
+def branch_points(state: RunState) -> list[str]:
+    """Candidates that the provider can branch from."""
+    return [each for each in state.candidates if can_grow(state, each)]
 
 
 def proven(trial: Trial | None) -> bool:
@@ -148,7 +159,8 @@ def _candidate(
         diff=source_diff(parent.source if parent else None, candidate.source),
         steps=_steps(attempt, attached),
         evidence=evidence_rows(candidate, trial, compiled.resources if compiled else None, state.problem, state.sol),
-        metrics=metrics(trial, compiled.resources if compiled else None),
+        metrics=metrics(trial, compiled.resources if compiled else None, GPUS.get(state.sol.gpu)),
+        counters=counters(trial),
         baselines=baselines(trial),
         terms=terms(trial),
         diagnostics=diagnostics(trial.diagnostics if trial else compiled.notes if compiled else ()),

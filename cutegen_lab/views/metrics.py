@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from cutegen_lab.core.predicted import terms_to_show
+from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import INCUMBENT
 from cutegen_lab.core.trial import Resources, Timing, Trial
 from cutegen_lab.views.model import MetricView, TermView
-from cutegen_lab.views.units import microseconds, relative, size
+from cutegen_lab.views.units import count, microseconds, relative, size
+
+_COUNTED = (
+    "warp_instructions", "tensor_instructions", "global_load_sectors", "global_store_sectors", "bulk_load_sectors",
+    "bulk_store_sectors", "shared_wavefronts", "shared_conflicts", "barrier_waits", "dram_load_bytes",
+    "dram_store_bytes",
+)  # fmt: skip
 
 
-def metrics(trial: Trial | None, resources: Resources | None) -> list[MetricView]:
+def metrics(trial: Trial | None, resources: Resources | None, gpu: GpuSpec | None = None) -> list[MetricView]:
     """What is known of a candidate so far, in reading order: time (µs), errors (relative to float64), resources of a
-    block and a thread, bytes moved. Less is better of all but the resident warps."""
+    block and a thread, bytes moved, occupancy of ``gpu``. Less is better of all but the resident warps."""
     rows = [*_time(trial.timing if trial else None), *_errors(trial)]
     resources = (trial.resources if trial else None) or resources
     if resources is not None:
@@ -20,7 +27,17 @@ def metrics(trial: Trial | None, resources: Resources | None) -> list[MetricView
             _metric("spills", "Register spills", resources.spill_bytes, f"{resources.spill_bytes:,} B"),
             _metric("shared_memory", "Shared memory a block", resources.smem_bytes, f"{resources.smem_bytes:,} B"),
         ]
-    return [*rows, *_counted(trial)]
+    return [*rows, *_counted(trial, gpu)]
+
+
+def counters(trial: Trial | None) -> list[MetricView]:
+    """Counters of a profile that candidates are compared by, without those that are zero."""
+    found = trial.profile.counters if trial and trial.profile else {}
+    return [
+        _metric(name, name.replace("_", " ").capitalize(), found[name], count(found[name]))
+        for name in _COUNTED
+        if found.get(name)
+    ]
 
 
 def baselines(trial: Trial | None) -> dict[str, float]:
@@ -52,13 +69,15 @@ def _errors(trial: Trial | None) -> list[MetricView]:
     ]
 
 
-def _counted(trial: Trial | None) -> list[MetricView]:
+def _counted(trial: Trial | None, gpu: GpuSpec | None) -> list[MetricView]:
     counters = trial.profile.counters if trial and trial.profile else {}
     rows = []
     if moved := counters.get("moved_bytes"):
         rows.append(_metric("moved_bytes", "Bytes moved, L2 to SMs", moved, size(moved)))
     if warps := counters.get("resident_warps_per_sm"):
-        rows.append(_metric("resident_warps", "Resident warps an SM", warps, f"{warps:.0f}", better="more"))
+        most = gpu.max_threads_per_sm // 32 if gpu else 0
+        share = f" of {most} ({warps / most:.0%})" if most else ""
+        rows.append(_metric("resident_warps", "Occupancy, warps an SM", warps, f"{warps:.0f}{share}", better="more"))
     return rows
 
 

@@ -61,6 +61,17 @@ class MetricView(View):
     better: Literal["less", "more"] = "less"
 
 
+class ComparedMetric(View):
+    """A number of two candidates; a text is empty for one that has none. ``change``: from the first to the second."""
+
+    key: str
+    label: str
+    before: str
+    after: str
+    change: str = ""
+    tone: Tone = "neutral"
+
+
 class TermView(View):
     """A term of a predicted time in microseconds; ``part`` of the last term before it that is none."""
 
@@ -142,6 +153,18 @@ class SpecialisedView(View):
     heat: list[HeatColumn] = []
 
 
+class ComparisonView(View):
+    """Two candidates compared. ``ptx_note``: why their PTX is not, if so."""
+
+    before_id: str
+    after_id: str
+    metrics: list[ComparedMetric]
+    config_changes: list[ConfigChange]
+    diff: list[DiffLine]
+    ptx_diff: list[DiffLine] = []
+    ptx_note: str = ""
+
+
 class CandidateView(View):
     """``source`` is the candidate's own text, which an edit starts from. ``specialised`` is shown rather than it, if
     there is one: None for a text that is not from a template, and until that text is proven to compile to the same."""
@@ -159,6 +182,7 @@ class CandidateView(View):
     steps: list[StepView]
     evidence: list[EvidenceRow]
     metrics: list[MetricView] = []
+    counters: list[MetricView] = []  # of its profile
     baselines: dict[str, float] = {}  # µs, by name
     terms: list[TermView] = []  # where the predicted time goes
     diagnostics: list[DiagnosticView]
@@ -238,6 +262,7 @@ class RunView(View):
     incumbent_id: str | None
     best_id: str | None = None
     verbs: list[Verb]
+    branch_points: list[str] = []  # candidates that "branch" may name
     log: list[str]
     versions: dict[str, str] = {}
     started_at: float

@@ -66,8 +66,11 @@ def specialised_view(
 
 def config_changes(before: Config | None, now: Config) -> list[ConfigChange]:
     """Parameters whose values differ from the parent's; none without a parent."""
-    if before is None:
-        return []
+    return [] if before is None else changed_values(before, now)
+
+
+def changed_values(before: Config, now: Config) -> list[ConfigChange]:
+    """Parameters whose values differ between two configs."""
     names = [
         name for name in (*now, *(each for each in before if each not in now)) if before.get(name) != now.get(name)
     ]

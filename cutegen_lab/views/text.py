@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 
 from cutegen_lab.core.plain_text import continued, plain
-from cutegen_lab.views.model import CandidateView, DiffLine, EvidenceRow, RunView
+from cutegen_lab.views.model import CandidateView, ConfigChange, DiffLine, EvidenceRow, RunView
 from cutegen_lab.views.specialised import shown as shown_text
 from cutegen_lab.views.units import plural
 
@@ -80,9 +80,13 @@ def pick(view: RunView, candidate_id: str | None = None) -> CandidateView | None
 def changes_text(candidate: CandidateView, general: bool = False) -> str:
     """What the config and the text changed from the parent's; the texts are those for one config alone, or ``general``:
     those with parameters."""
-    config = [f"{each.name}: {each.old or 'none'} → {each.new or 'none'}" for each in candidate.config_changes]
-    head = [f"config: {', '.join(config)}"] if config else []
-    return "\n".join([*map(plain, head), diff_text(shown_text(candidate, general).diff)])
+    return "\n".join([*changed_parameters(candidate.config_changes), diff_text(shown_text(candidate, general).diff)])
+
+
+def changed_parameters(changes: list[ConfigChange]) -> list[str]:
+    """One line with every changed parameter; none without one."""
+    config = [f"{each.name}: {each.old or 'none'} → {each.new or 'none'}" for each in changes]
+    return [plain(f"config: {', '.join(config)}")] if config else []
 
 
 def diff_text(lines: list[DiffLine]) -> str:

@@ -23,6 +23,7 @@ export interface RunView {
   incumbent_id: string | null;
   best_id: string | null;
   verbs: ('approve' | 'approve_unproven' | 'reject' | 'edit' | 'retry' | 'branch' | 'stop' | 'resume')[];
+  branch_points: string[];
   log: string[];
   versions: {
     [k: string]: string;
@@ -95,6 +96,7 @@ export interface CandidateView {
   steps: StepView[];
   evidence: EvidenceRow[];
   metrics: MetricView[];
+  counters: MetricView[];
   baselines: {
     [k: string]: number;
   };

@@ -1,16 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import {
-  candidateTree,
-  compared,
-  elapsed,
-  microseconds,
-  seconds,
-  significant,
-  timeRatio
-} from '../src/run/format';
+import { change, compared, elapsed, microseconds, seconds, significant, timeRatio } from '../src/run/format';
 import { axis } from '../src/run/trend';
 import { quickstartNotebook } from '../src/lab/notebook';
-import type { CandidateView } from '../src/schema';
 import { sample } from './samples';
 
 describe('numbers', () => {
@@ -50,26 +41,6 @@ describe('axes', () => {
   });
 });
 
-describe('lineage', () => {
-  it('is a tree: each candidate under its parent, whenever it was made', () => {
-    const [first] = sample('review').candidates;
-    const made = (id: string, parent_id: string | null) => ({ ...first, id, parent_id }) as CandidateView;
-    const rows = candidateTree([
-      made('c1', null), made('c2', 'c1'), made('c3', 'c1'), made('c4', 'c2'), made('c5', 'c1'), made('c6', 'c4')
-    ]); // prettier-ignore
-    expect(rows.map(row => [row.candidate.id, row.depth])).toEqual([
-      ['c1', 0], ['c2', 1], ['c4', 2], ['c6', 3], ['c3', 1], ['c5', 1]
-    ]); // prettier-ignore
-  });
-
-  it('loses none whose parent is unknown, or is itself', () => {
-    const [first] = sample('review').candidates;
-    const made = (id: string, parent_id: string | null) => ({ ...first, id, parent_id }) as CandidateView;
-    const rows = candidateTree([made('c1', 'c0'), made('c2', 'c2')]);
-    expect(rows.map(row => row.candidate.id)).toEqual(['c1', 'c2']);
-  });
-});
-
 describe('a time beside the current kernel', () => {
   const run = sample('review');
   const point = { verdict: 'passed', error: null, torch_error: null, sol_gap: null };
@@ -91,6 +62,11 @@ describe('a time beside the current kernel', () => {
     [0.5, '50% faster than c1'],
     [1.0001, 'as fast as c1']
   ])('%d in words', (ratio, text) => expect(compared(ratio, 'c1')).toBe(text));
+  it.each([
+    [1.05, '+5.0%'],
+    [0.5, '−50%'],
+    [1.0001, '=']
+  ])('%d in brief', (ratio, text) => expect(change(ratio)).toBe(text));
 });
 
 it('the quickstart is a valid notebook on the given kernel', () => {

@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { cellText, decades, Profile, slope } from '../src/run/profile';
 import type { Look } from '../src/run/verbs';
 import type { ProfileView } from '../src/schema';
-import { button } from './samples';
 
 /** The kernel's answer about a run recorded on the emulator (tests/packaging/make_samples.py). */
 const ANSWER = JSON.parse(
@@ -26,12 +25,8 @@ afterEach(() => {
 });
 
 async function show(look: Look | null, known = '1'): Promise<void> {
-  await act(() => render(<Profile candidateId="c1" known={known} look={look} />, host));
-}
-
-async function open(): Promise<void> {
   await act(async () => {
-    button(host, 'Show plots').click();
+    render(<Profile candidateId="c1" known={known} look={look} />, host);
     await new Promise(done => setTimeout(done));
   });
 }
@@ -40,8 +35,6 @@ describe('the profile', () => {
   it('is asked for when it is first shown, and again once more is known', async () => {
     const look = vi.fn<Look>(() => Promise.resolve(ANSWER));
     await show(look);
-    expect(look).not.toHaveBeenCalled();
-    await open();
     expect(look).toHaveBeenCalledExactlyOnceWith({ query: 'profile', candidate_id: 'c1' });
     await show(look, '1');
     expect(look).toHaveBeenCalledTimes(1);
@@ -51,7 +44,6 @@ describe('the profile', () => {
 
   it('marks every candidate twice under the ceilings, and names the selected one', async () => {
     await show(() => Promise.resolve(ANSWER));
-    await open();
     const roofline = host.querySelector('figure');
     expect(roofline?.querySelectorAll('circle')).toHaveLength(ANSWER.points.length);
     expect(roofline?.querySelectorAll('.cg-hollow')).toHaveLength(ANSWER.points.length / 2);
@@ -67,7 +59,6 @@ describe('the profile', () => {
 
   it('has bytes, occupancy with its limiter, and a cell for each check', async () => {
     await show(() => Promise.resolve(ANSWER));
-    await open();
     expect(host.querySelectorAll('.cg-memory tr')).toHaveLength(ANSWER.memory.length);
     const limited = ANSWER.limits.filter(limit => limit.limits).map(limit => limit.resource);
     expect(limited.length).toBeGreaterThan(0);
@@ -80,21 +71,18 @@ describe('the profile', () => {
 
   it('says why there is none', async () => {
     await show(() => Promise.reject(new Error('run r-1 has no candidate c1')));
-    await open();
     expect(host.querySelector('[role=status]')?.textContent).toBe('run r-1 has no candidate c1');
   });
 
   it('of a candidate of which nothing is known is a sentence', async () => {
     const none = { ...ANSWER, points: [], ceilings: [], memory: [], limits: [], what_if: [], checks: [] };
     await show(() => Promise.resolve(none));
-    await open();
     expect(host.textContent).toContain('Nothing is known of c1 yet.');
   });
 
   it('waits for a kernel in a saved run', async () => {
     await show(null);
-    expect(button(host, 'Show plots').disabled).toBe(true);
-    expect(button(host, 'Show plots').title).toBe('Shown while a kernel is attached');
+    expect(host.textContent).toBe('Plots are shown while a kernel is attached.');
   });
 });
 

@@ -64,6 +64,11 @@ def test_a_run_with_such_answers(place: Path) -> None:
         shown = cutegen(place, "runs", "show", run_id, "--candidate", candidate)
         harmless(shown)
         assert shown.returncode == 0 and SHOWN in shown.stdout
+    compared = cutegen(place, "runs", "show", run_id, "--compare", "c1", "c2", "--ptx")
+    harmless(compared)
+    assert compared.returncode == 0 and "PTX: c1 did not compile" in compared.stdout, compared.stdout
+    unknown = cutegen(place, "runs", "show", run_id, "--compare", "c1", "c9")
+    assert unknown.returncode == 2 and "has no candidate 'c9'. Candidates: c1, c2." in unknown.stderr
     assert cutegen(place, "runs", "export", run_id, "--out", "page.html").returncode == 0
     page = (place / "page.html").read_text()
     assert not ACTING.search(page) and SHOWN in page

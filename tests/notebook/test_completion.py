@@ -27,8 +27,8 @@ def completed(shell: InteractiveShell, cell: str) -> list[str]:
     ("line", "offers"),
     [
         ("%%cutegen --prov", ["--provider"]),
-        ("%%cutegen --provider ", ["manual", "manual:DIR", "openai", "replay:FILE", "templates"]),
-        ("%%cutegen --provider te", ["templates"]),
+        ("%%cutegen --provider ", ["manual", "manual:DIR", "openai", "replay:FILE", "templates", "templates:CONFIG"]),
+        ("%%cutegen --provider te", ["templates", "templates:CONFIG"]),
         ("%%cutegen --name x --arch sm_8", ["sm_80", "sm_89"]),
         ("%%cutegen --gpu H", ["H100", "H200"]),
         ("%%cutegen --budget 6", ["600s", "600s,200000tok"]),

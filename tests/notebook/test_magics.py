@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,10 @@ def test_from_review_to_an_accepted_kernel(
     run.reject("use fewer threads")
     assert run.status == "review"
     second = run.source
+    compared = run.compare("c1", "c2", ptx=True)
+    assert re.search(r"^Time +\S+ µs predicted +\S+ µs predicted +(=|[+−]\d)", compared, re.M), compared
+    assert re.search(r"^config: \w+: \S+ → \S+$", compared, re.M) and re.search(r"^PTX: \+[1-9]", compared, re.M)
+    assert "\n+ " in compared and ".loc" not in compared
     shell.run_line_magic("cutegen", "approve")
     run.wait()
     assert run.best == second
@@ -153,6 +158,7 @@ def test_an_error_of_ours_is_one_line_and_a_traceback_under_debug(
         ("edit()", "cutegen: edit: missing a required argument: 'text'. Write edit(text, wait=True)."),
         ("plot_profile(devices='emulator')", "devices is 'emulator', not a list, each of it text"),
         ("evidence('c9')", "c9"),
+        ("compare('c1', 'c9')", "has no candidate 'c9'. Candidates: c1"),
     ],
 )
 def test_a_verb_with_wrong_arguments_shows_one_line(

@@ -45,6 +45,7 @@ from cutegen_lab.core.verdict import Diagnostic, Verdict
 from cutegen_lab.loop import fold
 from cutegen_lab.profiles.rows import rows
 from cutegen_lab.views.build import build_view
+from cutegen_lab.views.compare import comparison
 from cutegen_lab.views.profile import profile_view
 from tests.profiles.recorded import recorded
 
@@ -144,7 +145,8 @@ class Script:
             "waits": time_us - 2, "loads in flight": 0.6 * time_us, "dependent instructions": 0.2 * time_us,
             "launch": 2.0,
         }  # fmt: skip
-        counters = {"dram_bytes": 134_217_728.0, "warp_instructions": 9.1e6, **as_counters(parts)}
+        counted = {"warp_instructions": 1.3e5 * time_us, "resident_warps_per_sm": 32.0, "moved_bytes": 134_217_728.0}
+        counters = {"dram_bytes": 134_217_728.0, **counted, **as_counters(parts)}
         findings = ("each thread has 16 bytes in flight; 32 would cover the latency of DRAM",)
 
         def work(instructions: float) -> dict[str, float]:
@@ -248,12 +250,21 @@ def profile_sample() -> str:
     return view.model_dump_json(indent=1) + "\n"
 
 
+def write_comparison() -> None:
+    """What Python says of two candidates, which the widget must say too."""
+    run = upto_review()
+    view = build_view(fold(stored.event for stored in run.stored), run.stored)
+    found = comparison(view, "c1", "c5")
+    (SAMPLES / "../compared.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     log = ("c5: compile cached launch plan for 4096x8192", "c5: check 1x131 passed", "c5: predicted 38.1 µs")
     SAMPLES.mkdir(parents=True, exist_ok=True)
     ANSWERS.mkdir(parents=True, exist_ok=True)
     (ANSWERS / "profile.json").write_text(profile_sample(), encoding="utf-8")
     write("review", upto_review(), log)
+    write_comparison()
     write("interrupted", upto_review(), attached=False)
     done = upto_review()
     done.answer("approve", "c5")

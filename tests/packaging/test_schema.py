@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_lab.views.model import MIME_TYPE, VIEW_SCHEMA_VERSION, RunView, json_schema
+from cutegen_lab.views.compare import comparison
+from cutegen_lab.views.model import MIME_TYPE, VIEW_SCHEMA_VERSION, ComparisonView, RunView, json_schema
 
 FRONT = Path(__file__).parents[2] / "labextension"
 SAMPLES = sorted((FRONT / "tests/samples").glob("*.json"))
@@ -23,6 +24,12 @@ def test_committed_schema_is_what_python_says() -> None:
 def test_samples_are_run_views(path: Path) -> None:
     view = RunView.model_validate_json(path.read_text(encoding="utf-8"))
     assert view.schema_version == VIEW_SCHEMA_VERSION
+
+
+def test_the_compared_sample_is_what_python_says() -> None:
+    view = RunView.model_validate_json((FRONT / "tests/samples/review.json").read_text(encoding="utf-8"))
+    committed = (FRONT / "tests/compared.json").read_text(encoding="utf-8")
+    assert ComparisonView.model_validate_json(committed) == comparison(view, "c1", "c5"), "run make_samples.py"
 
 
 def test_there_are_samples_of_every_status() -> None:

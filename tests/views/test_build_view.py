@@ -57,7 +57,7 @@ def test_a_problem_whose_answer_hardly_depends_on_an_input_is_labelled():
 def test_review_of_a_proven_candidate():
     view = Script().proven().view(log=("checking prime",))
     assert (view.status, view.current_id) == ("review", "c1")
-    assert view.verbs == ["approve", "reject", "edit", "retry", "stop"]
+    assert view.verbs == ["approve", "reject", "edit", "stop"]
     rows = {row.key: row for row in view.candidates[0].evidence}
     assert rows["verdict"].value == "passed"
     assert rows["error"].value == "1.6e-03"
@@ -188,6 +188,28 @@ def test_numbers_to_compare_by_come_as_they_are_known():
     assert seen.baselines == {"eager PyTorch": 90.0}
 
 
+@pytest.mark.parametrize(("provider", "again"), [("templates", False), ("openai", True)])
+def test_what_cannot_bring_anything_is_not_offered(provider: str, again: bool):
+    """Templates say the same to the same request, and change their own texts only."""
+    first = Script(settings=RunSettings(provider=provider)).proven()
+    assert ("retry" in first.view().verbs) == again  # there is one first kernel of a template
+    refined = first.answer("approve").proven(parent="c1")
+    assert "retry" in refined.view().verbs  # the next parameter
+    assert refined.view().branch_points == ["c1", "c2"]
+    mine = refined.answer("edit", SOURCE + "# mine").start(Step.COMPILE).compile().check().time().profile()
+    mine.candidates = 3
+    view = mine.view()
+    assert view.branch_points == (["c1", "c2", "c3"] if again else ["c1", "c2"])
+    assert "branch" in view.verbs
+    view = mine.answer("approve").start(Step.GENERATE).add(GenerateFailed("no further one")).view()
+    assert (view.status, "retry" in view.verbs) == ("review", again)
+
+
+def test_a_failed_step_of_ours_can_be_tried_again_whatever_the_provider():
+    script = Script().generate().compile().start(Step.CHECK).add(StepFailed(Step.CHECK, "the worker died"))
+    assert "retry" in script.start(Step.REVIEW).view().verbs
+
+
 def test_an_edit_is_a_candidate_of_the_analyst_that_was_not_generated():
     view = Script().proven().answer("edit", SOURCE + "# mine\n").start(Step.COMPILE).view()
     assert view.candidates[1].source == SOURCE + "# mine\n"
@@ -233,7 +255,8 @@ def test_our_own_failure_rests_at_review_with_retry():
 
 
 def test_a_failed_generation_keeps_its_own_timeline():
-    script = Script().proven().answer("approve").start(Step.GENERATE).add(GenerateFailed("no answer in 60 s"))
+    script = Script(settings=RunSettings(provider="openai")).proven().answer("approve")
+    script.start(Step.GENERATE).add(GenerateFailed("no answer in 60 s"))
     view = script.start(Step.REVIEW).view()
     assert [s.status for s in view.timeline] == ["failed", "skipped", "skipped", "skipped", "skipped", "running"]
     assert view.verbs == ["retry", "edit", "branch", "stop"]

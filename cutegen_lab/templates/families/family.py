@@ -14,6 +14,10 @@ def _unknown(graph: Graph, workload: Workload, config: Config) -> float | None:
     return None
 
 
+def _as_it_is(graph: Graph, config: Config) -> Config:
+    return config
+
+
 @dataclass(frozen=True, eq=False)
 class Family:
     """One kernel family. Each of its modules ends with its ``FAMILY``."""
@@ -41,3 +45,6 @@ class Family:
 
     estimate_us: Callable[[Graph, Workload, Config], float | None] = _unknown
     """Microseconds that a config takes about on an H200, by a formula; None where there is none for it."""
+
+    settled: Callable[[Graph, Config], Config] = _as_it_is
+    """The config that runs, where a parameter is an upper bound, such as stages of which not all fit."""

@@ -2,7 +2,7 @@
 configs of their own."""
 
 from cutegen_lab.templates.families.family import Family
-from cutegen_lab.templates.families.gemm import KNOBS, config, default_config, why_not, write
+from cutegen_lab.templates.families.gemm import KNOBS, config, default_config, settled, why_not, write
 from cutegen_lab.templates.frontend.expr import Graph
 
 __all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
@@ -14,4 +14,4 @@ def matches(graph: Graph) -> bool:
     return config.matches(graph, tf32=True)
 
 
-FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write, settled=settled)

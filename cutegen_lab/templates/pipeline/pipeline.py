@@ -63,6 +63,13 @@ class Pipeline:
                 return f"{step.name}: {why}"
         return ""
 
+    def settled(self, config: Config) -> Config:
+        return {
+            f"{step.name}_{name}": value
+            for step in self.steps
+            for name, value in step.kernel.settled(step_config(config, step)).items()
+        }
+
     def write(self, config: Config) -> str:
         return _Text(self, config).text()
 

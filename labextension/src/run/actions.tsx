@@ -261,6 +261,7 @@ export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
           </>
         )}
         {selected !== null &&
+          view.branch_points.includes(selected.id) &&
           button('branch', () => say('branch', { target_id: selected.id }), '', undefined, selected.id)}
         {button('resume', () => say('resume'), 'cg-primary')}
         {ratio !== null && !elsewhere && (

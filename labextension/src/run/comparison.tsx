@@ -1,14 +1,13 @@
-import { useState } from 'preact/hooks';
-import type { CandidateView, MetricView, RunView } from '../schema';
-import { compared, microseconds, percent } from './format';
+import type { CandidateView, ConfigChange, MetricView, RunView } from '../schema';
+import { change, compared, microseconds } from './format';
 
 interface IColumn {
   name: string;
   candidate: CandidateView;
 }
 
-/** The candidates beside which one is seen: its parent, the current kernel, the best, and one of the reader's choice. */
-function others(view: RunView, selected: CandidateView, chosen: string | null): IColumn[] {
+/** The candidates beside which one is seen: its parent, the current kernel and the best. */
+function others(view: RunView, selected: CandidateView): IColumn[] {
   const found = new Map<string, string[]>();
   const add = (id: string | null | undefined, name: string) => {
     if (id && id !== selected.id) {
@@ -18,17 +17,14 @@ function others(view: RunView, selected: CandidateView, chosen: string | null): 
   add(selected.parent_id, 'parent');
   add(view.incumbent_id, 'current');
   add(view.best_id, 'best');
-  if (chosen !== null && !found.has(chosen)) {
-    add(chosen, '');
-  }
   return [...found].flatMap(([id, names]) => {
     const candidate = view.candidates.find(each => each.id === id);
-    return candidate ? [{ candidate, name: names.filter(Boolean).join(', ') }] : [];
+    return candidate ? [{ candidate, name: names.join(', ') }] : [];
   });
 }
 
 /** How the candidate's number differs from another's, in words and never by colour alone. */
-function difference(
+export function difference(
   mine: MetricView,
   other: MetricView
 ): { text: string; tone: 'good' | 'bad' | 'neutral' } | null {
@@ -43,8 +39,8 @@ function difference(
   if (other.value === 0) {
     return { text: value > 0 ? 'more' : 'less', tone };
   }
-  const ratio = value / other.value;
-  return { text: `${ratio > 1 ? '+' : '−'}${percent(ratio)}`, tone };
+  const text = change(value / other.value);
+  return { text, tone: text === '=' ? 'neutral' : tone };
 }
 
 function Cell({ mine, other }: { mine: MetricView; other: MetricView | undefined }) {
@@ -60,46 +56,35 @@ function Cell({ mine, other }: { mine: MetricView; other: MetricView | undefined
   );
 }
 
-/** A candidate's numbers beside those of its parent, the current kernel, the best, and any other. */
-export function Comparison({ view, candidate }: { view: RunView; candidate: CandidateView }) {
-  const [chosen, setChosen] = useState<string | null>(null);
-  const columns = others(view, candidate, chosen);
-  const usual = new Set(others(view, candidate, null).map(column => column.candidate.id));
-  const rest = view.candidates.filter(
-    each => each.id !== candidate.id && each.metrics.length > 0 && !usual.has(each.id)
+/** The parameters whose values are not the parent's. */
+export function ConfigChanges({ changes }: { changes: readonly ConfigChange[] }) {
+  return (
+    <ul class="cg-config" aria-label="Changed parameters">
+      {changes.map(({ name, old, new: now }) => (
+        <li key={name}>
+          <code>
+            {name}: {old || 'none'} → {now || 'none'}
+          </code>
+        </li>
+      ))}
+    </ul>
   );
+}
+
+/** A candidate's numbers beside those of its parent, the current kernel and the best. */
+export function Comparison({ view, candidate }: { view: RunView; candidate: CandidateView }) {
+  const columns = others(view, candidate);
   const baselines = Object.entries(candidate.baselines);
   const time = candidate.metrics.find(metric => metric.key === 'time')?.value ?? null;
-  if (
-    candidate.metrics.length === 0 ||
-    (columns.length === 0 && rest.length === 0 && baselines.length === 0)
-  ) {
+  if (candidate.metrics.length === 0 || (columns.length === 0 && baselines.length === 0)) {
     return null;
   }
   return (
     <section class="cg-comparison" aria-label="Comparison">
       <header class="cg-section-head">
         <h4>Compared</h4>
-        <span class="cg-spacer" />
-        {rest.length > 0 && (
-          <label class="cg-muted">
-            with{' '}
-            <select
-              class="cg-select"
-              value={chosen ?? ''}
-              onChange={event => setChosen(event.currentTarget.value || null)}
-            >
-              <option value="">another…</option>
-              {rest.map(each => (
-                <option key={each.id} value={each.id}>
-                  {each.id} {each.title}
-                </option>
-              ))}
-            </select>
-          </label>
-        )}
       </header>
-      <div class="cg-scroll">
+      <div class="cg-scroll" role="group" aria-label="Numbers" tabIndex={0}>
         <table>
           <thead>
             <tr>

@@ -46,23 +46,26 @@ export function elapsed(step: StepView, nowMs: number): number | null {
 
 export type Tone = 'neutral' | 'good' | 'bad' | 'warn';
 
-/** A candidate's standing as a mark, a word and a tone; never colour alone. */
-export function standing(candidate: CandidateView): { mark: string; word: string; tone: Tone } {
+/** Drawn round where it passed, square where it failed, and dashed while that is not known. */
+export type Shape = 'full' | 'ring' | 'square' | 'dashed';
+
+/** A candidate's standing as a mark, a shape, a word and a tone; never colour alone. */
+export function standing(candidate: CandidateView): { mark: string; shape: Shape; word: string; tone: Tone } {
   if (candidate.accepted) {
-    return { mark: '✓', word: 'accepted', tone: 'good' };
+    return { mark: '✓', shape: 'full', word: 'accepted', tone: 'good' };
   }
   if (candidate.verdict === 'passed') {
     return candidate.answer.startsWith('rejected')
-      ? { mark: '–', word: 'rejected', tone: 'neutral' }
-      : { mark: '✓', word: 'passed', tone: 'good' };
+      ? { mark: '–', shape: 'ring', word: 'rejected', tone: 'neutral' }
+      : { mark: '✓', shape: 'ring', word: 'passed', tone: 'good' };
   }
   if (candidate.verdict !== '') {
-    return { mark: '✕', word: words(candidate.verdict), tone: 'bad' };
+    return { mark: '✕', shape: 'square', word: words(candidate.verdict), tone: 'bad' };
   }
   const running = candidate.steps.find(step => step.status === 'running');
   return running
-    ? { mark: '…', word: running.step, tone: 'neutral' }
-    : { mark: '○', word: 'no verdict yet', tone: 'neutral' };
+    ? { mark: '…', shape: 'dashed', word: running.step, tone: 'neutral' }
+    : { mark: '', shape: 'dashed', word: 'no verdict yet', tone: 'neutral' };
 }
 
 /** What the run is doing, in one line for people and screen readers. */
@@ -87,32 +90,6 @@ export function statusLine(view: RunView): { word: string; detail: string; tone:
   }
 }
 
-export interface ITreeRow {
-  candidate: CandidateView;
-  /** 0 for a candidate without a parent. */
-  depth: number;
-}
-
-/** Candidates as a tree, depth first, siblings in the order they were made. */
-export function candidateTree(candidates: readonly CandidateView[]): ITreeRow[] {
-  const known = new Set(candidates.map(candidate => candidate.id));
-  const children = new Map<string | null, CandidateView[]>();
-  for (const candidate of candidates) {
-    const { id, parent_id: parent } = candidate;
-    const under = parent !== null && parent !== id && known.has(parent) ? parent : null;
-    children.set(under, [...(children.get(under) ?? []), candidate]);
-  }
-  const rows: ITreeRow[] = [];
-  const visit = (parent: string | null, depth: number) => {
-    for (const candidate of children.get(parent) ?? []) {
-      rows.push({ candidate, depth });
-      visit(candidate.id, depth + 1);
-    }
-  };
-  visit(null, 0);
-  return rows;
-}
-
 /**
  * How many times longer a candidate takes than another (the current kernel); null where either has no time, or one is
  * measured and the other predicted.
@@ -133,15 +110,23 @@ export function outcome(view: RunView, candidate: CandidateView): string {
   return ratio === null ? '' : compared(ratio, candidate.parent_id ?? '');
 }
 
+/** How far a ratio is from one that is shown as none. */
+const AS_MUCH = 0.0005;
+
 /** "3.2%", "47%": how far a ratio is from one. */
 export function percent(ratio: number): string {
   const size = Math.abs(ratio - 1) * 100;
   return `${size < 9.95 ? size.toFixed(1) : Math.round(size)}%`;
 }
 
+/** "+3.2%", "−47%", "=": how a ratio differs from one. */
+export function change(ratio: number): string {
+  return Math.abs(ratio - 1) < AS_MUCH ? '=' : `${ratio > 1 ? '+' : '−'}${percent(ratio)}`;
+}
+
 /** "3.2% slower than c1", "as fast as c1": a ratio of times in words. */
 export function compared(ratio: number, other: string): string {
-  if (Math.abs(ratio - 1) < 0.0005) {
+  if (Math.abs(ratio - 1) < AS_MUCH) {
     return `as fast as ${other}`;
   }
   return `${percent(ratio)} ${ratio > 1 ? 'slower' : 'faster'} than ${other}`;

@@ -1,20 +1,64 @@
 import type { Verb } from './verbs';
 
-export type Command = 'approve' | 'reject' | 'edit' | 'retry' | 'branch' | 'next' | 'previous';
+/** The commands of single keys, as the help names them. */
+export const COMMANDS = {
+  approve: 'approve the candidate under review',
+  reject: 'reject it with a reason',
+  edit: 'edit it',
+  retry: 'ask again from the same parent',
+  branch: 'branch from the selected candidate',
+  compare: 'compare the selected candidate with the one in focus, or its parent',
+  next: 'select the next candidate of the lineage',
+  previous: 'select the one before',
+  help: 'show or hide these keys'
+} as const;
 
-/** What single keys do while the focus is in the widget, and not in a text. */
-export const KEYS: Readonly<Record<string, Command>> = {
-  a: 'approve',
-  r: 'reject',
-  e: 'edit',
-  t: 'retry',
-  b: 'branch',
-  j: 'next',
-  k: 'previous'
+export type Command = keyof typeof COMMANDS;
+
+/** What the keys are without the analyst's settings; `schema/keys.json` has the same. */
+export const DEFAULTS: Readonly<Record<Command, string>> = {
+  approve: 'a',
+  reject: 'r',
+  edit: 'e',
+  retry: 't',
+  branch: 'b',
+  compare: 'c',
+  next: 'j',
+  previous: 'k',
+  help: '?'
 };
 
+/**
+ * Where JupyterLab's extension leaves the analyst's keys for every widget of the page: the widget's bundle is another
+ * one, which knows no settings.
+ */
+export function leaveKeys(keys: unknown, page: HTMLElement = document.documentElement): void {
+  page.dataset.cutegenKeys = JSON.stringify(keys ?? {});
+}
+
+/** The keys of this page: the analyst's where there are any, else the defaults. What is no key is left out. */
+export function currentKeys(page: HTMLElement = document.documentElement): Record<Command, string> {
+  let given: unknown = {};
+  try {
+    given = JSON.parse(page.dataset.cutegenKeys ?? '{}');
+  } catch {
+    // Not ours.
+  }
+  const own = typeof given === 'object' && given !== null ? (given as Record<string, unknown>) : {};
+  const found = { ...DEFAULTS };
+  for (const command of Object.keys(DEFAULTS) as Command[]) {
+    const key = own[command];
+    if (typeof key === 'string' && key.length === 1) {
+      found[command] = key.toLowerCase();
+    }
+  }
+  return found;
+}
+
 /** The verbs whose button a command presses: the first that is there. */
-export const PRESSED: Readonly<Record<Exclude<Command, 'next' | 'previous'>, readonly Verb[]>> = {
+export const PRESSED: Readonly<
+  Record<Exclude<Command, 'next' | 'previous' | 'compare' | 'help'>, readonly Verb[]>
+> = {
   approve: ['approve', 'approve_unproven'],
   reject: ['reject'],
   edit: ['edit'],
@@ -23,7 +67,7 @@ export const PRESSED: Readonly<Record<Exclude<Command, 'next' | 'previous'>, rea
 };
 
 /** The command of a key press; null for one with a modifier, or in a text field. */
-export function commandOf(event: KeyboardEvent, keys: Readonly<Record<string, Command>>): Command | null {
+export function commandOf(event: KeyboardEvent, keys: Readonly<Record<Command, string>>): Command | null {
   const target = event.target instanceof Element ? event.target : null;
   if (
     event.ctrlKey ||
@@ -33,5 +77,8 @@ export function commandOf(event: KeyboardEvent, keys: Readonly<Record<string, Co
   ) {
     return null;
   }
-  return keys[event.key.toLowerCase()] ?? null;
+  const pressed = event.key.toLowerCase();
+  // Of two with one key, the one that the analyst gave it.
+  const mine = (Object.keys(keys) as Command[]).filter(command => keys[command] === pressed);
+  return mine.find(command => DEFAULTS[command] !== pressed) ?? mine[0] ?? null;
 }

@@ -2,16 +2,14 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import type { RunView } from '../schema';
 import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
-import { Candidates } from './candidates';
-import { Comparison } from './comparison';
-import { Diagnostics, Evidence, Summary } from './evidence';
-import { candidateTree, outcome, statusLine } from './format';
+import { statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
-import { commandOf, KEYS, PRESSED } from './keys';
+import { Keys } from './help';
+import { commandOf, currentKeys, PRESSED } from './keys';
+import { lineage } from './layout';
+import { Lineage } from './lineage';
 import { LOGO_TILE, LOGO_TILES } from './logo';
-import { Profile } from './profile';
-import { Source } from './source';
-import { Terms } from './terms';
+import { COMPARE, Tabs } from './tabs';
 import { Timeline } from './timeline';
 import { Trends } from './trend';
 import type { IAnswer, IKernel } from './verbs';
@@ -34,7 +32,7 @@ function Logo() {
   );
 }
 
-function Header({ view }: { view: RunView }) {
+function Header({ view, help, onHelp }: { view: RunView; help: boolean; onHelp: () => void }) {
   const { word, detail, tone } = statusLine(view);
   const { settings } = view;
   return (
@@ -51,6 +49,15 @@ function Header({ view }: { view: RunView }) {
         {settings.model && ` (${settings.model})`} · {settings.arch} for {settings.gpu} · on {settings.device}{' '}
         · {view.candidates.length} of at most {settings.max_steps} candidates{settings.auto && ' · auto'}
       </span>
+      <button
+        type="button"
+        class="cg-button cg-small"
+        aria-expanded={help}
+        title="What single keys do here"
+        onClick={onHelp}
+      >
+        Keys
+      </button>
     </header>
   );
 }
@@ -59,8 +66,6 @@ function Header({ view }: { view: RunView }) {
 function withCode(text: string) {
   return text.split('`').map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part));
 }
-
-const NOT_ASKED = { line: 0, count: 0 };
 
 interface IRunPanelProps {
   view: RunView;
@@ -93,20 +98,23 @@ function notice(view: RunView, attached: boolean): string {
  */
 export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
-  const [tunable, setTunable] = useState(false);
+  const [tab, setTab] = useState('');
+  const [help, setHelp] = useState(false);
+  const [comparedId, setComparedId] = useState<string | null>(null);
   const find = (id: string | null) => view.candidates.find(candidate => candidate.id === id) ?? null;
   const lead =
     view.status === 'done'
       ? (find(view.incumbent_id) ?? find(view.current_id))
       : (find(view.current_id) ?? find(view.incumbent_id));
   const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
-  const specialised = selected?.specialised ?? null;
-  const shown = selected && specialised && !tunable ? { ...selected, ...specialised } : selected;
-  const parent = find(selected?.parent_id ?? null);
-  const before = parent && ((!tunable && specialised ? parent.specialised?.source : null) ?? parent.source);
-  const [asked, setAsked] = useState({ ...NOT_ASKED, of: '' });
-  const showLine = (line: number) =>
-    setAsked(now => ({ line, count: now.count + 1, of: selected?.id ?? '' }));
+  const compare = (id: string | null) => {
+    setComparedId(id);
+    setTab(COMPARE);
+  };
+  const nodes = useMemo(
+    () => lineage(view.candidates, view.incumbent_id),
+    [view.candidates, view.incumbent_id]
+  );
   const select = (id: string) => setPicked(id === lead?.id ? null : id);
   const answering = useMemo(
     () =>
@@ -125,17 +133,23 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
   useKeptFocus(root);
   useLatchedHeight(root);
   const onKeyDown = (event: KeyboardEvent) => {
-    const command = commandOf(event, KEYS);
+    const command = commandOf(event, currentKeys());
     if (command === null) {
       return;
     }
     if (command === 'next' || command === 'previous') {
-      const order = candidateTree(view.candidates).map(row => row.candidate.id);
+      const order = nodes.map(node => node.candidate.id);
       const to = order.indexOf(selected?.id ?? '') + (command === 'next' ? 1 : -1);
       const id = order[to];
       if (id !== undefined) {
         select(id);
       }
+    } else if (command === 'help') {
+      setHelp(!help);
+    } else if (command === 'compare') {
+      const item =
+        event.target instanceof Element ? event.target.closest<HTMLElement>('[role=treeitem]') : null;
+      compare(item?.dataset.candidate ?? comparedId);
     } else {
       const buttons = PRESSED[command].map(verb =>
         root.current?.querySelector<HTMLButtonElement>(`button[data-verb=${verb}]`)
@@ -158,7 +172,8 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
       data-lm-suppress-shortcuts="true"
       onKeyDown={onKeyDown}
     >
-      <Header view={view} />
+      <Header view={view} help={help} onHelp={() => setHelp(!help)} />
+      {help && <Keys onClose={() => setHelp(false)} />}
       {note && <p class="cg-note">{withCode(note)}</p>}
       {view.note && <p class={`cg-note${view.outcome === 'failed' ? ' cg-note-bad' : ''}`}>{view.note}</p>}
       {writing && (
@@ -178,40 +193,29 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
       )}
       <div class="cg-body">
         <aside class="cg-side">
-          <Candidates view={view} selectedId={selected?.id ?? null} onSelect={select} />
+          <Lineage
+            view={view}
+            nodes={nodes}
+            selectedId={selected?.id ?? null}
+            onSelect={select}
+            onCompare={compare}
+          />
           <Trends trend={view.trend} solUs={view.sol.time_us} selectedId={selected?.id ?? null} />
         </aside>
         <main class="cg-main">
-          {selected === null || shown === null ? (
+          {selected === null ? (
             <p class="cg-empty">The first candidate shows here as soon as it is written.</p>
           ) : (
-            <>
-              <Summary candidate={selected} came={outcome(view, selected)} />
-              {selected.verdict_reason && selected.verdict !== 'passed' && (
-                <p class="cg-note cg-note-bad">
-                  <b>{selected.verdict.replaceAll('_', ' ')}</b>: {selected.verdict_reason}
-                </p>
-              )}
-              <Diagnostics items={shown.diagnostics} onLine={showLine} />
-              <Comparison key={`compared ${selected.id}`} view={view} candidate={selected} />
-              <Terms candidate={selected} />
-              <Evidence rows={shown.evidence} onLine={showLine} />
-              <Profile
-                key={`profile ${selected.id}`}
-                candidateId={selected.id}
-                known={`${selected.steps.filter(step => step.status === 'done').length} ${view.trend.length}`}
-                look={kernel?.look ?? null}
-              />
-              <Source
-                key={selected.id}
-                candidate={shown}
-                before={before}
-                tunable={specialised === null ? null : tunable}
-                onTunable={setTunable}
-                look={kernel?.look ?? null}
-                asked={asked.of === selected.id ? asked : NOT_ASKED}
-              />
-            </>
+            <Tabs
+              view={view}
+              candidate={selected}
+              parent={find(selected.parent_id)}
+              compared={find(comparedId)}
+              onCompare={setComparedId}
+              kernel={kernel}
+              selectedId={tab}
+              onSelect={setTab}
+            />
           )}
           <footer class="cg-footer">
             <Log lines={view.log} />

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { CheckCell, Limit, MemoryBar, ProfileView, WhatIf } from '../schema';
 import { microseconds, significant } from './format';
+import type { ITabProps } from './tabs';
 import type { Look } from './verbs';
 
 const WIDTH = 340;
@@ -8,7 +9,7 @@ const HEIGHT = 210;
 const BOX = { left: 54, right: 12, top: 14, bottom: 34 };
 const MIB = 1 << 20;
 const NAMES = new Map([['blocks a multiprocessor', 'the GPU']]);
-const ATTACHED = 'Shown while a kernel is attached';
+const ATTACHED = 'Plots are shown while a kernel is attached.';
 
 /** Whole powers of ten between two values. */
 export function decades(low: number, high: number): number[] {
@@ -317,13 +318,12 @@ interface IProfileProps {
 
 /** Plots of a candidate's profile, asked for when they are first shown. */
 export function Profile({ candidateId, known, look }: IProfileProps) {
-  const [open, setOpen] = useState(false);
   const [found, setFound] = useState<{ key: string; profile: ProfileView | null; error: string } | null>(
     null
   );
   const key = `${candidateId} ${known}`;
   useEffect(() => {
-    if (!open || look === null) {
+    if (look === null) {
       return;
     }
     let gone = false;
@@ -335,29 +335,33 @@ export function Profile({ candidateId, known, look }: IProfileProps) {
     return () => {
       gone = true;
     };
-  }, [candidateId, key, open, look]);
+  }, [candidateId, key, look]);
+  if (look === null) {
+    return <p class="cg-empty">{ATTACHED}</p>;
+  }
   const shown = found?.profile?.candidate_id === candidateId ? found.profile : null;
   return (
     <section class="cg-profile" aria-label="Profile">
-      <header class="cg-section-head">
-        <h4>Profile</h4>
-        <button
-          type="button"
-          class="cg-button"
-          aria-expanded={open}
-          disabled={look === null}
-          title={look === null ? ATTACHED : undefined}
-          onClick={() => setOpen(!open)}
-        >
-          {open ? 'Hide plots' : 'Show plots'}
-        </button>
-      </header>
-      {open && look !== null && shown !== null && <Plots profile={shown} />}
-      {open && look !== null && shown === null && (
+      {shown !== null ? (
+        <Plots profile={shown} />
+      ) : (
         <p class="cg-empty" role="status">
           {found?.key === key && found.error ? found.error : 'Loading…'}
         </p>
       )}
     </section>
+  );
+}
+
+/** The plots of the selected candidate as a tab. */
+export function ProfileTab({ view, candidate, kernel }: ITabProps) {
+  const done = candidate.steps.filter(step => step.status === 'done').length;
+  return (
+    <Profile
+      key={candidate.id}
+      candidateId={candidate.id}
+      known={`${done} ${view.trend.length}`}
+      look={kernel?.look ?? null}
+    />
   );
 }

@@ -39,8 +39,17 @@ export function readRun(data: unknown): Read {
 
 /** With what candidates of runs lack that were saved before there was it. */
 function completed(view: RunView): RunView {
-  const added = { config_changes: [], specialised: null, heat: [] };
+  const added = {
+    config_changes: [],
+    specialised: null,
+    heat: [],
+    metrics: [],
+    counters: [],
+    baselines: {},
+    terms: []
+  };
   return {
+    ...{ branch_points: view.candidates.map(each => each.id) },
     ...view,
     candidates: view.candidates.map(each => {
       const { config, specialised } = { ...added, ...each };

@@ -1,72 +1,14 @@
-import { unifiedMergeView } from '@codemirror/merge';
-import type { Extension } from '@codemirror/state';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { changesSince } from '../code/changes';
 import { heatGutter, stallGutter } from '../code/marks';
 import { Pane } from '../code/pane';
-import type { CandidateView, ConfigChange, HeatColumn, ListingLine, MachineCodeView } from '../schema';
+import type { CandidateView, HeatColumn, ListingLine } from '../schema';
+import { ConfigChanges } from './comparison';
+import { ATTACHED, textOf, useMachineCode } from './machine';
 import type { Look } from './verbs';
 
 type Which = 'cute' | 'ptx' | 'sass';
 
-const KEPT = { margin: 3, minSize: 8 };
-const ATTACHED = 'Shown while a kernel is attached';
-
-/** What changed since `before`, with lines that both have folded away. */
-function changesSince(before: string): Extension {
-  return unifiedMergeView({
-    original: before,
-    mergeControls: false,
-    syntaxHighlightDeletions: true,
-    collapseUnchanged: KEPT
-  });
-}
-
-/** The parameters whose values are not the parent's. */
-function ConfigChanges({ changes }: { changes: readonly ConfigChange[] }) {
-  return (
-    <ul class="cg-config" aria-label="Changed parameters">
-      {changes.map(({ name, old, new: now }) => (
-        <li key={name}>
-          <code>
-            {name}: {old || 'none'} → {now || 'none'}
-          </code>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-interface ICode {
-  loading: boolean;
-  code: MachineCodeView | null;
-  error: string;
-}
-
-/** PTX and SASS of a candidate, asked for once they are `wanted`. */
-function useMachineCode(id: string, general: boolean, wanted: boolean, look: Look | null): ICode {
-  const [known, setKnown] = useState<ICode & { key: string }>({
-    key: '',
-    loading: false,
-    code: null,
-    error: ''
-  });
-  const key = `${id} ${general}`;
-  useEffect(() => {
-    if (!wanted || look === null || known.key === key) {
-      return;
-    }
-    setKnown({ key, loading: true, code: null, error: '' });
-    const settle = (found: Partial<ICode>) =>
-      setKnown(now => (now.key === key ? { key, loading: false, code: null, error: '', ...found } : now));
-    look({ query: 'machine_code', candidate_id: id, general }).then(
-      data => settle({ code: data as MachineCodeView }),
-      (error: unknown) => settle({ error: error instanceof Error ? error.message : String(error) })
-    );
-  }, [wanted, look, key, known.key, id, general]);
-  return known.key === key ? known : { loading: wanted && look !== null, code: null, error: '' };
-}
-
-const textOf = (lines: readonly ListingLine[]) => lines.map(line => line.text).join('\n');
 const linesOf = (lines: readonly ListingLine[], source: number) =>
   source > 0 ? lines.flatMap((each, index) => (each.line === source ? [index + 1] : [])) : [];
 

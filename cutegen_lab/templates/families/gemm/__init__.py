@@ -10,11 +10,13 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.gemm.choice import default_config, estimate_us
-from cutegen_lab.templates.families.gemm.config import DOMAINS, KNOBS, NAME, matches, why_not
+from cutegen_lab.templates.families.gemm.config import DOMAINS, KNOBS, NAME, matches, settled, why_not
 from cutegen_lab.templates.families.gemm.module import GemmModule
 from cutegen_lab.templates.frontend.expr import Graph
 
-__all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "estimate_us", "matches", "why_not", "write"]
+__all__ = [
+    "DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "estimate_us", "matches", "settled", "why_not", "write",
+]  # fmt: skip
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
@@ -22,4 +24,4 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
     return GemmModule(problem, graph, config).text()
 
 
-FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write, estimate_us)
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write, estimate_us, settled)

@@ -73,6 +73,13 @@ def why_not(graph: Graph, config: Config) -> str:
     return str(rules.why_not(config, prod(graph.space), kind_of(found), len(found.pairs), found.loads))
 
 
+def settled(graph: Graph, config: Config) -> Config:
+    """``config`` with the stages that fit."""
+    found = products(graph)
+    assert found is not None
+    return {**config, "stages": min(int(config["stages"]), max(stages_that_fit(found, config), 2))}
+
+
 def stages_that_fit(found: Products, config: Config) -> int:
     """Pipeline stages that shared memory has room for, beside the results on their way out."""
     return int(rules.stages_of(config, kind_of(found), found.loads))

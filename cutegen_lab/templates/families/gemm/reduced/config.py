@@ -48,6 +48,16 @@ def exchanged(graph: Graph) -> int:
     return max(len(step.folded) for step in steps(graph))
 
 
+def settled(graph: Graph, config: Config) -> Config:
+    """``config`` with the stages that fit."""
+    teams = 2 if config["schedule"] == "pingpong" else 1
+    places = rules.exchange_shape(
+        config["tile_m"], config["cluster_n"], exchanged(graph), teams, rules.groups_of(config)
+    )
+    fit = int(rules.stages_of(config, "16 bits", (1, 1), 4 * prod(places)))
+    return {**config, "stages": min(int(config["stages"]), max(fit, 2))}
+
+
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` is beyond; empty where it is feasible."""
     return str(rules.why_not_rows(config, row_length(graph), exchanged(graph), in_parts(graph) is not False))

@@ -1,0 +1,31 @@
+"""What the provider of a run can still be asked for, from the run's state alone."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.run import RunState, Step
+
+_TEMPLATES = "templates"  # changes a parameter of its own texts, and says the same to the same request
+
+
+def by_templates(state: RunState) -> bool:
+    """Whether its provider is ``templates``, or ``templates:`` and a first config."""
+    return state.settings.provider.partition(":")[0] == _TEMPLATES
+
+
+def can_grow(state: RunState, parent_id: str) -> bool:
+    """Whether the provider can make a candidate from ``parent_id``: templates cannot from a text that is not theirs."""
+    return not by_templates(state) or state.candidates[parent_id].provider == _TEMPLATES
+
+
+def repeats_itself(state: RunState) -> bool:
+    """Whether the run's last failure is one that the provider would repeat."""
+    return state.failed_step is Step.GENERATE and by_templates(state)
+
+
+def can_retry(state: RunState) -> bool:
+    """Whether asking again can bring something else than it did."""
+    if state.failed_step is not None:
+        return not repeats_itself(state)
+    if state.ask_parent_id is not None:
+        return can_grow(state, state.ask_parent_id)
+    return not by_templates(state) or not state.candidates  # a template's first kernel is one

@@ -1,0 +1,42 @@
+import { useState } from 'preact/hooks';
+import { Comparison } from './comparison';
+import { Diagnostics, Evidence, Summary } from './evidence';
+import { outcome, words } from './format';
+import { Source } from './source';
+import type { ITabProps } from './tabs';
+import { Terms } from './terms';
+
+const NOT_ASKED = { line: 0, count: 0, of: '' };
+
+/** What an answer is based on: a candidate's verdict, diagnostics, numbers, evidence and source. */
+export function Review({ view, candidate, parent, kernel }: ITabProps) {
+  const [tunable, setTunable] = useState(false);
+  const [asked, setAsked] = useState(NOT_ASKED);
+  const { specialised } = candidate;
+  const shown = specialised && !tunable ? { ...candidate, ...specialised } : candidate;
+  const before = parent && ((!tunable && specialised ? parent.specialised?.source : null) ?? parent.source);
+  const showLine = (line: number) => setAsked(now => ({ line, count: now.count + 1, of: candidate.id }));
+  return (
+    <>
+      <Summary candidate={candidate} came={outcome(view, candidate)} />
+      {candidate.verdict_reason && candidate.verdict !== 'passed' && (
+        <p class="cg-note cg-note-bad">
+          <b>{words(candidate.verdict)}</b>: {candidate.verdict_reason}
+        </p>
+      )}
+      <Diagnostics items={shown.diagnostics} onLine={showLine} />
+      <Comparison view={view} candidate={candidate} />
+      <Terms candidate={candidate} />
+      <Evidence rows={shown.evidence} onLine={showLine} />
+      <Source
+        key={candidate.id}
+        candidate={shown}
+        before={before}
+        tunable={specialised === null ? null : tunable}
+        onTunable={setTunable}
+        look={kernel?.look ?? null}
+        asked={asked.of === candidate.id ? asked : NOT_ASKED}
+      />
+    </>
+  );
+}
