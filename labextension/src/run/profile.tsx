@@ -257,7 +257,7 @@ function Checks({ cells }: { cells: readonly CheckCell[] }) {
       <p>
         <b>Checks</b>: largest error over what is allowed, by inputs and workload; {failed} of {checks} failed
       </p>
-      <div class="cg-scroll">
+      <div class="cg-scroll" role="group" aria-label="Checks" tabIndex={0}>
         <table>
           <thead>
             <tr>
