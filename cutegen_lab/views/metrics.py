@@ -34,7 +34,7 @@ def counters(trial: Trial | None) -> list[MetricView]:
     """Counters of a profile that candidates are compared by, without those that are zero."""
     found = trial.profile.counters if trial and trial.profile else {}
     return [
-        _metric(name, name.replace("_", " ").capitalize(), found[name], count(found[name]))
+        _metric(name, name.replace("_", " ").capitalize().replace("Dram", "DRAM"), found[name], count(found[name]))
         for name in _COUNTED
         if found.get(name)
     ]

@@ -288,14 +288,15 @@ class Case:
 
     def _decided(self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
         """Whether the formula says what comes of a hidden row: a number, or −∞ where it tells infinities from numbers
-        (logsumexp) and multiplies none (a factor may be computed as a sum of halves, NaN for an infinity)."""
+        (logsumexp); and no matrix product has an infinite factor, which may be computed as a sum of halves, NaN for an
+        infinity (PyTorch's attention gives zeros for it)."""
         numbers = [out.double() for out in outputs]  # isfinite() does not know 8-bit floats
-        if all(bool(out.isfinite().all()) for out in numbers):
-            return True
         if any(bool(out.isnan().any()) for out in numbers):
             return False
         _, kind = run_and_classify(lambda: self._torch_result(inputs) or ())
-        return kind.handles_infinity and not kind.infinite_factors
+        if kind.infinite_factors:
+            return False
+        return kind.handles_infinity or all(bool(out.isfinite().all()) for out in numbers)
 
     def _chooses(self, inputs: Sequence[torch.Tensor]) -> bool:
         """Whether all outputs are integers and nothing is rounded, so that two runs must agree."""

@@ -14,6 +14,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from cutegen_lab.judge.rounding.operators import (
     ADDING,
+    ATTENTION,
     CHOOSING,
     COMPARING,
     COMPARISONS,
@@ -124,9 +125,8 @@ class _FormulaRecorder(TorchDispatchMode):
         self._handles_infinity |= name in TELLS_INFINITY or (
             name in COMPARISONS and any(isinstance(arg, float) and math.isinf(arg) for arg in args)
         )
-        self._infinite_factors |= name in PRODUCTS and not all(
-            bool(arg.isfinite().all()) for arg in args if isinstance(arg, torch.Tensor)
-        )
+        factors = args if name in PRODUCTS else args[:3] if name in ATTENTION else ()
+        self._infinite_factors |= not all(bool(f.isfinite().all()) for f in factors if isinstance(f, torch.Tensor))
         negates = name == "neg" and args[0].is_floating_point()
         self._signs_zeros = self._signs_zeros and (name in MOVING or aliases(func) or negates)
         result = func(*args, **(kwargs or {}))

@@ -33,6 +33,11 @@ TELLS_INFINITY = {"isfinite", "isinf", "isneginf", "isposinf", "logsumexp", "nan
 COMPARISONS = COMPARING - TELLS_INFINITY - {"isnan", "signbit"}
 # Operators that sum products.
 PRODUCTS = {"addmm", "addmv", "baddbmm", "bmm", "convolution", "dot", "mm", "mv"}
+# Attention as one operator: products of its first three operands.
+ATTENTION = {
+    "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu",
+}  # fmt: skip
 # Operators that give integers for integers, in any order of summation.
 SUMS = PRODUCTS | {"add", "cumsum", "mul", "rsub", "sub", "sum"}
 
