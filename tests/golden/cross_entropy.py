@@ -316,12 +316,12 @@ def fetch(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
-    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``num_unpredicated`` of them unchecked."""
+    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``unpredicated`` of them unchecked."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             LOAD(gX[None, column, row], rX[None, i])
 
 
@@ -332,12 +332,12 @@ def put(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
     """Stores the vectors that ``fetch`` would load."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 
@@ -369,7 +369,7 @@ def stage(
     sX: cute.Tensor,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
     """Begins to copy what ``fetch`` would load to a thread's own slots: no register waits for it."""
     copy = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cute.nvgpu.cpasync.LoadCacheMode.ALWAYS)
@@ -377,7 +377,7 @@ def stage(
     atom = cute.make_copy_atom(copy, gX.element_type, num_bits_per_copy=bits)
     for i in cutlass.range_constexpr(cute.size(sX, mode=[1])):
         column = start + i * stride
-        if i < num_unpredicated or column < cute.size(gX, mode=[1]):
+        if i < unpredicated or column < cute.size(gX, mode=[1]):
             cute.copy(atom, gX[None, column, 0], sX[None, i])
     cute.arch.cp_async_commit_group()
 
@@ -389,11 +389,11 @@ def unstage(
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
     vectors: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
     """Reads what ``stage`` copied."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        if i < num_unpredicated or start + i * stride < vectors:
+        if i < unpredicated or start + i * stride < vectors:
             cute.autovec_copy(sX[None, i], rX[None, i])
 
 
@@ -421,13 +421,13 @@ def row_kernel(
     if cutlass.const_expr(len(gTotals) > 0 and overlapping()):
         cute.arch.griddepcontrol_launch_dependents()
     stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
-    num_vecs, vecs_per_step, steps, num_unpredicated = share_of_row(n, vec, stride, loads)
+    num_vecs, vecs_per_step, steps, unpredicated = share_of_row(n, vec, stride, loads)
     shape = (vec, vecs_per_step)  # of a thread's values of one step
     rank = 0  # of this block among those that share its rows
     if cutlass.const_expr(cluster_n > 1):
         rank = cute.arch.block_idx_in_cluster()
     first_vec = rank * threads_per_row + tidx % threads_per_row
-    share = first_vec, shape, stride, steps, num_unpredicated
+    share = first_vec, shape, stride, steps, unpredicated
 
     smem = cutlass.utils.SmemAllocator()
     warps = max(threads_per_row // 32, 1)
@@ -446,7 +446,7 @@ def row_kernel(
 
     rXs = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
     rShared = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gShared]
-    if cutlass.const_expr(num_unpredicated < vecs_per_step):
+    if cutlass.const_expr(unpredicated < vecs_per_step):
         for rX in rXs:
             rX.fill(0.0)
         for rEach in rShared:
@@ -460,9 +460,9 @@ def row_kernel(
             rNexts = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
             next_row = cutlass.min(bidx // cluster_n * turns * rows_per_block + tidx // threads_per_row, rows - 1)
             for gX, rNext in zip(gXs, rNexts):
-                if cutlass.const_expr(num_unpredicated < vecs_per_step):
+                if cutlass.const_expr(unpredicated < vecs_per_step):
                     rNext.fill(0.0)
-                fetch(gX, rNext, next_row, first_vec, stride, num_unpredicated)
+                fetch(gX, rNext, next_row, first_vec, stride, unpredicated)
     shared = gShared, rShared, sShared, kept_in
 
     for turn in cutlass.range(turns, unroll=1):
@@ -479,10 +479,10 @@ def row_kernel(
             if turn + 1 < turns:
                 next_row = cutlass.min(row + rows_per_block, rows - 1)
                 for gX, rNext in zip(gXs, rNexts):
-                    fetch(gX, rNext, next_row, first_vec, stride, num_unpredicated)
+                    fetch(gX, rNext, next_row, first_vec, stride, unpredicated)
         elif cutlass.const_expr(steps == 1):
             for gX, rX in zip(gXs, rXs):
-                fetch(gX, rX, source, first_vec, stride, num_unpredicated)
+                fetch(gX, rX, source, first_vec, stride, unpredicated)
         values = [None for _ in ops]
         if cutlass.const_expr(len(sizes) > 0):
             values += sizes
@@ -500,7 +500,7 @@ def row_kernel(
         if cutlass.const_expr(moments is not None and (steps > 1 or cluster_n > 1)):
             *function, (i, j) = moments
             parts = moments_walk(sources, share, function, values)
-            even = num_unpredicated == vecs_per_step
+            even = unpredicated == vecs_per_step
             parts = row_moments(*parts, sMoments, even, threads_per_row)
             if cutlass.const_expr(cluster_n > 1):
                 place = exchange_at(sExchanges, arrived, i, turn, turns)
@@ -551,45 +551,45 @@ def ask_for_shared(smem, gShared, rShared, share, threads):
     """Begins to read what all rows share, before a row is asked for: the compiler would read it piece by piece
     afterwards, one wait after another. It waits in registers where there is room, else each thread copies its own part
     into shared memory. Returns that memory, and where it waits."""
-    first_vec, shape, stride, steps, num_unpredicated = share
+    first_vec, shape, stride, steps, unpredicated = share
     tidx, _, _ = cute.arch.thread_idx()
     vec, vecs_per_step = shape
     sShared, kept_in = [], "memory"
     if steps == 1 and (1 + len(gShared)) * vec * vecs_per_step < ROOM:
         kept_in = "registers"
         for gX, rX in zip(gShared, rShared):
-            fetch(gX, rX, 0, first_vec, stride, num_unpredicated)
+            fetch(gX, rX, 0, first_vec, stride, unpredicated)
     elif steps == 1 and stageable(gShared, vecs_per_step * threads):
         kept_in = "shared memory"
         slots = cute.make_layout((vec, vecs_per_step, threads), stride=(1, vec * threads, vec))
         sShared = [smem.allocate_tensor(gX.element_type, slots, 16)[None, None, tidx] for gX in gShared]
         for gX, sX in zip(gShared, sShared):
-            stage(gX, sX, first_vec, stride, num_unpredicated)
+            stage(gX, sX, first_vec, stride, unpredicated)
     return sShared, kept_in
 
 
 def await_shared(shared, start, bounds, share):
     """What all rows share of one step, to registers."""
     gShared, rShared, sShared, kept_in = shared
-    _, _, stride, _, num_unpredicated = share
+    _, _, stride, _, unpredicated = share
     if kept_in == "shared memory":
         cute.arch.cp_async_wait_group(0)
         for sX, rX in zip(sShared, rShared):
-            unstage(sX, rX, start, stride, bounds, num_unpredicated)
+            unstage(sX, rX, start, stride, bounds, unpredicated)
     if kept_in == "memory":
         for gX, rX in zip(gShared, rShared):
-            fetch(gX, rX, 0, start, stride, num_unpredicated)
+            fetch(gX, rX, 0, start, stride, unpredicated)
 
 
 def share_of_row(n, vec, stride, loads):
     """How ``stride`` threads share a row. Vectors: ``num_vecs`` of the row; ``vecs_per_step`` of a thread; ``steps``;
-    ``num_unpredicated`` of a step that every thread has, which is all, or all but the last one of the only step."""
+    ``unpredicated`` of a step that every thread has, which is all, or all but the last one of the only step."""
     num_vecs = n // vec
     vecs_per_step = min(loads, -(-num_vecs // stride))
     steps = -(-num_vecs // (stride * vecs_per_step))
     even = num_vecs % (stride * vecs_per_step) == 0
-    num_unpredicated = vecs_per_step if even else num_vecs // stride if steps == 1 else 0
-    return num_vecs, vecs_per_step, steps, num_unpredicated
+    unpredicated = vecs_per_step if even else num_vecs // stride if steps == 1 else 0
+    return num_vecs, vecs_per_step, steps, unpredicated
 
 
 def columns_of_step(start, bounds, share):
@@ -601,9 +601,9 @@ def columns_of_step(start, bounds, share):
 def fetch_step(sources, share, start, vectors):
     """Loads a thread's part of one step, of ``vectors``."""
     gXs, rXs, source, _ = sources
-    _, _, stride, _, num_unpredicated = share
+    _, _, stride, _, unpredicated = share
     for i in vectors:
-        fetch(gXs[i], rXs[i], source, start, stride, num_unpredicated)
+        fetch(gXs[i], rXs[i], source, start, stride, unpredicated)
 
 
 def loaded(sources, share, start, vectors, indexed):
@@ -719,7 +719,7 @@ def store_row(sources, share, shared, destination, function, values):
     """Walks a row once more to write what ``function`` makes of it, where there is such a row."""
     gOuts, target, row, rows = destination
     _, _, _, bounds = sources
-    first_vec, shape, stride, steps, num_unpredicated = share
+    first_vec, shape, stride, steps, unpredicated = share
     gShared, rShared, _, _ = shared
     results, vectors, indexed, taken, before = function
     given = taken_values(values, taken, before)
@@ -740,12 +740,12 @@ def store_row(sources, share, shared, destination, function, values):
                 rOut.fill(value)
         if row < rows:
             for rOut, gOut in zip(rOuts, gOuts):
-                put(rOut, gOut, target, start, stride, num_unpredicated)
+                put(rOut, gOut, target, start, stride, unpredicated)
 
 
 def fold(values, combine, neutral, start, bounds, share):
     """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
-    _, shape, stride, _, num_unpredicated = share
+    _, shape, stride, _, unpredicated = share
     rValue = cute.make_rmem_tensor(shape, Float32)
     if isinstance(values, cute.TensorSSA):
         rValue.store(values)
@@ -755,7 +755,7 @@ def fold(values, combine, neutral, start, bounds, share):
     parts = []
     for i in range(vecs_per_step):
         part = pairwise([rValue[j, i] for j in range(vec)], combine)
-        if i >= num_unpredicated:
+        if i >= unpredicated:
             part = cutlass.select_(start + i * stride < bounds, part, Float32(neutral))
         parts.append(part)
     return pairwise(parts, combine)
@@ -763,10 +763,10 @@ def fold(values, combine, neutral, start, bounds, share):
 
 def inside(start, bounds, share):
     """How many of a thread's values of one step lie in the row."""
-    _, shape, stride, _, num_unpredicated = share
+    _, shape, stride, _, unpredicated = share
     vec, vecs_per_step = shape
-    count = Float32(vec * num_unpredicated)
-    for i in range(num_unpredicated, vecs_per_step):
+    count = Float32(vec * unpredicated)
+    for i in range(unpredicated, vecs_per_step):
         count += cutlass.select_(start + i * stride < bounds, Float32(vec), Float32(0.0))
     return count
 

@@ -57,12 +57,12 @@ def fetch(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
-    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``num_unpredicated`` of them unchecked."""
+    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``unpredicated`` of them unchecked."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             LOAD(gX[None, column, row], rX[None, i])
 
 
@@ -73,12 +73,12 @@ def put(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
     """Stores the vectors that ``fetch`` would load."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 
@@ -108,7 +108,7 @@ def scan_kernel(
     # Threads past the last row work on it too, and store nothing: barriers stay uniform.
     source_row = cutlass.min(row, rows - 1)
     share = threads_per_row * loads  # vectors of a step
-    num_unpredicated = loads if vectors % share == 0 else 0  # vectors of a step that every thread has
+    unpredicated = loads if vectors % share == 0 else 0  # vectors of a step that every thread has
     smem = cutlass.utils.SmemAllocator()
     slots = cute.make_layout((loads * threads_per_row // 32, rows_per_block, 2))
     parts = [smem.allocate_tensor(Float32, slots, 16) for _ in ops]
@@ -128,10 +128,10 @@ def scan_kernel(
                 if cutlass.const_expr(padding > 0):
                     fetch_after(gX, rX, source_row, start, stride, padding)
                 else:
-                    fetch(gX, rX, source_row, start, stride, num_unpredicated)
+                    fetch(gX, rX, source_row, start, stride, unpredicated)
         else:
             for gX, rX in zip(gXs, rXs):
-                fetch(gX, rX, source_row, start, stride, num_unpredicated)
+                fetch(gX, rX, source_row, start, stride, unpredicated)
         values = [rX.load().to(Float32) for rX in rXs]
         if cutlass.const_expr(len(row_values) > 0):
             values += row_values
@@ -152,7 +152,7 @@ def scan_kernel(
                 rOut.fill(value)
         if row < rows:
             for rOut, gOut in zip(rOuts, gOuts):
-                put(rOut, gOut, row, start, stride, num_unpredicated)
+                put(rOut, gOut, row, start, stride, unpredicated)
 
 
 @cute.jit

@@ -130,12 +130,12 @@ def fetch(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
-    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``num_unpredicated`` of them unchecked."""
+    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``unpredicated`` of them unchecked."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             LOAD(gX[None, column, row], rX[None, i])
 
 

@@ -23,7 +23,15 @@ from tests.views.run_script import Script
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 ROOT = Path(cutegen_lab.__file__).parent
-FRONT = ("cli", "notebook", "bench", "__main__.py", "attacks/texts", "templates/kernels")
+FRONT = (
+    "cli",
+    "notebook",
+    "bench",
+    "__main__.py",
+    "attacks/texts",
+    "templates/kernels",
+    "layouts",
+)  # whose options are one table for both front ends
 OTHER_PROGRAMS = ("devices/cuda/ncu.py", "devices/cuda/sanitizer.py", "compile/dsl.py", "views/hints.py")
 ARCHS = ("sm_80", "sm_89")
 

@@ -99,8 +99,9 @@ class Case:
 
     @property
     def overlaps(self) -> bool:
-        """Whether draws may overlap: a GPU runs one while this process compares another on the CPU."""
-        return self.device.kind == "cuda" and self._place.on_cpu
+        """Whether draws may overlap: a GPU runs one while this process compares another on the CPU. Lent memory holds
+        one draw at a time."""
+        return self.device.kind == "cuda" and self._place.on_cpu and self._lender is None
 
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
         """The check of one draw; None if the reference does not accept such inputs.

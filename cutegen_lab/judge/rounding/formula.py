@@ -135,13 +135,12 @@ class _FormulaRecorder(TorchDispatchMode):
         self._known_loss = self._known_loss and (name in OF_KNOWN_LOSS or aliases(func)) and not jumps
         if name in ADDING and result.dtype.is_floating_point:
             self._sum_unit = max(self._sum_unit, torch.finfo(result.dtype).eps / 2)
-        narrows = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
-        if narrows and _rounds_once(args[0].dtype, result.dtype):
-            narrows = False
+        shortens = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
+        narrows = shortens and not _rounds_once(args[0].dtype, result.dtype)
         views = aliases(func) and not func._schema.is_mutable
         exact = (name in EXACT or views) and not narrows
         self._rounds_nothing = self._rounds_nothing and exact
-        if not exact or self._any_rounded((args, kwargs or {})):
+        if not exact or shortens or self._any_rounded((args, kwargs or {})):
             tree_map(self._mark_rounded, result)
         return result
 

@@ -38,7 +38,7 @@ def scan_kernel(
     # Threads past the last row work on it too, and store nothing: barriers stay uniform.
     source_row = cutlass.min(row, rows - 1)
     share = threads_per_row * loads  # vectors of a step
-    num_unpredicated = loads if vectors % share == 0 else 0  # vectors of a step that every thread has
+    unpredicated = loads if vectors % share == 0 else 0  # vectors of a step that every thread has
     smem = cutlass.utils.SmemAllocator()
     slots = cute.make_layout((loads * threads_per_row // 32, rows_per_block, 2))
     parts = [smem.allocate_tensor(Float32, slots, 16) for _ in ops]
@@ -58,10 +58,10 @@ def scan_kernel(
                 if cutlass.const_expr(padding > 0):
                     fetch_after(gX, rX, source_row, start, stride, padding)
                 else:
-                    fetch(gX, rX, source_row, start, stride, num_unpredicated)
+                    fetch(gX, rX, source_row, start, stride, unpredicated)
         else:
             for gX, rX in zip(gXs, rXs):
-                fetch(gX, rX, source_row, start, stride, num_unpredicated)
+                fetch(gX, rX, source_row, start, stride, unpredicated)
         values = [rX.load().to(Float32) for rX in rXs]
         if cutlass.const_expr(len(row_values) > 0):
             values += row_values
@@ -82,7 +82,7 @@ def scan_kernel(
                 rOut.fill(value)
         if row < rows:
             for rOut, gOut in zip(rOuts, gOuts):
-                put(rOut, gOut, row, start, stride, num_unpredicated)
+                put(rOut, gOut, row, start, stride, unpredicated)
 
 
 @cute.jit

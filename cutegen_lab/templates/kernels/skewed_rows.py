@@ -42,7 +42,7 @@ def fetch(
     source: tuple,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
     """Loads a thread's vectors of one step, of those that a row touches. The tensor ends with ``tail`` values that are
     no whole vector; knowing how many, the compiler would read one."""
@@ -50,7 +50,7 @@ def fetch(
     whole = cute.size(gX, mode=[2]) - 1
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if cutlass.const_expr(i < num_unpredicated):
+        if cutlass.const_expr(i < unpredicated):
             LOAD(gX[None, column, begin], rX[None, i])
         elif column < cute.size(gX, mode=[1]):
             if begin + column < whole:
@@ -69,7 +69,7 @@ def put(
     target: tuple,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
     """Stores what of those vectors is the row's."""
     begin, skew, n, _ = target
@@ -77,7 +77,7 @@ def put(
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
         before = skew - column * vec
-        if cutlass.const_expr(i > 0 and i < num_unpredicated) or (before <= 0 and before + n >= vec):
+        if cutlass.const_expr(i > 0 and i < unpredicated) or (before <= 0 and before + n >= vec):
             cute.autovec_copy(rX[None, i], gX[None, column, begin])
         else:
             for j in cutlass.range_constexpr(vec):
@@ -87,7 +87,7 @@ def put(
 
 def fold(values, combine, neutral, start, bounds, share):
     """Reduces a thread's values of one step, pairwise; a neighbour's count for nothing."""
-    _, shape, stride, _, num_unpredicated = share
+    _, shape, stride, _, unpredicated = share
     rValue = cute.make_rmem_tensor(shape, Float32)
     if isinstance(values, cute.TensorSSA):
         rValue.store(values)
@@ -98,7 +98,7 @@ def fold(values, combine, neutral, start, bounds, share):
     parts = []
     for i in range(vecs_per_step):
         part = pairwise([rValue[j, i] for j in range(vec)], combine)
-        if i == 0 or i >= num_unpredicated:
+        if i == 0 or i >= unpredicated:
             part = part_of_row(rValue[None, i], part, skew - (start + i * stride) * vec, n, combine, neutral)
         parts.append(part)
     return pairwise(parts, combine)
@@ -140,5 +140,5 @@ def share_of_row(n, vec, stride, loads):
     vecs_per_step = min(loads, -(-num_vecs // stride))
     steps = -(-num_vecs // (stride * vecs_per_step))
     even = n % vec == 0 and num_vecs % (stride * vecs_per_step) == 0
-    num_unpredicated = vecs_per_step if even else n // vec // stride if steps == 1 else 0
-    return num_vecs, vecs_per_step, steps, num_unpredicated
+    unpredicated = vecs_per_step if even else n // vec // stride if steps == 1 else 0
+    return num_vecs, vecs_per_step, steps, unpredicated

@@ -1,7 +1,7 @@
 """A thread's vectors of a row, from memory to registers and back.
 
 A tensor is (values of a vector, vectors of a row, rows); a thread's are ``start``, ``start + stride``, … of ``row``.
-The first ``num_unpredicated`` of them are in the row for every thread, the others need a predicate. A negative
+The first ``unpredicated`` of them are in the row for every thread, the others need a predicate. A negative
 ``stride`` is a walk from the row's end. A problem may put another function in ``LOAD``'s place.
 """
 
@@ -19,12 +19,12 @@ def fetch(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
-    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``num_unpredicated`` of them unchecked."""
+    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``unpredicated`` of them unchecked."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             LOAD(gX[None, column, row], rX[None, i])
 
 
@@ -35,12 +35,12 @@ def put(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
     """Stores the vectors that ``fetch`` would load."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if i < num_unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+        if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 

@@ -16,7 +16,7 @@ def stage(
     sX: cute.Tensor,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
     """Begins to copy what ``fetch`` would load to a thread's own slots: no register waits for it."""
     copy = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cute.nvgpu.cpasync.LoadCacheMode.ALWAYS)
@@ -24,7 +24,7 @@ def stage(
     atom = cute.make_copy_atom(copy, gX.element_type, num_bits_per_copy=bits)
     for i in cutlass.range_constexpr(cute.size(sX, mode=[1])):
         column = start + i * stride
-        if i < num_unpredicated or column < cute.size(gX, mode=[1]):
+        if i < unpredicated or column < cute.size(gX, mode=[1]):
             cute.copy(atom, gX[None, column, 0], sX[None, i])
     cute.arch.cp_async_commit_group()
 
@@ -36,9 +36,9 @@ def unstage(
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
     vectors: cutlass.Constexpr,
-    num_unpredicated: cutlass.Constexpr,
+    unpredicated: cutlass.Constexpr,
 ):
     """Reads what ``stage`` copied."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        if i < num_unpredicated or start + i * stride < vectors:
+        if i < unpredicated or start + i * stride < vectors:
             cute.autovec_copy(sX[None, i], rX[None, i])
