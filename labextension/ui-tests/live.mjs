@@ -16,8 +16,9 @@ import {
   writeNotebook
 } from './notebook.mjs';
 
-const START = `%%cutegen --name softmax --device emulator --max-steps 12
-def reference(x):  # x: f32[64, 256]
+// From a naive kernel, so that refinements gain.
+const START = `%%cutegen --name softmax --device emulator --max-steps 12 --provider templates:vec=1,threads_per_row=32,rows_per_block=1,loads=1
+def reference(x):  # x: f32[256, 1024]
     return torch.softmax(x, dim=-1)`;
 const NAME = 'run.ipynb';
 const LIVE = '.cg-live .cg-root';
@@ -77,7 +78,7 @@ async function everyAction(page, path) {
   assert.equal(find(edited, 'c5').source, text, 'the edited text is exactly what runs next');
   assert.equal(find(edited, 'c4').answer, 'edited');
 
-  await page.locator(`${LIVE}:visible .cg-candidate`).first().click();
+  await page.locator(`${LIVE}:visible`).first().getByRole('treeitem', { name: /^c1 / }).click();
   await picture(page, 'branch');
   await click(page, 'Branch from c1');
   const branched = await saved('c6', 'branch');
