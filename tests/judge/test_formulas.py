@@ -14,6 +14,7 @@ from tests.judge.test_draws import judged as judged_on_torch
 from tests.judge.test_draws import problem, writes
 
 SEEDS, ALL_SEEDS = 1, 20
+STILL_LOST = pytest.mark.xfail(strict=True, reason="an honest formula is refused")
 
 
 def judged(expression: str, inputs: str, function: Function, seed: int = 1) -> CheckResult:
@@ -45,6 +46,9 @@ def test_no_toss_of_a_coin(request: pytest.FixtureRequest, expression: str, inpu
         ("above the mean", 20270001),  # a sum of 61 terms, one after another, rounds more than once
         ("attention in bf16", 20270001),  # a query of infinities: PyTorch's attention gives zeros, plain softmax NaN
         ("attention in one pass", 20270001),
+        ("attention in bf16", 20300006),  # the same by an infinity among ordinary numbers
+        pytest.param("layer norm, folded", 20300003, marks=STILL_LOST),  # one column over all exponents: x · s cancels
+        pytest.param("above the mean", 20300004, marks=STILL_LOST),  # one boolean of patchwork
         ("masked attention, 16-bit shares", 9003),  # a share that rounds to 0 hides an infinity in one column of five
     ],
 )

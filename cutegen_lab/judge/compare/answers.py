@@ -41,6 +41,7 @@ from cutegen_lab.judge.rounding.samples import (
     perturbed_samples,
     rerounded_results,
     run_with_masked_attention,
+    undecided_by_attention,
 )
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
@@ -164,7 +165,9 @@ class OutputComparison:
             none = [None] * len(outputs)
             no_search = kind.strict or kind.rounds_nothing
             right = none if no_search else independent_of_nan(run, inputs, outputs, wanted, check.seed)
-            each = zip(allowances, self._workload.outputs, zip(*tame, strict=True), right, strict=True)
+            undecided = undecided_by_attention(self._reference, inputs, wanted)
+            ignored = [lost if some is None else some | lost for some, lost in zip(right, undecided, strict=True)]
+            each = zip(allowances, self._workload.outputs, zip(*tame, strict=True), ignored, strict=True)
             allowances = [
                 replace(a, sign_undecided=_sign_undecided(large), finite_limit=_common_limit(large), ignored_nan=some)
                 if spec.dtype.is_float

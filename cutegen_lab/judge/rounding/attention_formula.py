@@ -13,11 +13,11 @@ from cutegen_lab.problems.attention import attention
 class AttentionFormula(TorchFunctionMode):
     """Computes attention of tensors with ``bytes`` an element by its formula. The fused operator rounds inside, where
     no other mode sees it; and values that a causal mask hides are skipped here, where PyTorch may add −∞. ``raised``:
-    as in :func:`attention`."""
+    and ``plain``: as in :func:`attention`."""
 
-    def __init__(self, bytes: int, raised: float | None = None) -> None:
+    def __init__(self, bytes: int, raised: float | None = None, plain: bool = False) -> None:
         super().__init__()
-        self._bytes, self._raised = bytes, raised
+        self._bytes, self._raised, self._plain = bytes, raised, plain
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -32,4 +32,6 @@ class AttentionFormula(TorchFunctionMode):
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None = None,
         dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
     ) -> torch.Tensor | None:  # fmt: skip
-        return None if dropout_p or enable_gqa else attention(q, k, v, attn_mask, is_causal, scale, self._raised)
+        return None if dropout_p or enable_gqa else attention(
+            q, k, v, attn_mask, is_causal, scale, self._raised, self._plain
+        )  # fmt: skip

@@ -74,6 +74,15 @@ def _in_float64(
         return reference.run_float64(wide)
 
 
+def undecided_by_attention(
+    reference: Reference, inputs: Sequence[torch.Tensor], wanted: Results
+) -> tuple[torch.Tensor, ...]:
+    """Elements that PyTorch's attention makes finite, and a plain softmax NaN: rows whose scores are all −∞."""
+    with AttentionFormula(8, plain=True):
+        plain = reference.run_float64(inputs)
+    return tuple(a.isnan() & b.isfinite() for a, b in zip(plain, wanted, strict=True))
+
+
 def run_with_masked_attention(reference: Reference, inputs: Sequence[torch.Tensor]) -> Results:
     """The float64 reference with attention that skips what a causal mask hides."""
     with AttentionFormula(8):
