@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,13 +41,13 @@ def read_run(store: Store, path: Path) -> str:
     from cutegen_lab.stores.archive import read_archive
 
     archived = read_archive(path)
-    known = {run.run_id: run for run in store.runs()}
+    first = _checked_start(archived, path)
+    alike = [run.run_id for run in store.runs() if run.run_id.startswith(first.run_id)]
     last = Imported(one_line(path.name), archived.sha256)
-    for run_id in known:
+    for run_id in alike:
         if any(isinstance(e.event, Imported) and e.event.sha256 == last.sha256 for e in store.events(run_id)):
             return run_id
-    _check_names(archived, path)
-    events = [*_renamed(archived, known), StoredEvent(len(archived.events) + 1, time.time(), last)]
+    events = [*_renamed(archived, first, alike), StoredEvent(len(archived.events) + 1, time.time(), last)]
     try:
         state = fold(stored.event for stored in events)
     except (InputError, KeyError, ValueError) as error:
@@ -63,21 +63,23 @@ def read_run(store: Store, path: Path) -> str:
     return state.run_id
 
 
-def _check_names(archived: Archived, path: Path) -> None:
-    """Ids become parts of file names. Raises InputError for one that no run here would have."""
+def _checked_start(archived: Archived, path: Path) -> RunStarted:
+    """The first event. Raises InputError if it is another, and for ids that no run here would have: they become parts
+    of file names."""
     for event in (stored.event for stored in archived.events):
         if isinstance(event, RunStarted) and not _RUN_ID.fullmatch(event.run_id):
             raise InputError(f"{path} names its run {one_line(event.run_id)[:80]!r}", "Do not trust it.")
         if isinstance(event, Generated) and not _CANDIDATE_ID.fullmatch(event.candidate.id):
             raise InputError(f"{path} names a candidate {one_line(event.candidate.id)[:80]!r}", "Do not trust it.")
-
-
-def _renamed(archived: Archived, taken: Iterable[str]) -> list[StoredEvent]:
-    """The events with an id that is not ``taken``, and with artifacts kept apart from those compiled here: their hash
-    covers their machine code alone."""
     first = archived.events[0].event if archived.events else None
     if not isinstance(first, RunStarted):
         raise InputError("the file's events do not begin with the start of a run", "Ask for the file again.")
+    return first
+
+
+def _renamed(archived: Archived, first: RunStarted, taken: Sequence[str]) -> list[StoredEvent]:
+    """The events with an id that is not ``taken``, and with artifacts kept apart from those compiled here: their hash
+    covers their machine code alone."""
     run_id = first.run_id
     while run_id in taken:
         run_id = f"{first.run_id}-{secrets.token_hex(2)}"

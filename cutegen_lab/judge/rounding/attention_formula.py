@@ -32,6 +32,6 @@ class AttentionFormula(TorchFunctionMode):
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None = None,
         dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
     ) -> torch.Tensor | None:  # fmt: skip
-        return None if dropout_p or enable_gqa else attention(
-            q, k, v, attn_mask, is_causal, scale, self._raised, self._plain
-        )  # fmt: skip
+        if dropout_p or enable_gqa:
+            return None
+        return attention(q, k, v, attn_mask, is_causal, scale, self._raised, self._plain)
