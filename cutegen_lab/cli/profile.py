@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cutegen_lab.cli.output import Output
-from cutegen_lab.cli.runs import unknown_candidate
 from cutegen_lab.core.timeline import WHAT_IT_IS, trace_events
 from cutegen_lab.profiles.row import Row, to_csv, to_json
 from cutegen_lab.profiles.rows import CANDIDATE
 from cutegen_lab.session import RunHandle, Session
+from cutegen_lab.session.handle import unknown_candidate
 from cutegen_lab.session.outputs import may_write, write_out
 
 
@@ -50,7 +50,7 @@ def _chosen(handle: RunHandle, asked: str | None) -> str | None:
     state = handle.state
     known = list(state.candidates)
     if asked and asked not in known:
-        raise unknown_candidate(handle.run_id, asked, known)
+        raise unknown_candidate(state, repr(asked))
     return asked or state.incumbent_id or (known[-1] if known else None)
 
 

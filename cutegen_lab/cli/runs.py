@@ -13,6 +13,7 @@ from cutegen_lab.cli.progress import Progress
 from cutegen_lab.cli.run import require_terminal, see_through, told
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.session import Session
+from cutegen_lab.session.handle import unknown_candidate
 from cutegen_lab.session.outputs import may_write
 
 
@@ -56,7 +57,7 @@ def _show(session: Session, arguments: argparse.Namespace, output: Output) -> in
     try:
         candidate = pick(view, arguments.candidate)
     except KeyError:
-        raise unknown_candidate(arguments.run_id, arguments.candidate, list(handle.state.candidates)) from None
+        raise unknown_candidate(handle.state, repr(arguments.candidate)) from None
     output.line(summary(view))
     if candidate is not None:
         changed = changes_text(candidate, general)
@@ -94,7 +95,3 @@ def _resume(session: Session, arguments: argparse.Namespace, output: Output) -> 
         handle.subscribe(progress)
         handle.resume()
         return see_through(handle, progress, output, out, general=arguments.general)
-
-
-def unknown_candidate(run_id: str, candidate: str, known: list[str]) -> InputError:
-    return InputError(f"run {run_id} has no candidate {candidate!r}", f"Candidates: {', '.join(known) or 'none'}.")

@@ -14,6 +14,7 @@ from cutegen_lab.notebook.failures import kept_on_interrupt
 from cutegen_lab.notebook.profile import RunProfile
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session import RunHandle
+from cutegen_lab.session.handle import unknown_candidate
 from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import NOTEBOOK
 
@@ -117,10 +118,9 @@ class NotebookRun:
         is no such candidate."""
         from cutegen_lab.views.text import evidence_table
 
-        known = list(self.handle.state.candidates)
-        if candidate_id is not None and candidate_id not in known:
-            has = ", ".join(known) or "none"
-            raise InputError(f"run {self.run_id} has no candidate {candidate_id!r}", f"Candidates: {has}.")
+        state = self.handle.state
+        if candidate_id is not None and candidate_id not in state.candidates:
+            raise unknown_candidate(state, repr(candidate_id))
         if not general:
             self.handle.specialise()
         return evidence_table(self.view(), candidate_id, general)
@@ -164,8 +164,7 @@ class NotebookRun:
 
         state, chosen = self.handle.state, self.handle.selected_candidate(candidate_id)
         if chosen is None or chosen not in state.candidates:
-            known = ", ".join(state.candidates) or "none"
-            raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
+            raise unknown_candidate(state, chosen or "")
         rows, gpu = self.handle.profile_rows(), GPUS[state.sol.gpu]
         return draw(name, Subject(rows, chosen, gpu, lambda: self.handle.timelines(chosen)), state.problem.name)
 

@@ -289,8 +289,7 @@ class RunHandle:
 
         state = self.state
         if candidate_id not in state.candidates:
-            known = ", ".join(state.candidates) or "none"
-            raise InputError(f"run {self.run_id} has no candidate {candidate_id}", f"Candidates: {known}.")
+            raise unknown_candidate(state, candidate_id)
         return profile_view(self.profile_rows(), candidate_id, GPUS[state.sol.gpu])
 
     def machine_code(self, candidate_id: str | None = None, *, general: bool = False) -> MachineCodeView:
@@ -325,8 +324,7 @@ class RunHandle:
 
         state = self.state
         if unknown := [each for each in (before_id, after_id) if each not in state.candidates]:
-            known = ", ".join(state.candidates) or "none"
-            raise InputError(f"run {self.run_id} has no candidate {unknown[0]!r}", f"Candidates: {known}.")
+            raise unknown_candidate(state, repr(unknown[0]))
         if not general:
             self.specialise()
         ptx, note = None, ""
@@ -372,8 +370,7 @@ class RunHandle:
         state, chosen = self.state, self.selected_candidate(candidate_id)
         _refuse_imported(state)
         if chosen is None or chosen not in state.candidates:
-            known = ", ".join(state.candidates) or "none"
-            raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
+            raise unknown_candidate(state, chosen or "")
         candidate, of = state.candidates[chosen], state.settings
         what = f"{self.run_id} {chosen}"
         tunable: Tunable | PlainKernel = (
@@ -457,6 +454,12 @@ def _resumed(driver: ThreadedDriver) -> ThreadedDriver:
     if not driver.state.finished:
         driver.record(Resumed())
     return driver
+
+
+def unknown_candidate(state: RunState, spelled: str) -> InputError:
+    """The error for a candidate that the run does not have."""
+    known = ", ".join(state.candidates) or "none"
+    return InputError(f"run {state.run_id} has no candidate {spelled}", f"Candidates: {known}.")
 
 
 def _refuse_imported(state: RunState) -> None:
