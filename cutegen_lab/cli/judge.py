@@ -25,6 +25,7 @@ from cutegen_lab.core.plain_text import continued
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
 from cutegen_lab.core.run import Budget, RunSettings
+from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.session import Session
 from cutegen_lab.session.factories import make_compiler, make_judge
 from cutegen_lab.session.kernels import read_kernel, read_text_file
@@ -40,7 +41,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         return attack.execute(arguments, problem, read_given(Path(arguments.kernel), arguments.config), output)
-    read_text_file(Path(arguments.problem))  # reports a missing file before anything starts
+    parse_problem(read_text_file(Path(arguments.problem)))  # told before anything starts
     given = read_given(Path(arguments.kernel), arguments.config)
     settings = RunSettings(
         provider=given.name, arch=given.arch or arguments.arch, gpu=arguments.gpu, device=arguments.device,

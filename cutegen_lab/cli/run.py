@@ -14,6 +14,7 @@ from cutegen_lab.cli.progress import Progress
 from cutegen_lab.cli.review import review
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.run import Budget, RunSettings
+from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.session import RunHandle, Session
 from cutegen_lab.session.factories import make_judge
 from cutegen_lab.session.kernels import read_text_file
@@ -24,7 +25,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     out = Path(arguments.out) if arguments.out else None
     if out:
         may_write(out, arguments.problem)
-    read_text_file(Path(arguments.problem))  # reports a missing file before anything starts
+    parse_problem(read_text_file(Path(arguments.problem)))  # told before anything starts
     if not arguments.auto:
         require_terminal("--auto")
     settings = RunSettings(

@@ -19,6 +19,7 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Say
+from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.session import Session
 from cutegen_lab.session.factories import make_judge, make_provider
 from cutegen_lab.session.kernels import for_one_config, read_text_file
@@ -38,6 +39,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         may_write(Path(arguments.out), arguments.problem)
     if arguments.simulate:
         return _simulate(arguments, settings, output)
+    parse_problem(read_text_file(Path(arguments.problem)))  # told before anything starts
     stage_one: dict[str, Any] = {}
     judge = partial(make_judge, max_autotune=arguments.max_autotune)
     with Session.open(arguments.workdir, judge=judge) as session:

@@ -6,6 +6,7 @@ import ast
 import threading
 from collections.abc import Iterator, Sequence
 
+from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.plain_text import misfit
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -34,6 +35,25 @@ def parse(source: str, filename: str = "<unknown>") -> ast.Module:
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     if level:
         raise _too_deep(filename, max(getattr(node, "lineno", 1) for node in level))
+    return tree
+
+
+def parse_problem(source: str, filename: str = "<unknown>") -> ast.Module:
+    """The tree of a problem's text, told without PyTorch, whose import takes seconds.
+
+    Raises ProblemError for text that is empty, has only comments, or is not Python.
+    """
+    if not source.strip():
+        raise ProblemError("the cell is empty", "Define `def reference(x): ...` in it.")
+    try:
+        tree = parse(source, filename)
+    except SyntaxError as error:
+        text = (error.text or "").strip()
+        raise ProblemError(
+            f"syntax error at line {error.lineno}: {error.msg}: {text!r}", "Fix it and run again."
+        ) from None
+    if not tree.body:
+        raise ProblemError("the cell holds only comments", "Define `def reference(x): ...` in it.")
     return tree
 
 

@@ -18,6 +18,7 @@ from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.run import LANGUAGES, PROVIDERS
+from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.core.verbs import VERBS, Takes, Verb, VerbSpec
 from cutegen_lab.notebook.completion import LINE_VERBS, install, words_that_fit
 from cutegen_lab.notebook.failures import guarded
@@ -132,11 +133,13 @@ class CutegenMagics(Magics):
     def _start(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
 
+        text = below_magic(cell)
+        parse_problem(text)  # a syntax error is told before anything is imported or started
         if not arguments.replay:
             self.session(arguments.workdir).wake(arguments.arch, arguments.device)
         from cutegen_lab.problems import read_text
 
-        problem = read_text(below_magic(cell), name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+        problem = read_text(text, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         settings = RunSettings(
             provider=f"replay:{arguments.replay}" if arguments.replay else arguments.provider,
             model=arguments.model,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, magics_class
 from IPython.core.magic_arguments import argument
 
+from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.notebook.options import ARCH, DEBUG, INPUTS, NAME, WORKDIR, below_magic, magic_with_options
 
 if TYPE_CHECKING:
@@ -70,12 +71,14 @@ class TuneMagic(Magics):
             raise InputError(f"--budget {arguments.budget} allows no config", "Use 1 or more.")
         if not arguments.max_seconds > 0:  # nan neither
             raise InputError(f"--max-seconds {arguments.max_seconds:g} allows no time", "Use more than 0.")
+        text = below_magic(cell)
+        parse_problem(text)  # a syntax error is told before anything is imported or started
         session = self._session(arguments.workdir)
         if not arguments.replay:
             session.wake(arguments.arch, arguments.device, predicts=True)
         from cutegen_lab.problems import read_text
 
-        problem = read_text(below_magic(cell), name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+        problem = read_text(text, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         if arguments.refactor and not arguments.kernel:
             raise InputError("--refactor has no kernel to make a template of", "Add --kernel FILE.")
         source, carried = read_kernel(read_text_file(Path(arguments.kernel))) if arguments.kernel else ("", {})

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import torch
 
 from cutegen_lab.core.errors import ProblemError
-from cutegen_lab.core.syntax import parse
+from cutegen_lab.core.syntax import parse_problem
 
 _MODULE = "cutegen_problem_"
 KERNELBENCH = ("Model", "get_inputs", "get_init_inputs")
@@ -58,18 +58,8 @@ class LoadedSource:
 
 def load(source: str) -> LoadedSource:
     """Raises ProblemError for an empty cell, a syntax error, code that raises, or a missing reference."""
-    if not source.strip():
-        raise ProblemError("the cell is empty", "Define `def reference(x): ...` in it.")
     filename = f"<problem {hashlib.sha256(source.encode()).hexdigest()[:8]}>"
-    try:
-        tree = parse(source, filename)
-    except SyntaxError as error:
-        text = (error.text or "").strip()
-        raise ProblemError(
-            f"syntax error at line {error.lineno}: {error.msg}: {text!r}", "Fix it and run again."
-        ) from None
-    if not tree.body:
-        raise ProblemError("the cell holds only comments", "Define `def reference(x): ...` in it.")
+    tree = parse_problem(source, filename)
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     module = ModuleType(_MODULE + filename[len("<problem ") : -1])
     sys.modules[module.__name__] = module  # torch.compile looks a function's globals up through its module

@@ -178,6 +178,19 @@ def test_a_bad_cell_is_one_line(shell: InteractiveShell, capsys: pytest.CaptureF
     assert "ValueError at line 3: boom" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("magic", ["cutegen", "cutegen_tune"])
+def test_a_syntax_error_is_told_without_pytorch(magic: str, tmp_path: Path) -> None:
+    cell = f"%%{magic} --workdir {tmp_path}\ndef reference(x:\n"
+    script = (
+        "import sys; sys.modules['torch'] = None\n"  # importing it raises ImportError
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance(); shell.run_line_magic('load_ext', 'cutegen_lab')\n"
+        f"shell.run_cell({cell!r})\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "syntax error at line 2" in ended.stdout
+
+
 HELP = {
     "cutegen": ("--inputs", "--provider", "--language", "--max-steps", "--budget", "--replay", "--review"),
     "cutespec": ("--run", "--check", "--auto"),
