@@ -187,7 +187,7 @@ def test_a_syntax_error_is_told_without_pytorch(magic: str, tmp_path: Path) -> N
         "shell = InteractiveShell.instance(); shell.run_line_magic('load_ext', 'cutegen_lab')\n"
         f"shell.run_cell({cell!r})\n"
     )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     assert "syntax error at line 2" in ended.stdout
 
 
