@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -25,12 +26,16 @@ def search_figure(trace: Trace, title: str = "") -> Figure:
     """Times are labelled as measured or predicted. Parameters with one value are left out.
 
     Top: each evaluation in order, failures as crosses at the upper edge, and the best so far; for a measured search,
-    next to it, predicted against measured times. Middle: each config that ran as a line through its values. Bottom: for
-    each parameter, times by value and their medians.
+    next to it, predicted against measured times. Middle: each config that ran as a line through its values, its time on
+    a log axis. Bottom: for each parameter, the most important first, times by value and their medians, and how much of
+    the times' variance the value explains (:meth:`Trace.importance`).
     """
     from plotly.subplots import make_subplots
 
-    names = [name for name, values in trace.domains.items() if len(values) > 1]
+    importance = trace.importance()
+    names = sorted(
+        (name for name, values in trace.domains.items() if len(values) > 1), key=lambda n: -importance.get(n, -1.0)
+    )
     across = min(_ACROSS, max(2, len(names)))
     rows = -(-len(names) // across)
     pairs = [p for p in trace.points if p.predicted_us is not None and p.first_us is not None]
@@ -46,7 +51,7 @@ def search_figure(trace: Trace, title: str = "") -> Figure:
         rows=len(heights), cols=across, specs=specs, row_heights=heights,
         vertical_spacing=86 / (sum(heights) + 86 * len(heights)), horizontal_spacing=0.06,
         subplot_titles=(f"{trace.kind} time by evaluation, µs", *beside,
-                        *[_PARALLEL] * bool(names), *map(escape, names)),
+                        *[_PARALLEL] * bool(names), *(_named(name, importance) for name in names)),
     )  # fmt: skip
     for part in _evaluations(trace):
         figure.add_trace(part, row=1, col=1)
@@ -64,6 +69,10 @@ def search_figure(trace: Trace, title: str = "") -> Figure:
         )
     _lay_out(figure, trace, title, sum(heights) + 100 * len(heights) + 20)
     return figure
+
+
+def _named(name: str, importance: Mapping[str, float]) -> str:
+    return f"{escape(name)} · explains {importance[name]:.0%}" if name in importance else escape(name)
 
 
 def _wide(columns: int, kind: str = "xy") -> list[dict[str, object] | None]:
@@ -175,13 +184,22 @@ def _agreement(pairs: Sequence[Point]) -> list[Scatter]:
 def _parallel(trace: Trace, names: Sequence[str]) -> Parcoords:
     from plotly.graph_objects import Parcoords
 
-    ran = [p for p in trace.points if p.time_us is not None]
-    times = [p.time_us for p in ran]
-    axes = [_axis(name, trace.domains[name], [p.config for p in ran]) for name in names]
+    ran = [(p.config, math.log10(p.time_us)) for p in trace.points if p.time_us]
+    axes = [_axis(name, trace.domains[name], [config for config, _ in ran]) for name in names]
+    logs = [log for _, log in ran]
     return Parcoords(
-        line={"color": times, "colorscale": "Viridis"},
-        dimensions=[*axes, {"label": f"{trace.kind} µs", "values": times}],
+        line={"color": logs, "colorscale": "Viridis"},
+        dimensions=[*axes, {"label": f"{trace.kind} µs", "values": logs, **_log_ticks(logs)}],
     )
+
+
+def _log_ticks(logs: Sequence[float]) -> dict[str, list[float] | list[str]]:
+    """Ticks of an axis of log10 times, named in microseconds: both ends and three between at equal ratios."""
+    if not logs:
+        return {}
+    low, high = min(logs), max(logs)
+    ticks = [low + (high - low) * at / 4 for at in range(5)] if high > low else [low]
+    return {"tickvals": ticks, "ticktext": [f"{10**tick:.3g}" for tick in ticks]}
 
 
 def _axis(name: str, values: Sequence[Scalar], configs: Sequence[Config]) -> dict[str, object]:

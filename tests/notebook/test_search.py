@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -53,9 +54,27 @@ def test_the_figure_shows_every_evaluation_and_what_each_parameter_did() -> None
     assert list(predicted.x) == [25.0, 9.0] and list(predicted.y) == [20.0, 10.0]
     (lines,) = (t for t in figure.data if t.type == "parcoords")
     assert [d.label for d in lines.dimensions] == ["vec", "kind", "measured µs"]
-    assert list(lines.dimensions[0]["values"]) == [2, 0] and list(lines.dimensions[2]["values"]) == [20.0, 10.0]
+    assert list(lines.dimensions[0]["values"]) == [2, 0] and lines.dimensions[2]["values"] == pytest.approx(
+        [math.log10(20.0), 1.0]
+    )
+    assert lines.dimensions[2]["ticktext"][0] == "10" and lines.dimensions[2]["ticktext"][-1] == "20"
     medians = [dict(zip(t.x, t.y, strict=True)) for t in figure.data if t.name == "median"]
     assert medians == [{"1": 10.0, "4": 20.0}, {"&lt;b&gt;a&lt;/b&gt;": 10.0, "b": 20.0}]
+
+
+def test_a_parameter_explains_what_it_changes_and_the_most_important_comes_first() -> None:
+    noise = (1.01, 0.99, 1.0, 1.02)
+    points = tuple(
+        Point({"vec": vec, "kind": kind, "one": 7}, 10.0 * factor * noise[at % 4])
+        for at, (vec, kind, factor) in enumerate(
+            (vec, kind, 3.0 if kind == "b" else 1.0) for vec in DOMAINS["vec"] for kind in DOMAINS["kind"] * 2
+        )
+    )
+    explained = trace(points=points).importance()
+    assert list(explained) == ["kind", "vec"] and explained["kind"] > 0.99 and explained["vec"] == 0.0
+    titles = [a.text for a in search_figure(trace(points=points)).layout.annotations]
+    assert titles[-2:] == ["kind · explains 100%", "vec · explains 0%"]
+    assert trace().importance() == {}, "one config a value says nothing"
 
 
 def test_text_of_others_is_escaped_and_predictions_are_named_so() -> None:
