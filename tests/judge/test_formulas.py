@@ -48,7 +48,7 @@ def test_no_toss_of_a_coin(request: pytest.FixtureRequest, expression: str, inpu
         ("attention in one pass", 20270001),
         ("attention in bf16", 20300006),  # the same by an infinity among ordinary numbers
         pytest.param("layer norm, folded", 20300003, marks=STILL_LOST),  # one column over all exponents: x · s cancels
-        pytest.param("above the mean", 20300004, marks=STILL_LOST),  # one boolean of patchwork
+        ("above the mean", 20300004),  # 61 roundings of a sum that lie further out than any of 12 runs of PyTorch's
         ("masked attention, 16-bit shares", 9003),  # a share that rounds to 0 hides an infinity in one column of five
     ],
 )
