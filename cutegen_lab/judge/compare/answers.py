@@ -37,6 +37,7 @@ from cutegen_lab.judge.rounding.samples import (
     MORE_SAMPLES,
     SAMPLES,
     approximate_samples,
+    distributed_samples,
     few_decide,
     jump_results,
     perturbed_samples,
@@ -152,6 +153,7 @@ class OutputComparison:
             return errors
         count = MORE_SAMPLES if few_decide(inputs, wanted) else SAMPLES
         samples += perturbed_samples(self._reference, inputs, check.seed, range(len(samples), count))
+        samples += distributed_samples(self._reference, inputs, check.seed, range(count))
         again = zip(*rerounded_results(self._reference, inputs, check.seed, range(count)), strict=True)
         allowances = [replace(a, rerounded=tuple(results)) for a, results in zip(allowances, again, strict=True)]
         if not exact and not kind.rounds_nothing and (jumped := jump_results(self._reference, inputs, check.seed)):

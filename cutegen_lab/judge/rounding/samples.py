@@ -11,6 +11,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.approximate import Approximate
 from cutegen_lab.judge.rounding.attention_formula import AttentionFormula
+from cutegen_lab.judge.rounding.distributed import Distributed
 from cutegen_lab.judge.rounding.few_numbers import largest_share
 from cutegen_lab.judge.rounding.jumps import Jump, Jumping, JumpRecorder, rounding_errors
 from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF
@@ -41,8 +42,20 @@ def perturbed_samples(
     reference: Reference, inputs: Sequence[torch.Tensor], seed: int, numbers: range = range(SAMPLES)
 ) -> list[Results]:
     """Several such runs at the precision of kernels: float32, or float64 where an input is."""
-    unit = UNIT_ROUNDOFF[DType.F64 if any(t.dtype is torch.float64 for t in inputs) else DType.F32]
-    return [perturbed(reference, inputs, unit, seed ^ (number + 1)) for number in numbers]
+    return [perturbed(reference, inputs, _unit(inputs), seed ^ (number + 1)) for number in numbers]
+
+
+def distributed_samples(
+    reference: Reference, inputs: Sequence[torch.Tensor], seed: int, numbers: range = range(SAMPLES)
+) -> list[Results]:
+    """Several runs of the float64 reference with products of differences as differences of products
+    (:mod:`distributed`)."""
+    unit = _unit(inputs)
+    return [_in_float64(reference, inputs, partial(Distributed, unit, seed ^ (number + 1))) for number in numbers]
+
+
+def _unit(inputs: Sequence[torch.Tensor]) -> float:
+    return UNIT_ROUNDOFF[DType.F64 if any(t.dtype is torch.float64 for t in inputs) else DType.F32]
 
 
 def approximate_samples(
