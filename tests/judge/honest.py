@@ -283,12 +283,12 @@ def _winograd(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return torch.stack([p[0] + p[1] + p[2], p[1] - p[2] - p[3]], -1).flatten(-2)[..., :count]
 
 
-def _above_the_mean(x: torch.Tensor) -> torch.Tensor:
-    """Summed one after another: of equal numbers the mean is off by some of their last bits."""
+def mean_one_by_one(x: torch.Tensor) -> torch.Tensor:
+    """Of equal numbers this mean is off by some of their last bits."""
     total = torch.zeros_like(x[..., :1])
     for number in x.split(1, -1):
         total = total + number
-    return x > total / x.shape[-1]
+    return total / x.shape[-1]
 
 
 FORMULAS: list[tuple[str, str, str, Function]] = [
@@ -419,7 +419,7 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
     ("a residual's norm", "F.layer_norm(x + y, x.shape[-1:])", "x: bf16[16,300], y: bf16[16,300]",
      lambda x, y: _layer_norm((x + y), torch.ones(()), torch.zeros(()))),
     ("Winograd's convolution", "F.conv1d(x, w)", "x: f32[2,8,42], w: f32[6,8,3]", _winograd),
-    ("above the mean", "x > x.mean(-1, keepdim=True)", "x: f32[48,61]", _above_the_mean),
+    ("above the mean", "x > x.mean(-1, keepdim=True)", "x: f32[48,61]", lambda x: x > mean_one_by_one(x)),
     ("a scalar", "x * s", "x: f32[48,61], s: f32[]", lambda x, s: s * x),
     ("three factors", "x * y / z", "x: f32[16,300], y: f32[16,300], z: f32[16,300]", lambda x, y, z: x * (y / z)),
 ]  # fmt: skip

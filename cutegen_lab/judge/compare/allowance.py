@@ -35,6 +35,8 @@ class Allowance:
     a function's vanishing tail."""
     rerounded: tuple[torch.Tensor, ...] = ()
     """PyTorch's results with other rounding of intermediate results, since its own error may be small by luck."""
+    jumped: tuple[torch.Tensor, ...] = ()
+    """References with the jumps that rounding decides taken otherwise; an element may be as any of them, or between."""
     sign_undecided: torch.Tensor | None = None
     """Elements whose sign rounding decides: an infinite one may have either sign or be NaN."""
     finite_limit: torch.Tensor | None = None

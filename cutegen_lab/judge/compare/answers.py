@@ -37,7 +37,9 @@ from cutegen_lab.judge.rounding.samples import (
     MORE_SAMPLES,
     SAMPLES,
     approximate_samples,
+    distributed_samples,
     few_decide,
+    jump_results,
     perturbed_samples,
     rerounded_results,
     run_with_masked_attention,
@@ -151,8 +153,12 @@ class OutputComparison:
             return errors
         count = MORE_SAMPLES if few_decide(inputs, wanted) else SAMPLES
         samples += perturbed_samples(self._reference, inputs, check.seed, range(len(samples), count))
+        samples += distributed_samples(self._reference, inputs, check.seed, range(count))
         again = zip(*rerounded_results(self._reference, inputs, check.seed, range(count)), strict=True)
         allowances = [replace(a, rerounded=tuple(results)) for a, results in zip(allowances, again, strict=True)]
+        if not exact and not kind.rounds_nothing and (jumped := jump_results(self._reference, inputs, check.seed)):
+            each = zip(allowances, zip(*jumped, strict=True), strict=True)
+            allowances = [replace(a, jumped=results) for a, results in each]
         if by_slice and kind.known_loss:
             lossy = zip(*approximate(0.0), strict=True)
             allowances = [
@@ -167,12 +173,12 @@ class OutputComparison:
             right = none if no_search else independent_of_nan(run, inputs, outputs, wanted, check.seed)
             undecided = undecided_by_attention(self._reference, inputs, wanted)
             ignored = [lost if some is None else some | lost for some, lost in zip(right, undecided, strict=True)]
-            each = zip(allowances, self._workload.outputs, zip(*tame, strict=True), ignored, strict=True)
+            rows = zip(allowances, self._workload.outputs, zip(*tame, strict=True), ignored, strict=True)
             allowances = [
                 replace(a, sign_undecided=_sign_undecided(large), finite_limit=_common_limit(large), ignored_nan=some)
                 if spec.dtype.is_float
                 else a
-                for a, spec, large, some in each
+                for a, spec, large, some in rows
             ]
         return compared(samples)
 

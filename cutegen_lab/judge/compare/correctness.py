@@ -21,6 +21,7 @@ from cutegen_lab.judge.compare.exclusions import (
     same_value,
     without_either,
     without_fills,
+    without_jumps,
     without_lost,
     without_undecided,
 )
@@ -74,6 +75,7 @@ def compare(
     if spec.dtype.is_float8:
         got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
         spec, limits = float8.before_rounding(spec, limits)
+    got = without_jumps(got, reference, [j.reshape(-1) for j in allow.jumped])
     every = [m.reshape(-1) for m in (*moved, *again, *allow.approximate, *allow.by_instructions)]
     floor, element = least_limits(spec, limits, terms, allow.tf32)
     rounding = partial(rounding_limit, limits.floor_eps * spec.dtype.eps, spec.dtype.eps)
@@ -187,10 +189,11 @@ def _compared_where(
     shape = (count // columns, columns) if whole else (count,)
     names = ("sign_undecided", "finite_limit", "ignored_nan", "accepted")
     also = {name: some(value) for name in names if (value := getattr(allow, name)) is not None}
-    rerounded, instructions = (tuple(map(some, results)) for results in (allow.rerounded, allow.by_instructions))
+    lists = (allow.rerounded, allow.by_instructions, allow.jumped)
+    rerounded, instructions, jumped = (tuple(map(some, results)) for results in lists)
     fewer = replace(
         allow, written=None, by_size=None, small=False, bias=False, rerounded=rerounded, approximate=(),
-        by_instructions=instructions, by_slice=allow.by_slice if whole else None, **also,
+        by_instructions=instructions, jumped=jumped, by_slice=allow.by_slice if whole else None, **also,
     )  # fmt: skip
     got, reference, own, *moved = map(some, results)
     found = compare(replace(spec, shape=shape, strides=()), got, reference, own, limits, terms, fewer, moved)
@@ -218,8 +221,11 @@ def _exact(
 ) -> OutputError:  # fmt: skip
     integers = (got.view(torch.uint8) if got.dtype is torch.bool else got).to(torch.int64)  # True is the byte 1 only
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
-    for other in moved if spec.dtype is DType.BOOL else ():
+    for other in moved if spec.dtype is DType.BOOL and not allow.exact else ():
         differs &= integers != other.to(torch.int64)
+    if allow.jumped:
+        low, high = torch.stack([reference, *(j.reshape(-1) for j in allow.jumped)]).to(torch.int64).aminmax(dim=0)
+        differs &= (integers < low) | (integers > high)
     if allow.accepted is not None:
         differs &= ~allow.accepted
     wrong = torch.nonzero(differs).reshape(-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 
@@ -36,6 +37,17 @@ def without_fills(
     right = fills & (same | ((got.double() / own.double() - 1).abs() < tolerance))
     got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
     return got, *_blank(fills, own, reference, others)
+
+
+def without_jumps(got: torch.Tensor, reference: torch.Tensor, jumped: Sequence[torch.Tensor]) -> torch.Tensor:
+    """``got`` with every element as far from the reference as it is from the range of the reference and ``jumped``."""
+    if not jumped:
+        return got
+    low, high = torch.stack([reference, *jumped]).aminmax(dim=0)
+    undecided = low.isfinite() & high.isfinite() & (low < high)
+    wide = got.double()
+    nearest = (reference + (wide - torch.clamp(wide, low, high))).to(got.dtype)
+    return torch.where(undecided, nearest, got)
 
 
 def without_lost(

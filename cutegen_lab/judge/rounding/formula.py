@@ -38,7 +38,7 @@ _CONTINUOUS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)  # o
 
 
 class _ExactIntegers(TorchDispatchMode):
-    """Tracks whether everything computed was a sum of products of integers that float32 represents."""
+    """Tracks whether everything computed was a sum of products of integers that float32 represents, or a comparison."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class _ExactIntegers(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        known = func.overloadpacket.__name__.rstrip("_") in CHOOSING | SUMS or aliases(func)
+        known = func.overloadpacket.__name__.rstrip("_") in EXACT | SUMS or aliases(func)
         self.exact = self.exact and known
         tree_map(self._look, result)
         return result

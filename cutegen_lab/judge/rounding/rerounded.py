@@ -12,6 +12,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.judge.rounding.decompositions import DECOMPOSITIONS
+from cutegen_lab.judge.rounding.jumps import Jump, jump_of
 from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF, SeededNoise
 from cutegen_lab.judge.rounding.operators import CHOOSING, aliases
 from cutegen_lab.judge.rounding.partial_sums import PARTIAL_SUM_SQUARES
@@ -34,6 +35,7 @@ class Rerounded(TorchDispatchMode):
     def __init__(self, seed: int, of_8_bits: bool = False) -> None:
         """``of_8_bits``: products are of 8-bit floats."""
         super().__init__()
+        self.jumps: list[Jump] = []  # of the run, in order
         self._draw, self._of_8_bits = SeededNoise(seed), of_8_bits
         self._made: WeakTensorKeyDictionary[torch.Tensor | None] = WeakTensorKeyDictionary()
 
@@ -53,6 +55,8 @@ class Rerounded(TorchDispatchMode):
             with self:
                 return DECOMPOSITIONS[name](*args, **kwargs)
         result = func(*args, **kwargs)
+        if (jump := jump_of(name, args, result)) is not None:
+            self.jumps.append(jump)
         if name in PARTIAL_SUM_SQUARES and isinstance(result, torch.Tensor) and result.is_floating_point():
             result = self._walked(result, PARTIAL_SUM_SQUARES[name](*args, **kwargs))
             if self._of_8_bits and name in _PRODUCTS:

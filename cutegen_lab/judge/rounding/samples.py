@@ -11,7 +11,9 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.approximate import Approximate
 from cutegen_lab.judge.rounding.attention_formula import AttentionFormula
+from cutegen_lab.judge.rounding.distributed import Distributed
 from cutegen_lab.judge.rounding.few_numbers import largest_share
+from cutegen_lab.judge.rounding.jumps import Jump, Jumping, JumpRecorder, rounding_errors
 from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF
 from cutegen_lab.judge.rounding.perturbed import Perturbed
 from cutegen_lab.judge.rounding.rerounded import Rerounded
@@ -40,8 +42,20 @@ def perturbed_samples(
     reference: Reference, inputs: Sequence[torch.Tensor], seed: int, numbers: range = range(SAMPLES)
 ) -> list[Results]:
     """Several such runs at the precision of kernels: float32, or float64 where an input is."""
-    unit = UNIT_ROUNDOFF[DType.F64 if any(t.dtype is torch.float64 for t in inputs) else DType.F32]
-    return [perturbed(reference, inputs, unit, seed ^ (number + 1)) for number in numbers]
+    return [perturbed(reference, inputs, _unit(inputs), seed ^ (number + 1)) for number in numbers]
+
+
+def distributed_samples(
+    reference: Reference, inputs: Sequence[torch.Tensor], seed: int, numbers: range = range(SAMPLES)
+) -> list[Results]:
+    """Several runs of the float64 reference with products of differences as differences of products
+    (:mod:`distributed`)."""
+    unit = _unit(inputs)
+    return [_in_float64(reference, inputs, partial(Distributed, unit, seed ^ (number + 1))) for number in numbers]
+
+
+def _unit(inputs: Sequence[torch.Tensor]) -> float:
+    return UNIT_ROUNDOFF[DType.F64 if any(t.dtype is torch.float64 for t in inputs) else DType.F32]
 
 
 def approximate_samples(
@@ -56,12 +70,28 @@ def rerounded_results(
     reference: Reference, inputs: Sequence[torch.Tensor], seed: int, numbers: range = range(SAMPLES)
 ) -> list[Results]:
     """PyTorch's results with other rounding of intermediate results, several times."""
-    of_8_bits = any(t.is_floating_point() and t.dtype.itemsize == 1 for t in inputs)
+    return [_rerounded(reference, inputs, seed, number)[0] for number in numbers]
 
+
+def _rerounded(
+    reference: Reference, inputs: Sequence[torch.Tensor], seed: int, number: int
+) -> tuple[Results, list[Jump]]:
+    of_8_bits = any(t.is_floating_point() and t.dtype.itemsize == 1 for t in inputs)
+    with AttentionFormula(2, _RAISED[number % len(_RAISED)]), Rerounded(seed ^ (number + 1), of_8_bits) as mode:
+        return tf32.torch_result(reference, inputs), mode.jumps
+
+
+def jump_results(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[Results]:
+    """The float64 reference with the jumps that rounding decides taken up, down, and at random (:mod:`jumps`); none if
+    it decides no jump."""
+    with JumpRecorder() as exact:
+        reference.run_float64(inputs)
+    numbers = range(MORE_SAMPLES if exact.jumps else 0)
+    errors = rounding_errors(exact.jumps, [_rerounded(reference, inputs, seed, number)[1] for number in numbers])
     results: list[Results] = []
-    for number in numbers:
-        with AttentionFormula(2, _RAISED[number % len(_RAISED)]), Rerounded(seed ^ (number + 1), of_8_bits):
-            results.append(tf32.torch_result(reference, inputs))
+    for side in (1, -1, 0) if any(bool(error.any()) for error in errors) else ():
+        with Jumping(errors, side, seed):
+            results.append(reference.run_float64(inputs))
     return results
 
 

@@ -1,0 +1,94 @@
+"""Results on the other side of a jump: comparisons of computed numbers, and roundings to integers, that an honest
+kernel's rounding may decide otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cutegen_lab.judge.rounding.noise import SeededNoise
+from cutegen_lab.judge.rounding.operators import COMPARISONS
+
+_TO_INTEGER = {"ceil", "floor", "round", "sign", "trunc"}
+_TRUE_ABOVE = {"eq", "ge", "gt"}  # comparisons that hold if the first number ends up on the upper side
+_MARGIN = 4.0  # factor on the largest rounding error of some runs
+
+
+@dataclass(frozen=True)
+class Jump:
+    """An operator that jumps: its name, and how far each element is from the jump (a comparison) or from zero (a
+    rounding), in float64."""
+
+    name: str
+    distance: torch.Tensor
+
+
+class JumpRecorder(TorchDispatchMode):
+    """Records the ``jumps`` of a run in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jumps: list[Jump] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if (jump := jump_of(func.overloadpacket.__name__, args, result)) is not None:
+            self.jumps.append(jump)
+        return result
+
+
+class Jumping(TorchDispatchMode):
+    """Decides every jump that is closer than its error of ``errors``: all to one ``side`` (1: up, −1: down), or each
+    to either (0)."""
+
+    def __init__(self, errors: Sequence[torch.Tensor], side: int, seed: int) -> None:
+        super().__init__()
+        self._errors, self._side, self._draw = iter(errors), side, SeededNoise(seed)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result, name = func(*args, **(kwargs or {})), func.overloadpacket.__name__
+        jump = jump_of(name, args, result)
+        error = None if jump is None else next(self._errors, None)
+        if jump is None or error is None or error.shape != jump.distance.shape:
+            return result
+        up = self._draw.uniform(error) < (1 + self._side) / 2
+        if name in COMPARISONS:
+            undecided = (jump.distance.abs() <= error) & (error > 0)
+            return torch.where(undecided, up == (name in _TRUE_ABOVE), result)
+        other = func(args[0] + torch.where(up, error, -error), *args[1:], **(kwargs or {}))
+        return torch.where(error > 0, other, result)
+
+
+def rounding_errors(exact: Sequence[Jump], rounded: Sequence[Sequence[Jump]]) -> list[torch.Tensor]:
+    """Largest honest error of each jump's distance, from runs with other rounding; none if those ran other operators.
+
+    It is the error of the difference of what is compared: numbers chosen from those they are compared with, as the
+    k-th largest of a row, share their errors.
+    """
+    errors = [torch.zeros_like(jump.distance) for jump in exact]
+    names = [(jump.name, jump.distance.shape) for jump in exact]
+    for jumps in rounded:
+        if [(jump.name, jump.distance.shape) for jump in jumps] != names:
+            return []
+        for error, jump, right in zip(errors, jumps, exact, strict=True):
+            apart = (jump.distance - right.distance).abs_().nan_to_num_(0.0, 0.0, 0.0)
+            torch.maximum(error, apart.mul_(_MARGIN), out=error)
+    return errors
+
+
+def jump_of(name: str, args: Sequence[Any], result: Any) -> Jump | None:
+    """The jump that operator ``name`` makes of ``args``; None if it makes none."""
+    if not args or not isinstance(args[0], torch.Tensor) or not args[0].is_floating_point():
+        return None
+    if name in COMPARISONS:
+        return Jump(name, (args[0].double() - args[1]).expand_as(result))
+    to_integer = name == "_to_copy" and not result.is_floating_point() and result.dtype is not torch.bool
+    return Jump(name, args[0].double()) if to_integer or name in _TO_INTEGER else None
