@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 import numpy as np
@@ -50,6 +50,7 @@ from cutegen_lab.emulator.options import (
 )
 from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
 from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.branch_outcomes import BranchOutcomes
 from cutegen_lab.emulator.races.global_memory import GlobalRaces
 from cutegen_lab.emulator.races.store_owners import StoreOwners
 from cutegen_lab.emulator.tma import tensor_map
@@ -232,40 +233,25 @@ class _Runner:
         owners = None if program.blocks_may_wait else self._owners
         if self._owners is not None:
             self._owners.begin(division.clusters)
-        threads = math.prod(launch.grid) * math.prod(launch.block)
-        most = self._options.most(self._bytes, threads)
+        alone = self._watched and not program.blocks_may_meet and division.clusters > 1
+        branches = BranchOutcomes() if alone else None
+        before = _Contents(self._memory) if alone else None
         large = cluster_bytes(program, launch) >= LARGE_BYTES
-        records = self._options.record
+        record = self._options.record
         for numbers, watched in self._chunks(program, launch, division):
-            races = self._races or watched
-            warps = self._order.warps if races else 0
-            chunk = CtaBatch(
-                program, launch, self._memory, numbers, counters, self._shadow, self._clock, races,
-                launch_limits.registers(launch, self._build), warps,
-            )  # fmt: skip
-            self._memory.races = self._watch if races else None
-            self._memory.owners = owners
-            if owners is not None:
-                owners.enter(chunk)
-            if self._watch is not None and races:
-                self._watch.enter(chunk)
-            budget = min(most, self._left)
-            kind = Recorder if records else Scheduler
-            scheduler = kind(chunk, self._cancel, budget, warps, launch_limits.resident(launch, self._build))
-            try:
-                if isinstance(scheduler, Recorder):
-                    self.timelines.append(scheduler.record(self._source_line))
-                    records = False  # of the launch's first chunk
-                else:
-                    scheduler.run()
-            except Trap as trap:
-                self.read_unwritten = trap.follows
-                return self._trapped(trap, chunk), {}
-            self._left -= budget - scheduler.budget + CHUNK_COST
-            counters.blocks += len(numbers)
-            del chunk, scheduler
+            if fault := self._run_chunk(launch, program, numbers, watched, counters, owners, branches, record):
+                return fault, {}
+            record = False  # of the launch's first chunk
             if large:
                 gc.collect()  # what a chunk holds refers to it: its memory would wait for the collector
+        if branches is not None and before is not None and len(clusters := branches.unwatched_clusters()):
+            after = before.restore()
+            for first in range(0, len(clusters), division.step):
+                numbers = division.blocks(clusters[first : first + division.step])
+                unused = Uncounted(program.sites)
+                if fault := self._run_chunk(launch, program, numbers, True, unused, None, None, False):
+                    return fault, {}
+            after.restore()
         self._clock += counters.elapsed()
         if not self._options.counting:
             return None, {}
@@ -273,6 +259,40 @@ class _Runner:
         account = LaunchCounts(program, counters, scale)
         self.accounts.append(account)
         return None, {**account.totals(), **self._dram(counters, scale)}
+
+    def _run_chunk(
+        self, launch: Launch, program: Program, numbers: Array, watched: bool, counters: Counters,
+        owners: StoreOwners | None, branches: BranchOutcomes | None, record: bool,
+    ) -> Fault | None:  # fmt: skip
+        """Runs the blocks ``numbers``. ``watched``: looks for races among them."""
+        races = self._races or watched
+        warps = self._order.warps if races else 0
+        chunk = CtaBatch(
+            program, launch, self._memory, numbers, counters, self._shadow, self._clock, races,
+            launch_limits.registers(launch, self._build), warps,
+        )  # fmt: skip
+        self._memory.races = self._watch if races else None
+        self._memory.owners = owners
+        if owners is not None:
+            owners.enter(chunk)
+        if self._watch is not None and races:
+            self._watch.enter(chunk)
+        chunk.branches = branches
+        threads = math.prod(launch.grid) * math.prod(launch.block)
+        budget = min(self._options.most(self._bytes, threads), self._left)
+        kind = Recorder if record else Scheduler
+        scheduler = kind(chunk, self._cancel, budget, warps, launch_limits.resident(launch, self._build))
+        try:
+            if isinstance(scheduler, Recorder):
+                self.timelines.append(scheduler.record(self._source_line))
+            else:
+                scheduler.run()
+        except Trap as trap:
+            self.read_unwritten = trap.follows
+            return self._trapped(trap, chunk)
+        self._left -= budget - scheduler.budget + CHUNK_COST
+        counters.blocks += len(numbers)
+        return None
 
     def _chunks(self, program: Program, launch: Launch, division: LaunchSplit) -> Iterator[tuple[Array, bool]]:
         """(block numbers, are races looked for among these?). Blocks that may wait for each other stay together: one
@@ -332,6 +352,29 @@ class _Runner:
             line=self._source_line(instruction.line) if instruction else 0,
             instruction=instruction.text if instruction else "",
         )  # fmt: skip
+
+
+class _Contents:
+    """What tensors that may be written, and what was printed, are now."""
+
+    def __init__(self, memory: GlobalMemory) -> None:
+        self._memory = memory
+        self._each = [
+            (b, b.data.copy(), None if b.written is None else b.written.copy())
+            for b in memory.buffers
+            if not b.constant
+        ]
+        self._said = replace(memory.printed, lines=[*memory.printed.lines])
+
+    def restore(self) -> _Contents:
+        """Makes them so again. Returns what they were until then."""
+        until = _Contents(self._memory)
+        for buffer, data, written in self._each:
+            buffer.data[:] = data
+            if buffer.written is not None:
+                buffer.written[:] = written
+        self._memory.printed = self._said
+        return until
 
 
 def _access_unit(build: Build) -> int:

@@ -24,6 +24,7 @@ from cutegen_lab.emulator.mma.wgmma import WarpgroupProducts
 from cutegen_lab.emulator.program import SHARED_BASE, Program
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.async_proxy import AsyncProxyRaces
+from cutegen_lab.emulator.races.branch_outcomes import BranchOutcomes
 from cutegen_lab.emulator.races.causality import Causality
 from cutegen_lab.emulator.races.shared_memory import SharedRaces, generated_line
 from cutegen_lab.emulator.races.vector_clock import VectorClocks
@@ -80,6 +81,7 @@ class CtaBatch:
         self.bulk = BulkCopies(self, late=races)
         self.async_races: AsyncProxyRaces | None = None
         self.causality: Causality | None = None
+        self.branches: BranchOutcomes | None = None  # where outcomes are followed
         self.ended = False  # has all of any block?
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)

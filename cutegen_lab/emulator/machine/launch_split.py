@@ -34,14 +34,16 @@ class LaunchSplit:
     def chunks(self) -> int:
         return -(-self.clusters // self.step)
 
+    def blocks(self, clusters: Array) -> Array:
+        """Numbers of the blocks of ``clusters``."""
+        return np.asarray((clusters[:, None] * self.cluster + np.arange(self.cluster)).ravel())
+
     def numbers(self, order: Order, sample: int | None) -> Iterator[Array]:
         """Block numbers of each chunk, all of them in ``order`` or a sample of about ``sample`` blocks: the first, the
         last, and others, evenly spread or, where ``order`` is shuffled, at random."""
-        blocks = np.arange(self.cluster)
         if sample is None or self.clusters * self.cluster <= sample:
             for first in range(0, self.clusters, self.step):
-                part = order.clusters(first, first + self.step, self.clusters)
-                yield (part[:, None] * self.cluster + blocks).ravel()
+                yield self.blocks(order.clusters(first, first + self.step, self.clusters))
             return
         wanted = max(sample // self.cluster, 1)
         sampled = np.linspace(0, self.clusters - 1, wanted).round().astype(np.int64)
@@ -49,7 +51,7 @@ class LaunchSplit:
             sampled[1:-1] = np.random.default_rng(order.seed).integers(0, self.clusters, max(wanted - 2, 0))
         sampled = np.unique(sampled)
         for first in range(0, len(sampled), self.step):
-            yield (sampled[first : first + self.step, None] * self.cluster + blocks).ravel()
+            yield self.blocks(sampled[first : first + self.step])
 
     def watched(self, chunks: Iterator[Array], clusters: int, seed: int) -> Iterator[tuple[Array, bool]]:
         """(block numbers, are races looked for?): as ``chunks``, with the first ``clusters`` of one of them apart."""

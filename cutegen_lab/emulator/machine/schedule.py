@@ -70,6 +70,7 @@ class Scheduler:
         """Runs ``g`` until it waits, splits, ends, reaches where others stand, or it is another strand's turn."""
         program = self.chunk.program
         functions, blocks, hammocks = program.functions, program.blocks, program.hammocks
+        branches = self.chunk.branches
         limit = min((x.pc for x in self._ready if x.strand == g.strand), default=_NEVER)
         turn = self._strands.turn()
         while True:
@@ -102,6 +103,8 @@ class Scheduler:
             count = int(np.count_nonzero(taken))
             if block.negated:
                 count = g.n - count
+            if branches is not None:
+                branches.met(pc, g, taken, block.negated, count)
             if count == 0:
                 g.pc = pc + 1
                 continue

@@ -77,3 +77,9 @@ def test_what_is_waited_for_is_not_reported(name: str) -> None:
 def test_zeros_that_fill_up_a_copy_are_as_late_as_the_copy(wait: str) -> None:
     body = f"mov.u32 %r9, 4; cp.async.cg.shared.global [%r4], [%rd5], 16, %r9; {wait} ld.shared.b32 %r10, [%r4+8]; ret;"
     assert (fault_in(kernel(START + body, 1, declarations=DECLARED)) is None) is bool(wait)
+
+
+@pytest.mark.parametrize("committed", ["", "cp.async.commit_group;", "cp.async.commit_group; cp.async.wait_group 1;"])
+def test_a_block_may_end_before_its_copies_have_come(committed: str) -> None:
+    """Nobody reads what they fill. CUTLASS's examples/cute/tutorial/sgemm_sm80.cu does not wait for its last groups."""
+    assert fault_in(kernel(f"{START} {COPY} {committed} ret;", 1, declarations=DECLARED)) is None

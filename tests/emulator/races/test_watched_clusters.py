@@ -54,15 +54,39 @@ def test_a_race_is_found_in_a_large_run(name: str, sample: int | None) -> None:
         assert fault_in(text(name, fixed=True), options) is None
 
 
-def test_which_clusters_are_watched_is_drawn() -> None:
-    """Only every eighth block has a race: it is found with some clocks and not with others."""
-    only = "mov.u32 %r10, %ctaid.x; and.b32 %r10, %r10, 7; setp.ne.u32 %p2, %r10, 3; @%p2 bra END;"
-    ptx = text("shared memory", fixed=False).replace("st.shared", only + "\n st.shared", 1)
-    found = [
-        fault_in(ptx, Options(shadow=False, lanes=64, order=Order(clock=clock), watched=1)) is not None
-        for clock in range(8)
-    ]
-    assert any(found) and not all(found)
+RARE = "mov.u32 %r10, %ctaid.x; setp.{compare}.u32 %p2, %r10, 413; @%p2 bra {label};"
+
+
+@pytest.mark.parametrize(("compare", "label"), [("ne", "END"), ("eq", "RACE")], ids=["goes on", "jumps"])
+def test_a_race_is_found_behind_a_branch_that_one_cluster_takes(compare: str, label: str) -> None:
+    """Wherever it is: the clusters that were drawn do not take it."""
+    rare = RARE.format(compare=compare, label=label) + (" bra END; RACE:" if label == "RACE" else "")
+    for fixed in (False, True):
+        ptx = text("shared memory", fixed).replace("st.shared", rare + "\n st.shared", 1)
+        for clock in (0, 77, 1 << 40):
+            for lanes in (64, 8192):
+                options = Options(shadow=False, lanes=lanes, order=Order(clock=clock), watched=1)
+                fault = fault_in(ptx, options)
+                assert (fault is None) == fixed, fault
+                if fault is not None:
+                    assert fault.block == (413, 0, 0) and fault.line == line_of(ptx, "FAULT")
+
+
+def test_a_cluster_that_is_looked_at_again_leaves_no_trace() -> None:
+    """It prints once, counts once and adds once to what it finds."""
+    adds = kernel(
+        "mov.u32 %r4, %ctaid.x; setp.ne.u32 %p2, %r4, 413; @%p2 bra END; mul.wide.u32 %rd3, %r1, 4; "
+        "add.s64 %rd3, %rd1, %rd3; ld.global.b32 %r9, [%rd3]; add.u32 %r9, %r9, 1; st.global.b32 [%rd3], %r9;\n"
+        "END: ret;", 1,
+    )  # fmt: skip
+    tensor, counted = np.zeros(RACES_BYTES, np.uint32), []
+    for number, watched in enumerate((0, 1), 1):
+        options = Options(order=Order(clock=77), watched=watched)
+        ran = run(adds, [tensor], block=(64, 1, 1), grid=(GRID, 1, 1), options=options)
+        assert ran.execution.fault is None
+        assert (tensor[413 * 64 : 414 * 64] == number).all() and tensor.sum() == 64 * number
+        counted.append(ran.execution.counters)
+    assert counted[0] == counted[1]
 
 
 def test_every_block_runs_once() -> None:
