@@ -35,6 +35,36 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE runs ADD COLUMN candidates INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE runs ADD COLUMN accepted INTEGER NOT NULL DEFAULT 0;
     """,
+    # 3: what the analyst calls a run and whether it is in the trash; its GPU, its device and its fastest kernel, which
+    # for runs from before are read from their events
+    """
+    ALTER TABLE runs ADD COLUMN title TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN trashed_at REAL;
+    ALTER TABLE runs ADD COLUMN gpu TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN device TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN best_id TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN best_us REAL;
+    ALTER TABLE runs ADD COLUMN best_kind TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN speedup REAL;
+    ALTER TABLE runs ADD COLUMN over TEXT NOT NULL DEFAULT '';
+    UPDATE runs SET (gpu, device) = (
+        SELECT json_extract(body, '$.sol.gpu'), json_extract(body, '$.settings.device') FROM events
+        WHERE events.run_id = runs.run_id AND type = 'run_started'
+    ) WHERE EXISTS (
+        SELECT 1 FROM events WHERE events.run_id = runs.run_id AND type = 'run_started' AND json_valid(body)
+        AND json_type(body, '$.sol.gpu') = 'text' AND json_type(body, '$.settings.device') = 'text'
+    );
+    UPDATE runs SET (best_id, best_us, best_kind) = (
+        SELECT json_extract(body, '$.candidate_id'), json_extract(body, '$.timing.time_us'),
+        json_extract(body, '$.timing.kind') FROM events
+        WHERE events.run_id = runs.run_id AND type = 'timed' AND json_valid(body)
+        AND json_type(body, '$.timing.time_us') IN ('real', 'integer')
+        ORDER BY json_extract(body, '$.timing.kind') = 'measured' DESC, json_extract(body, '$.timing.time_us') LIMIT 1
+    ) WHERE EXISTS (
+        SELECT 1 FROM events WHERE events.run_id = runs.run_id AND type = 'timed' AND json_valid(body)
+        AND json_type(body, '$.timing.time_us') IN ('real', 'integer')
+    );
+    """,
 )
 
 
