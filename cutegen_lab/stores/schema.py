@@ -6,6 +6,7 @@ import sqlite3
 
 from cutegen_lab.core.errors import StoreError
 from cutegen_lab.core.hints import Advice, Hint
+from cutegen_lab.core.plain_text import one_line
 
 _APPEND_ONLY = "".join(
     f"""
@@ -76,6 +77,16 @@ def refuse_newer(connection: sqlite3.Connection, path: object) -> None:
             f"{path} has schema {version}; this cutegen-lab reads up to {len(MIGRATIONS)}",
             Hint(Advice.UPGRADE),
         )
+
+
+def refuse_foreign(connection: sqlite3.Connection, path: object) -> None:
+    """Raises :class:`StoreError` for a file with views or triggers that no store has: they would run when it is read,
+    and a file may come from others, as a folder that was cloned."""
+    ours = {" ".join(text.split()) for text in _statements(_APPEND_ONLY)}
+    acting = connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('view', 'trigger')")
+    for name, text in acting:
+        if " ".join(f"{text};".split()) not in ours:
+            raise StoreError(f"{path} is no store: it has {one_line(str(name))[:80]!r}", "Do not trust it.")
 
 
 def migrate(connection: sqlite3.Connection, migrations: tuple[str, ...] = MIGRATIONS) -> None:

@@ -17,7 +17,7 @@ from cutegen_lab.core.run import Event, RunStarted, RunState, RunSummary, Step, 
 from cutegen_lab.core.standing import standing
 from cutegen_lab.stores.codec import artifact_from_blob, artifact_to_blob, event_from_json, event_to_json
 from cutegen_lab.stores.lease import Lease, holder
-from cutegen_lab.stores.schema import migrate, refuse_newer
+from cutegen_lab.stores.schema import migrate, refuse_foreign, refuse_newer
 
 BUSY_SECONDS = 10.0
 
@@ -106,6 +106,12 @@ class SqliteStore:
             ).fetchall()
         return [RunSummary(r[0], r[1], r[2], r[3], Step(r[4]), *r[5:]) for r in rows]
 
+    def changes(self) -> tuple[int, int]:
+        """Differs from what it was before after every change, by this process or another."""
+        with self._reading() as connection:
+            (others,) = connection.execute("PRAGMA data_version").fetchone()
+            return others, connection.total_changes
+
     def rename(self, run_id: str, title: str) -> None:
         """Calls a run ``title``; "" for the name of its problem. Raises StoreError for an unknown run."""
         self._mark(run_id, "title", title)
@@ -145,6 +151,7 @@ class SqliteStore:
         connection = self._connection
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
         refuse_newer(connection, self.path)  # first: a store from the future is not changed, not even its journal mode
+        refuse_foreign(connection, self.path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")

@@ -277,6 +277,39 @@ def test_a_migration_that_fails_leaves_the_old_schema(tmp_path: Path) -> None:
     connection.close()
 
 
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "CREATE TRIGGER t AFTER UPDATE ON runs BEGIN DELETE FROM artifacts; END",
+        "DROP TRIGGER events_no_update; CREATE TRIGGER events_no_update BEFORE UPDATE ON events "
+        "BEGIN DELETE FROM artifacts; END",
+        "ALTER TABLE runs RENAME TO r; CREATE VIEW runs AS "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+    ],
+)
+def test_a_store_that_would_run_something_is_refused(tmp_path: Path, hostile: str) -> None:
+    SqliteStore(tmp_path / "lab.db").close()
+    SqliteStore(tmp_path / "lab.db").close()  # an honest one is opened again
+    connection = sqlite3.connect(tmp_path / "lab.db")
+    connection.executescript(hostile)
+    connection.close()
+    with pytest.raises(StoreError, match="is no store: it has"):
+        SqliteStore(tmp_path / "lab.db")
+
+
+def test_changes_of_this_process_and_of_others_are_seen(store: SqliteStore) -> None:
+    begin(store)
+    other = SqliteStore(store.path)
+    seen = [store.changes()]
+    assert store.changes() == seen[0]
+    other.rename("r1", "x")
+    seen.append(store.changes())
+    store.rename("r1", "y")
+    seen.append(store.changes())
+    assert len(set(seen)) == 3
+    other.close()
+
+
 def test_what_is_not_a_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lab.db").write_text("not a database, but long enough to be read as one " * 10)
     with pytest.raises(StoreError, match="not a database"):
