@@ -372,3 +372,21 @@ class RunSummary:
     """Number of approved candidates."""
     problem_key: str
     """Hash of its problem."""
+    title: str = ""
+    """What the analyst calls it; "" for the name of its problem."""
+    trashed_at: float | None = None
+    """When it was put in the trash, in Unix seconds; None if it is not there."""
+    gpu: str = ""
+    """GPU whose speed of light is the bound."""
+    device: str = ""
+    """Device that its last trial ran on, or what the settings name before there is one."""
+    best_id: str = ""
+    """Its fastest candidate that passed; "" before there is one."""
+    best_us: float | None = None
+    """Time of that candidate in microseconds."""
+    best_kind: str = ""
+    """"measured" or "predicted"."""
+    speedup: float | None = None
+    """How many times as fast as :attr:`over` it is; None if there is nothing to compare it with."""
+    over: str = ""
+    """A PyTorch baseline, or the first candidate that passed."""

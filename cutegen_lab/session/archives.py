@@ -43,11 +43,31 @@ def read_run(store: Store, path: Path) -> str:
     archived = read_archive(path)
     first = _checked_start(archived, path)
     alike = [run.run_id for run in store.runs() if run.run_id.startswith(first.run_id)]
-    last = Imported(one_line(path.name), archived.sha256)
     for run_id in alike:
-        if any(isinstance(e.event, Imported) and e.event.sha256 == last.sha256 for e in store.events(run_id)):
+        if any(isinstance(e.event, Imported) and e.event.sha256 == archived.sha256 for e in store.events(run_id)):
             return run_id
-    events = [*_renamed(archived, first, alike), StoredEvent(len(archived.events) + 1, time.time(), last)]
+    events, state = _checked_run(archived, first, path, alike)
+    for artifact in archived.artifacts.values():
+        store.put_artifact(artifact, _prefix(archived))
+    store.insert(events, state)
+    return state.run_id
+
+
+def look_into(path: Path) -> tuple[list[StoredEvent], RunState]:
+    """The run in ``path``, as :func:`read_run` would store it, without storing it. Raises InputError."""
+    from cutegen_lab.stores.archive import read_archive
+
+    archived = read_archive(path)
+    return _checked_run(archived, _checked_start(archived, path), path, ())
+
+
+def _checked_run(
+    archived: Archived, first: RunStarted, path: Path, taken: Sequence[str]
+) -> tuple[list[StoredEvent], RunState]:
+    """Its events, with an id that is not ``taken`` and an Imported event, and the state they lead to. Raises InputError
+    for events that are no run, and for artifacts that are missing or not what their hash says."""
+    last = Imported(one_line(path.name), archived.sha256)
+    events = [*_renamed(archived, first, taken), StoredEvent(len(archived.events) + 1, time.time(), last)]
     try:
         state = fold(stored.event for stored in events)
     except (InputError, KeyError, ValueError) as error:
@@ -55,12 +75,9 @@ def read_run(store: Store, path: Path) -> str:
     missing = [c.artifact_sha256 for c in state.compiled.values() if _own_hash(c) not in archived.artifacts]
     if missing:
         raise InputError(f"{path} lacks the artifact of a candidate", "Ask for the file again.")
-    for key, artifact in archived.artifacts.items():
-        if artifact.sha256 != key:
-            raise InputError(f"{path} has an artifact whose hash differs", "Ask for the file again.")
-        store.put_artifact(artifact, _prefix(archived))
-    store.insert(events, state)
-    return state.run_id
+    if any(artifact.sha256 != key for key, artifact in archived.artifacts.items()):
+        raise InputError(f"{path} has an artifact whose hash differs", "Ask for the file again.")
+    return events, state
 
 
 def _checked_start(archived: Archived, path: Path) -> RunStarted:

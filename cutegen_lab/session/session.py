@@ -151,8 +151,8 @@ class Session:
         return self.attach(read_run(self.services.store, Path(path)))
 
     def runs(self) -> list[RunSummary]:
-        """Every run in the store, latest first."""
-        return self.services.store.runs()
+        """Every run in the store that is not in the trash, latest first."""
+        return [run for run in self.services.store.runs() if run.trashed_at is None]
 
     def wake(self, arch: str, device: str, predicts: bool = False) -> None:
         """Starts the processes that a run needs (or, with ``predicts``, a search), and returns at once: they import

@@ -52,9 +52,11 @@ class Lease:
 
 
 def holder(folder: Path, run_id: str) -> str:
-    """The process that drives ``run_id``; "" if none does."""
+    """The process that drives ``run_id``; "" if none does. Safe for ids and files from others."""
+    if "/" in run_id or "\0" in run_id:
+        return ""
     try:
-        fd = os.open(_path(folder, run_id), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(_path(folder, run_id), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
     try:

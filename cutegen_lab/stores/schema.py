@@ -6,6 +6,7 @@ import sqlite3
 
 from cutegen_lab.core.errors import StoreError
 from cutegen_lab.core.hints import Advice, Hint
+from cutegen_lab.core.plain_text import one_line
 
 _APPEND_ONLY = "".join(
     f"""
@@ -35,6 +36,36 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE runs ADD COLUMN candidates INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE runs ADD COLUMN accepted INTEGER NOT NULL DEFAULT 0;
     """,
+    # 3: what the analyst calls a run and whether it is in the trash; its GPU, its device and its fastest kernel, which
+    # for runs from before are read from their events
+    """
+    ALTER TABLE runs ADD COLUMN title TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN trashed_at REAL;
+    ALTER TABLE runs ADD COLUMN gpu TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN device TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN best_id TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN best_us REAL;
+    ALTER TABLE runs ADD COLUMN best_kind TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN speedup REAL;
+    ALTER TABLE runs ADD COLUMN over TEXT NOT NULL DEFAULT '';
+    UPDATE runs SET (gpu, device) = (
+        SELECT json_extract(body, '$.sol.gpu'), json_extract(body, '$.settings.device') FROM events
+        WHERE events.run_id = runs.run_id AND type = 'run_started'
+    ) WHERE EXISTS (
+        SELECT 1 FROM events WHERE events.run_id = runs.run_id AND type = 'run_started' AND json_valid(body)
+        AND json_type(body, '$.sol.gpu') = 'text' AND json_type(body, '$.settings.device') = 'text'
+    );
+    UPDATE runs SET (best_id, best_us, best_kind) = (
+        SELECT json_extract(body, '$.candidate_id'), json_extract(body, '$.timing.time_us'),
+        json_extract(body, '$.timing.kind') FROM events
+        WHERE events.run_id = runs.run_id AND type = 'timed' AND json_valid(body)
+        AND json_type(body, '$.timing.time_us') IN ('real', 'integer')
+        ORDER BY json_extract(body, '$.timing.kind') = 'measured' DESC, json_extract(body, '$.timing.time_us') LIMIT 1
+    ) WHERE EXISTS (
+        SELECT 1 FROM events WHERE events.run_id = runs.run_id AND type = 'timed' AND json_valid(body)
+        AND json_type(body, '$.timing.time_us') IN ('real', 'integer')
+    );
+    """,
 )
 
 
@@ -46,6 +77,16 @@ def refuse_newer(connection: sqlite3.Connection, path: object) -> None:
             f"{path} has schema {version}; this cutegen-lab reads up to {len(MIGRATIONS)}",
             Hint(Advice.UPGRADE),
         )
+
+
+def refuse_foreign(connection: sqlite3.Connection, path: object) -> None:
+    """Raises :class:`StoreError` for a file with views or triggers that no store has: they would run when it is read,
+    and a file may come from others, as a folder that was cloned."""
+    ours = {" ".join(text.split()) for text in _statements(_APPEND_ONLY)}
+    acting = connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('view', 'trigger')")
+    for name, text in acting:
+        if " ".join(f"{text};".split()) not in ours:
+            raise StoreError(f"{path} is no store: it has {one_line(str(name))[:80]!r}", "Do not trust it.")
 
 
 def migrate(connection: sqlite3.Connection, migrations: tuple[str, ...] = MIGRATIONS) -> None:

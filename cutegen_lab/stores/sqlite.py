@@ -8,14 +8,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import StoreError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.run import Event, RunStarted, RunState, RunSummary, Step, StoredEvent
+from cutegen_lab.core.standing import standing
 from cutegen_lab.stores.codec import artifact_from_blob, artifact_to_blob, event_from_json, event_to_json
 from cutegen_lab.stores.lease import Lease, holder
-from cutegen_lab.stores.schema import migrate, refuse_newer
+from cutegen_lab.stores.schema import migrate, refuse_foreign, refuse_newer
 
 BUSY_SECONDS = 10.0
 
@@ -65,10 +67,7 @@ class SqliteStore:
             )
             connection.execute("UPDATE runs SET updated_at = ? WHERE run_id = ?", (now, run_id))
             if after is not None:
-                connection.execute(
-                    "UPDATE runs SET step = ?, outcome = ?, candidates = ?, accepted = ? WHERE run_id = ?",
-                    (after.step.value, after.outcome, len(after.candidates), len(after.accepted), run_id),
-                )
+                _summarise(connection, run_id, after)
         return stored
 
     def insert(self, events: Sequence[StoredEvent], after: RunState) -> None:
@@ -77,11 +76,10 @@ class SqliteStore:
         run_id, problem = after.run_id, after.problem
         with self._transaction() as connection:
             connection.execute(
-                "INSERT INTO runs (run_id, name, problem_key, created_at, updated_at, step, outcome, candidates,"
-                " accepted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (run_id, problem.name, problem.key, events[0].at, events[-1].at, after.step.value, after.outcome,
-                 len(after.candidates), len(after.accepted)),
-            )  # fmt: skip
+                "INSERT INTO runs (run_id, name, problem_key, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+                (run_id, problem.name, problem.key, events[0].at, events[-1].at),
+            )
+            _summarise(connection, run_id, after)
             connection.executemany(
                 "INSERT INTO events (run_id, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
                 [(run_id, e.seq, e.at, e.event.type, event_to_json(e.event)) for e in events],
@@ -95,18 +93,32 @@ class SqliteStore:
             ).fetchall()
             known = rows or connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone()
         if not known:
-            names = ", ".join(r.run_id for r in self.runs()[:5]) or "none yet"
-            raise StoreError(f"no run {run_id!r} in {self.path}", f"Latest runs: {names}.")
+            raise self._unknown(run_id)
         return [StoredEvent(seq, at, event_from_json(body)) for seq, at, body in rows]
 
     def runs(self) -> list[RunSummary]:
         """Every run, the most recently written first."""
         with self._reading() as connection:
             rows = connection.execute(
-                "SELECT run_id, name, created_at, updated_at, step, outcome, candidates, accepted, problem_key"
+                "SELECT run_id, name, created_at, updated_at, step, outcome, candidates, accepted, problem_key, title,"
+                " trashed_at, gpu, device, best_id, best_us, best_kind, speedup, over"
                 " FROM runs ORDER BY updated_at DESC, run_id"
             ).fetchall()
         return [RunSummary(r[0], r[1], r[2], r[3], Step(r[4]), *r[5:]) for r in rows]
+
+    def changes(self) -> tuple[int, int]:
+        """Differs from what it was before after every change, by this process or another."""
+        with self._reading() as connection:
+            (others,) = connection.execute("PRAGMA data_version").fetchone()
+            return others, connection.total_changes
+
+    def rename(self, run_id: str, title: str) -> None:
+        """Calls a run ``title``; "" for the name of its problem. Raises StoreError for an unknown run."""
+        self._mark(run_id, "title", title)
+
+    def trash(self, run_id: str, away: bool = True) -> None:
+        """Puts a run in the trash, or takes it out again; nothing is deleted. Raises StoreError for an unknown run."""
+        self._mark(run_id, "trashed_at", self._clock() if away else None)
 
     def put_artifact(self, artifact: Artifact, prefix: str = "") -> str:
         """Stores ``artifact`` under ``prefix`` and its content hash, which is returned; equal content is stored
@@ -139,10 +151,21 @@ class SqliteStore:
         connection = self._connection
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
         refuse_newer(connection, self.path)  # first: a store from the future is not changed, not even its journal mode
+        refuse_foreign(connection, self.path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         migrate(connection)
+
+    def _mark(self, run_id: str, column: Literal["title", "trashed_at"], value: str | float | None) -> None:
+        with self._transaction() as connection:
+            changed = connection.execute(f"UPDATE runs SET {column} = ? WHERE run_id = ?", (value, run_id)).rowcount  # noqa: S608
+        if not changed:
+            raise self._unknown(run_id)
+
+    def _unknown(self, run_id: str) -> StoreError:
+        names = ", ".join(r.run_id for r in self.runs()[:5]) or "none yet"
+        return StoreError(f"no run {run_id!r} in {self.path}", f"Latest runs: {names}.")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -167,3 +190,18 @@ class SqliteStore:
                 raise StoreError(
                     f"{self.path}: {error}", "Check disk space, permissions and other processes."
                 ) from error
+
+
+def _summarise(connection: sqlite3.Connection, run_id: str, state: RunState) -> None:
+    """Writes a run's line in the list of runs."""
+    best, trials = standing(state), list(state.trials.values())
+    facts = {
+        "step": state.step.value, "outcome": state.outcome,
+        "candidates": len(state.candidates), "accepted": len(state.accepted),
+        "gpu": state.sol.gpu, "device": (trials[-1].device if trials else "") or state.settings.device,
+        "best_id": best.candidate_id if best else "", "best_us": best.time_us if best else None,
+        "best_kind": best.kind if best else "", "speedup": best.speedup if best else None,
+        "over": best.over if best else "",
+    }  # fmt: skip
+    columns = ", ".join(f"{name} = ?" for name in facts)
+    connection.execute(f"UPDATE runs SET {columns} WHERE run_id = ?", (*facts.values(), run_id))  # noqa: S608

@@ -10,6 +10,7 @@ from cutegen_lab.core.growth import can_grow, can_retry
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import RunStarted, RunState, Step, StoredEvent
+from cutegen_lab.core.standing import best_id
 from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verbs import Verb, in_words
 from cutegen_lab.views.diff import source_diff
@@ -73,7 +74,7 @@ def build_view(
         timeline=_steps(timeline.open_attempt, driven),
         current_id=current.id if current else None,
         incumbent_id=state.incumbent_id,
-        best_id=_best(state),
+        best_id=best_id(state),
         verbs=allowed_verbs(state, attached),
         branch_points=branch_points(state),
         log=list(log)[-LOG_LINES:],
@@ -116,13 +117,6 @@ def branch_points(state: RunState) -> list[str]:
 def proven(trial: Trial | None) -> bool:
     """Whether it was compiled and checked, and every check passed."""
     return trial is not None and trial.verdict.passed and trial.check is not None and trial.resources is not None
-
-
-def _best(state: RunState) -> str | None:
-    """The fastest candidate that passed; measured and predicted times are not compared with each other."""
-    timed = [(key, t.timing) for key, t in state.trials.items() if t.timing is not None and t.verdict.passed]
-    measured = [found for found in timed if found[1].kind == "measured"]
-    return min(measured or timed, key=lambda found: found[1].time_us, default=(None, None))[0]
 
 
 def _status(state: RunState, attached: bool) -> Status:

@@ -295,14 +295,15 @@ class Query(BaseModel):
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema of :class:`RunView`, :class:`Command`, :class:`Query` and its answers, the source of the TypeScript
-    types, with the table of verbs."""
+    """JSON Schema of :class:`RunView`, :class:`Command`, :class:`Query` and its answers, and of what the server says
+    of all runs: the source of the TypeScript types, with the table of verbs."""
+    from cutegen_lab.views.listing import Changes, RunList, TutorialView
     from cutegen_lab.views.profile import ProfileView
 
     schema = RunView.model_json_schema(mode="serialization")
-    for each in (MachineCodeView, ProfileView):
+    for each in (MachineCodeView, ProfileView, RunList, Changes, TutorialView):
         answer = each.model_json_schema(mode="serialization", ref_template="#/$defs/{model}")
-        schema["$defs"] |= {**answer.pop("$defs"), each.__name__: answer}
+        schema["$defs"] |= {**answer.pop("$defs", {}), each.__name__: answer}
     schema["$defs"] |= {each.__name__: each.model_json_schema() for each in (Command, Query)}
     table = {verb: {"button": spec.button, "help": spec.help} for verb, spec in VERBS.items()}
     return {**schema, "verbs": table}

@@ -372,6 +372,96 @@ export interface ProfileView {
   checks: CheckCell[];
 }
 /**
+ * One run. ``driver``: the process that drives it, "" for none. ``notebook``: path of the notebook whose kernel
+ * that is, "" if it is not known.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "RunRow".
+ */
+export interface RunRow {
+  store: string;
+  run_id: string;
+  problem: string;
+  title: string;
+  status: 'running' | 'review' | 'done' | 'interrupted';
+  step: string;
+  outcome: string;
+  created_at: number;
+  updated_at: number;
+  candidates: number;
+  accepted: number;
+  gpu: string;
+  device: string;
+  best_id: string;
+  best_us: number | null;
+  best_kind: string;
+  speedup: number | null;
+  over: string;
+  trashed: boolean;
+  driver: string;
+  notebook: string;
+}
+/**
+ * A store that was found. ``folder``: of the notebooks that use it; ``error``: why it cannot be read, if so.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "StoreView".
+ */
+export interface StoreView {
+  name: string;
+  folder: string;
+  error: string;
+}
+/**
+ * A page of the runs that were asked for, latest first. ``total``: all of these; ``trashed``: runs in the trash.
+ * ``problems``, ``gpus``: what there is to filter by. ``machine``: the GPU of the server, or "emulator".
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "RunList".
+ */
+export interface RunList {
+  rows: RunRow[];
+  total: number;
+  trashed: number;
+  problems: string[];
+  gpus: string[];
+  stores: StoreView[];
+  machine: string;
+}
+/**
+ * Which run.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "RunKey".
+ */
+export interface RunKey {
+  store: string;
+  run_id: string;
+}
+/**
+ * What the event stream says: at first, and after each change. ``changed``: of which runs something changed; None
+ * for any. ``awaiting``: runs that need an answer.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "Changes".
+ */
+export interface Changes {
+  changed: RunKey[] | null;
+  running: number;
+  awaiting: RunRow[];
+  machine: string;
+}
+/**
+ * A notebook that comes with the package.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "TutorialView".
+ */
+export interface TutorialView {
+  name: string;
+  title: string;
+}
+/**
  * What the front end may send. Anything else is refused.
  *
  * This interface was referenced by `RunView`'s JSON-Schema

@@ -66,17 +66,23 @@ def python(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_brings_everything_it_needs(built: Built) -> None:
     names = set(zipfile.ZipFile(built.wheel).namelist())
     tracked = subprocess.run(  # noqa: S603
-        ["git", "-C", str(ROOT), "ls-files", "cutegen_lab", "prompts"],  # noqa: S607
+        ["git", "-C", str(ROOT), "ls-files", "cutegen_lab", "prompts", "notebooks"],  # noqa: S607
         capture_output=True,
         text=True,
         check=True,
     ).stdout.splitlines()
-    wanted = {re.sub("^prompts/", "cutegen_lab/prompts/", name) for name in tracked if (ROOT / name).exists()}
+    moved = {"prompts/": "cutegen_lab/prompts/", "notebooks/": "cutegen_lab/tutorials/"}
+    wanted = {
+        next((name.replace(old, new, 1) for old, new in moved.items() if name.startswith(old)), name)
+        for name in tracked
+        if (ROOT / name).exists()
+    }
     assert wanted, "the test needs a checkout to know what is tracked"
     assert wanted - names == set()
     assert {"cutegen_lab/notebook/static/widget.js", "cutegen_lab/notebook/static/widget.css"} <= names
     shared = {name.split("/data/", 1)[1] for name in names if "/data/" in name}
     assert {f"{EXTENSION}/{name}" for name in ("package.json", "install.json", "static/style.js")} <= shared
+    assert "etc/jupyter/jupyter_server_config.d/cutegen_lab.json" in shared
     assert any(re.fullmatch(rf"{EXTENSION}/static/remoteEntry\.\w+\.js", name) for name in shared)
     assert not [name for name in names if "node_modules" in name or name.endswith((".ts", ".tsx", ".map"))]
 
@@ -94,6 +100,15 @@ def test_jupyterlab_lists_the_extension_without_node(built: Built, python: Path)
     plain = re.sub(r"\x1b\[\d+m", "", said)
     assert re.search(r"cutegen-lab v[\d.]+ enabled OK", plain), plain
     assert str(python.parent.parent / EXTENSION).rsplit("/", 1)[0] in plain
+
+
+def test_jupyter_server_enables_the_extension(built: Built, python: Path) -> None:
+    code = (
+        "from cutegen_lab.server.tutorials import tutorials; assert tutorials();"
+        "from jupyter_server.extension.serverextension import main; main()"
+    )
+    said = call(python, "-c", code, "list", path=built.no_node, home=built.home, cwd=built.home)
+    assert re.search(r"cutegen_lab\.server\W.*enabled", re.sub(r"\x1b\[\d+m", "", said)), said
 
 
 def test_installed_package_finds_its_files(built: Built, python: Path) -> None:

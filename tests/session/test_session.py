@@ -114,6 +114,8 @@ def test_blocking_runs_and_the_list(opened: Opener) -> None:
     (line,) = session.runs()
     assert (line.run_id, line.step, line.outcome, line.candidates) == (run.run_id, Step.DONE, "accepted", 2)
     assert "accepted" in repr(run)
+    session.services.store.trash(run.run_id)  # type: ignore[attr-defined]
+    assert session.runs() == [] and session.attach(run.run_id) is run
 
 
 def test_accepted_kernels_are_kept_as_files(opened: Opener, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from cutegen_lab.stores import schema
 from cutegen_lab.stores.codec import event_from_json, event_to_json
 from cutegen_lab.stores.sqlite import SqliteStore
 from tests.loop.events import checked, compile_failed, compiled, generated, passing, profiled, timed
-from tests.loop.scripted import MAIN, ScriptedCompiler, started
+from tests.loop.scripted import GPU, MAIN, ScriptedCompiler, started
 
 CONFIG = {"n": 4, "flag": True, "rate": 1.0, "name": "x"}
 PROPOSAL = Proposal("é\r\n\x00", "t", config=CONFIG, prompts=(PromptRef("a", "1", "f"),))
@@ -197,7 +197,7 @@ def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     connection.executescript("CREATE TABLE future (x); PRAGMA user_version = 99;")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=r"schema 99; this cutegen-lab reads up to 2\. Upgrade cutegen-lab"):
+    with pytest.raises(StoreError, match=r"schema 99; this cutegen-lab reads up to 3\. Upgrade cutegen-lab"):
         SqliteStore(path)
     assert path.read_bytes() == before
 
@@ -217,6 +217,56 @@ def test_an_older_store_migrates_with_its_runs(tmp_path: Path) -> None:
     store.close()
 
 
+def test_runs_from_before_tell_their_gpu_device_and_best_time(tmp_path: Path) -> None:
+    path = tmp_path / "lab.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    schema.migrate(connection, schema.MIGRATIONS[:2])
+    events = [started(), timed("c1", 12.0), timed("c2", 9.0), timed("c3", fault=True), timed("c4", math.inf)]
+    for run_id, bodies in {"r1": [event_to_json(each) for each in events], "r2": ["not JSON"], "r3": []}.items():
+        connection.execute(
+            "INSERT INTO runs (run_id, name, problem_key, created_at, updated_at) VALUES (?, 'old', 'key', 1.0, 2.0)",
+            (run_id,),
+        )
+        for seq, body in enumerate(bodies, 1):
+            kind = "run_started" if seq == 1 else "timed"
+            connection.execute("INSERT INTO events VALUES (?, ?, 1.0, ?, ?)", (run_id, seq, kind, body))
+    connection.close()
+    store = SqliteStore(path)
+    told = {r.run_id: (r.gpu, r.device, r.best_id, r.best_us, r.best_kind) for r in store.runs()}
+    assert told == {
+        "r1": (GPU.name, "auto", "c2", 9.0, "predicted"),
+        "r2": ("", "", "", None, ""),
+        "r3": ("", "", "", None, ""),
+    }
+    store.close()
+
+
+def test_a_run_is_renamed_and_put_in_the_trash_without_losing_anything(store: SqliteStore) -> None:
+    begin(store)
+    begin(store, "r2")
+    before = store.runs()
+    store.rename("r1", "softmax; DROP TABLE runs --")
+    store.trash("r1")
+    by_id = {run.run_id: run for run in store.runs()}
+    assert (by_id["r1"].title, by_id["r1"].name) == ("softmax; DROP TABLE runs --", "Soft Max!")
+    assert by_id["r1"].trashed_at is not None and by_id["r2"].trashed_at is None
+    assert store.events("r1")[0].event == started("r1")
+    store.rename("r1", "")
+    store.trash("r1", away=False)
+    assert store.runs() == before
+    for act in (lambda: store.rename("r9", "x"), lambda: store.trash("r9")):
+        with pytest.raises(StoreError, match=r"no run 'r9' in .* Latest runs: "):
+            act()
+
+
+def test_a_lock_of_a_hostile_name_is_not_opened(store: SqliteStore, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.lock")
+    (store.path.parent / "locks").mkdir()
+    os.mkfifo(store.path.parent / "locks/r1.lock")  # opening it would wait for a writer
+    (store.path.parent / "locks/r2.lock").symlink_to(tmp_path / "pipe.lock")
+    assert [store.driven_by(run_id) for run_id in ("r1", "r2", "../../pipe", "a\0b", "..")] == ["", "", "", "", ""]
+
+
 def test_a_migration_that_fails_leaves_the_old_schema(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "lab.db", isolation_level=None)
     broken = (*schema.MIGRATIONS[:1], "ALTER TABLE runs ADD COLUMN a TEXT; ALTER TABLE nothing ADD COLUMN b TEXT;")
@@ -225,6 +275,39 @@ def test_a_migration_that_fails_leaves_the_old_schema(tmp_path: Path) -> None:
     assert connection.execute("PRAGMA user_version").fetchone() == (1,)
     assert "a" not in [row[1] for row in connection.execute("PRAGMA table_info(runs)")]
     connection.close()
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "CREATE TRIGGER t AFTER UPDATE ON runs BEGIN DELETE FROM artifacts; END",
+        "DROP TRIGGER events_no_update; CREATE TRIGGER events_no_update BEFORE UPDATE ON events "
+        "BEGIN DELETE FROM artifacts; END",
+        "ALTER TABLE runs RENAME TO r; CREATE VIEW runs AS "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+    ],
+)
+def test_a_store_that_would_run_something_is_refused(tmp_path: Path, hostile: str) -> None:
+    SqliteStore(tmp_path / "lab.db").close()
+    SqliteStore(tmp_path / "lab.db").close()  # an honest one is opened again
+    connection = sqlite3.connect(tmp_path / "lab.db")
+    connection.executescript(hostile)
+    connection.close()
+    with pytest.raises(StoreError, match="is no store: it has"):
+        SqliteStore(tmp_path / "lab.db")
+
+
+def test_changes_of_this_process_and_of_others_are_seen(store: SqliteStore) -> None:
+    begin(store)
+    other = SqliteStore(store.path)
+    seen = [store.changes()]
+    assert store.changes() == seen[0]
+    other.rename("r1", "x")
+    seen.append(store.changes())
+    store.rename("r1", "y")
+    seen.append(store.changes())
+    assert len(set(seen)) == 3
+    other.close()
 
 
 def test_what_is_not_a_store_is_refused(tmp_path: Path) -> None:

@@ -20,6 +20,23 @@ def installed() -> bool:
     return True
 
 
+def names() -> list[str]:
+    """Names of the GPUs of this machine; none without NVML."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return []
+    count, handle, text = ctypes.c_uint(), ctypes.c_void_p(), ctypes.create_string_buffer(96)
+    if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):
+        return []
+    found = []
+    for index in range(count.value):
+        if not nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)):
+            nvml.nvmlDeviceGetName(handle, text, len(text))
+            found.append(text.value.decode(errors="replace"))
+    return found
+
+
 class Card:
     """One GPU, by PCI address. Readings that fail are left out."""
 

@@ -1,0 +1,165 @@
+"""REST over the stores, and the stream of their changes. Every request is authenticated and authorised, and checked for
+its origin, as those of Jupyter Server itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from jupyter_core.utils import ensure_async
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from tornado import web
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from cutegen_lab.core.errors import CutegenError, InputError
+from cutegen_lab.server.runs import Notebooks, Runs
+from cutegen_lab.server.tutorials import tutorial, tutorials
+from cutegen_lab.server.watch import Watch
+from cutegen_lab.views.hints import NOTEBOOK, advised
+from cutegen_lab.views.listing import Change, Changes, Wanted
+
+RESOURCE = "contents"
+"""Who may read or write files may read or change runs."""
+
+
+class ListQuery(BaseModel):
+    """What of the list is asked for; fields of other names are left alone."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    q: str = Field(default="", max_length=200)
+    problem: str = Field(default="", max_length=200)
+    status: str = Field(default="", pattern="^(running|review|interrupted|done|)$")
+    gpu: str = Field(default="", max_length=200)
+    since: float | None = None
+    until: float | None = None
+    trashed: bool = False
+    folder: str = Field(default="", max_length=4096)
+    offset: int = Field(default=0, ge=0)
+    limit: int = Field(default=100, ge=1, le=500)
+
+
+class _Handler(APIHandler):
+    auth_resource = RESOURCE
+
+    def initialize(self, runs: Runs, watch: Watch, notebooks: Callable[[], Awaitable[Notebooks]]) -> None:
+        self.runs, self.watch, self.notebooks = runs, watch, notebooks
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        if isinstance(error, CutegenError):
+            self.set_status(404 if isinstance(error, InputError) else 409)
+            self.finish({"message": str(advised(error, NOTEBOOK))})
+        elif isinstance(error, ValidationError):
+            first = error.errors()[0]
+            self.set_status(400)
+            self.finish({"message": f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}"})
+        else:
+            super().write_error(status_code, **kwargs)
+
+    def log_exception(self, *error: Any) -> None:
+        if not isinstance(error[1], (CutegenError, ValidationError)):  # which are answers
+            super().log_exception(*error)
+
+    def arguments(self) -> dict[str, str]:
+        return {name: self.get_query_argument(name) for name in self.request.query_arguments}
+
+
+class RunsHandler(_Handler):
+    """The list of runs."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        asked = ListQuery.model_validate(self.arguments())
+        wanted = Wanted(asked.q, asked.problem, asked.status, asked.gpu, asked.since, asked.until, asked.trashed)
+        found = await asyncio.to_thread(
+            self.runs.listed, wanted, await self.notebooks(), asked.folder, asked.offset, asked.limit
+        )
+        self.finish(found.model_dump_json())
+
+
+class RunHandler(_Handler):
+    """One run: its view, and what may be changed of it."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        store, run_id = self.get_query_argument("store"), self.get_query_argument("id")
+        found = await asyncio.to_thread(self.runs.view, store, run_id)
+        self.finish(found.model_dump_json())
+
+    @web.authenticated
+    @authorized
+    async def patch(self) -> None:
+        store, run_id = self.get_query_argument("store"), self.get_query_argument("id")
+        change = Change.model_validate(self.get_json_body())
+        found = await asyncio.to_thread(self.runs.change, store, run_id, change, await self.notebooks())
+        self.watch.look_now()
+        self.finish(found.model_dump_json())
+
+
+class ArchiveHandler(_Handler):
+    """The run in a ``.cutegen`` file."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        found = await asyncio.to_thread(self.runs.archived, self.get_query_argument("path", strip=False))
+        self.finish(found.model_dump_json())
+
+
+class TutorialsHandler(_Handler):
+    """The tutorials, or the one that is named."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        name = self.get_query_argument("name", "")
+        found = tutorial(name) if name else [each.model_dump() for each in tutorials()]
+        self.finish(json.dumps(found))
+
+
+class ChangesSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
+    """Sends a :class:`~cutegen_lab.views.listing.Changes` at first and after each change. ``seconds``: within which."""
+
+    auth_resource = RESOURCE
+
+    def initialize(self, watch: Watch) -> None:
+        self.watch = watch
+        self._end: Callable[[], None] = lambda: None
+
+    def set_default_headers(self) -> None:
+        """None of a page's."""
+
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        user = self.current_user
+        if user is None or not await ensure_async(self.authorizer.is_authorized(self, user, "read", RESOURCE)):
+            raise web.HTTPError(403)
+        await super().get(*args, **kwargs)
+
+    def open(self, *args: Any, **kwargs: Any) -> None:
+        super().open(*args, **kwargs)
+        try:
+            seconds = float(self.get_query_argument("seconds", "1"))
+        except ValueError:
+            seconds = 1.0
+        self._end = self.watch.follow(self._tell, seconds)
+
+    def on_message(self, message: str | bytes) -> None:
+        """Nothing is asked here."""
+
+    def on_close(self) -> None:
+        self._end()
+        super().on_close()
+
+    def _tell(self, changes: Changes) -> None:
+        try:
+            self.write_message(changes.model_dump_json())
+        except WebSocketClosedError:
+            self._end()

@@ -1,0 +1,46 @@
+"""The notebooks that come with the package."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.plain_text import one_line
+from cutegen_lab.views.listing import TutorialView
+
+
+@lru_cache(maxsize=1)
+def tutorials_dir() -> Path | None:
+    """``cutegen_lab/tutorials`` of an installed wheel, or the repository's ``notebooks/``."""
+    package = Path(__file__).resolve().parents[1]
+    places = package / "tutorials", package.parent / "notebooks"
+    return next((place for place in places if (place / "01_quickstart.ipynb").is_file()), None)
+
+
+def tutorials() -> list[TutorialView]:
+    """Every tutorial, in order."""
+    folder = tutorials_dir()
+    names = sorted(path.name for path in folder.glob("[0-9]*.ipynb")) if folder else []
+    return [TutorialView(name=name, title=_title(tutorial(name), name)) for name in names]
+
+
+def tutorial(name: str) -> dict[str, Any]:
+    """A tutorial as a notebook. Raises InputError for a name that is none of theirs."""
+    folder = tutorials_dir()
+    for path in folder.glob("[0-9]*.ipynb") if folder else ():
+        if path.name == name:
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return found
+    raise InputError(f"there is no tutorial {one_line(name)[:80]!r}", "Open another.")
+
+
+def _title(notebook: dict[str, Any], name: str) -> str:
+    """The first heading."""
+    for cell in notebook["cells"]:
+        for line in "".join(cell["source"]).splitlines():
+            if cell["cell_type"] == "markdown" and line.startswith("# "):
+                return line[2:].strip()
+    return name
