@@ -8,6 +8,7 @@ from cutegen_lab.core.verdict import Verdict
 
 _DEFENCES: Mapping[Verdict, str] = {
     Verdict.REJECTED_SOURCE: "the gate reads the text before anything runs it",
+    Verdict.PIN_BROKEN: "what the analyst pinned is compared before anything is compiled",
     Verdict.CONTRACT: "the candidate contract, checked in the cage and on the recording",
     Verdict.COMPILE_ERROR: "the cage: what the candidate tries to use is not available",
     Verdict.COMPILE_TIMEOUT: "the cage's clock",

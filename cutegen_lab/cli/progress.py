@@ -16,6 +16,8 @@ from cutegen_lab.core.run import (
     Event,
     Generated,
     GenerateFailed,
+    Noted,
+    NoteLifted,
     Profiled,
     RunState,
     Step,
@@ -139,6 +141,11 @@ def in_a_line(event: Event, state: RunState) -> str:
             return f"{event.step.value} failed: {with_hint(event.reason, event.hint, COMMAND_LINE)}"
         case Stopped():
             return event.reason
+        case Noted(note):
+            words = f": {note.text}" if note.text else ""
+            return f"{'pin' if note.pin else 'comment'} {note.id} on {note.what}{words}"
+        case NoteLifted(note_id):
+            return f"{note_id} lifted"
     return ""
 
 

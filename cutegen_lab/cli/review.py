@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from cutegen_lab.cli.output import note
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError, InputError
-from cutegen_lab.core.verbs import VERBS, Verb
+from cutegen_lab.core.run import Step
+from cutegen_lab.core.verbs import NOTE_VERBS, VERBS, Verb
 from cutegen_lab.views.hints import COMMAND_LINE, advised
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 def review(handle: RunHandle) -> None:
     """Shows the candidate under review and takes one answer. Raises EOFError if the terminal was closed."""
-    view = handle.view()
-    note(shown(view))
+    note(shown(handle.view()))
     while True:
-        letters = {spec.key: verb for verb, spec in VERBS.items() if spec.key and verb in view.verbs}
+        allowed = handle.view().verbs
+        letters = {spec.key: verb for verb, spec in VERBS.items() if spec.key and verb in allowed}
         note("  ".join(f"[{key}] {VERBS[verb].choice}" for key, verb in letters.items()))
         verb = letters.get(ask("> ").strip().lower()[:1])
         if verb is None:
@@ -36,7 +37,8 @@ def review(handle: RunHandle) -> None:
         except CutegenError as error:
             note(str(advised(error, COMMAND_LINE)))
             continue
-        return
+        if handle.state.step is not Step.REVIEW or verb not in NOTE_VERBS:
+            return
 
 
 def give(handle: RunHandle, verb: Verb) -> None:
@@ -56,6 +58,11 @@ def give(handle: RunHandle, verb: Verb) -> None:
         case "candidate":
             target = ask(f"from which of {', '.join(handle.view().branch_points)}? ").strip()
             handle.perform(verb, target, ask("what should be different? "))
+        case "place":
+            place = ask("where? (c2:10-14, c2:epilogue, c2:stages; without c2: the candidate under review) ").strip()
+            handle.perform(verb, place, ask("what is it? "))
+        case "note":
+            handle.perform(verb, ask(f"which of {', '.join(state.notes)}? ").strip())
         case "nothing":
             handle.perform(verb)
 

@@ -11,6 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, TracedLayout
 from cutegen_lab.core.candidate import Candidate, Config, Proposal
+from cutegen_lab.core.notes import Note
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.run import Event, Language, RunState, RunSummary, StoredEvent
@@ -67,6 +68,8 @@ class GenerateRequest:
     """Language of the answer: "dsl" for a module, "spec" for a spec or a module."""
     wanted: bool = False
     """Whether the analyst asked for one more, also if it is not expected to be faster."""
+    notes: tuple[Note, ...] = ()
+    """The analyst's comments and pins, on candidates of ``history``."""
 
 
 Forecast = Callable[[GenerateRequest, Sequence[tuple[str, Config]], Say, Cancel], "list[float | None]"]

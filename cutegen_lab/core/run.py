@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.hints import Hint
+from cutegen_lab.core.notes import Note
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import CheckResult, Profile, Provenance, Resources, Timing, Trial
@@ -265,9 +266,29 @@ class Imported:
     """Tag of the event in the store."""
 
 
+@dataclass(frozen=True)
+class Noted:
+    """The analyst commented on a candidate, or pinned something in it."""
+
+    note: Note
+    """The comment or pin."""
+    type: Literal["noted"] = "noted"
+    """Tag of the event in the store."""
+
+
+@dataclass(frozen=True)
+class NoteLifted:
+    """The analyst took a comment away, or lifted a pin."""
+
+    note_id: str
+    """The comment or pin."""
+    type: Literal["note_lifted"] = "note_lifted"
+    """Tag of the event in the store."""
+
+
 Event = (
     RunStarted | StepStarted | Generated | GenerateFailed | Compiled | CompileFailed | Checked | Timed | Profiled
-    | Answered | StepFailed | Resumed | Stopped | Imported
+    | Answered | StepFailed | Resumed | Stopped | Imported | Noted | NoteLifted
 )  # fmt: skip
 
 
@@ -300,6 +321,10 @@ class RunState:
     """Accepted candidate that the next one must beat."""
     accepted: tuple[str, ...] = ()
     """Ids of all approved candidates, oldest first."""
+    notes: Mapping[str, Note] = field(default_factory=dict)
+    """Comments and pins by id, oldest first, without those taken away."""
+    notes_made: int = 0
+    """Number of comments and pins so far, also of those taken away."""
     feedback: str = ""
     """Reason of the last rejection, for the next proposal."""
     failed_in_a_row: int = 0

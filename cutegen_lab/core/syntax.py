@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.plain_text import misfit
@@ -76,6 +77,27 @@ def _parse(source: str, filename: str, mode: str = "exec") -> ast.AST:
             except SystemError:
                 continue
         return ast.parse(source, filename, mode)  # noqa: TID251
+
+
+@lru_cache(maxsize=64)  # a view of a run asks again with each of its events
+def launch_defaults(source: str) -> Mapping[str, str] | None:
+    """Parameters of ``launch`` with defaults as text ("" for none); None if the source does not parse or a default is
+    nested too deeply for ``ast.unparse``."""
+    try:
+        tree = parse(source)
+    except (SyntaxError, ValueError):
+        return None
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "launch":
+            positional = node.args.posonlyargs + node.args.args
+            padding: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
+            names = positional + node.args.kwonlyargs
+            defaults = [*padding, *node.args.defaults, *node.args.kw_defaults]
+            try:
+                return {a.arg: ast.unparse(d) if d else "" for a, d in zip(names, defaults, strict=True)}
+            except RecursionError:
+                return None
+    return {}
 
 
 def dotted(node: ast.AST) -> str:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 AnswerKind = Literal["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop"]
-Verb = Literal[AnswerKind, "resume"]
-Takes = Literal["nothing", "reason", "source", "candidate"]
+NoteVerb = Literal["comment", "pin", "lift"]
+NOTE_VERBS: tuple[NoteVerb, ...] = get_args(NoteVerb)
+"""Verbs that answer nothing: comments and pins (:mod:`cutegen_lab.core.notes`)."""
+Verb = Literal[AnswerKind, "resume", NoteVerb]
+Takes = Literal["nothing", "reason", "source", "candidate", "place", "note"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class VerbSpec:
     help: str
     """One line of help."""
     takes: Takes = "nothing"
-    """Its argument: nothing, a reason, a kernel's text, or a candidate's id (and feedback)."""
+    """Its argument: nothing, a reason, a kernel's text, a candidate's id (and feedback), a place in a candidate's text
+    (and words), or the id of a comment or pin."""
 
 
 VERBS: Mapping[Verb, VerbSpec] = {
@@ -56,6 +60,15 @@ VERBS: Mapping[Verb, VerbSpec] = {
     ),
     "stop": VerbSpec("s", "stop", "Stop", "stopped", "end the run where it is"),
     "resume": VerbSpec("", "resume", "Resume", "resumed", "take it up in this process"),
+    "comment": VerbSpec(
+        "c", "comment", "Comment…", "commented",
+        "say something about lines (c2:10-14) or a name (c2:epilogue); it goes to the provider", "place",
+    ),
+    "pin": VerbSpec(
+        "p", "pin", "Pin…", "pinned",
+        "later candidates must leave these lines, this function or this parameter as it is (c2:stages)", "place",
+    ),
+    "lift": VerbSpec("l", "lift", "Remove", "lifted", "take a comment away, or lift a pin (n1, n2, ...)", "note"),
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ class Verdict(str, Enum):
     PASSED = "passed"
     # the source never reached the compiler
     REJECTED_SOURCE = "rejected_source"  # the gate: a forbidden import, name or dunder
+    PIN_BROKEN = "pin_broken"  # it changes what the analyst pinned
     CONTRACT = "contract"  # no launch(), wrong number of tensors, bad TUNABLE or workspace
     # the cage
     COMPILE_ERROR = "compile_error"

@@ -10,6 +10,7 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.run import Answer, RunState, Step
 from cutegen_lab.loop.budget import spent
 from cutegen_lab.loop.edits import edited
+from cutegen_lab.loop.notes import breaks_a_pin, broken_by
 
 REOPENING = ("branch", "edit")  # what a finished run takes: an analyst may always want one more candidate
 
@@ -104,6 +105,8 @@ def _approve_unproven(state: RunState, answer: Answer) -> RunState:
     trial = state.trials.get(current.id)
     if trial is not None and trial.verdict.passed:
         raise InputError(f"{current.id} is proven: it passed", "Use approve.")
+    if breaks_a_pin(state, current.id):
+        raise InputError(f"{current.id} breaks a pin: {trial.reason if trial else ''}", "Lift the pin, or reject it.")
     return _accept(state, answer, current)
 
 
@@ -124,8 +127,11 @@ def _edit(state: RunState, answer: Answer) -> RunState:
     current = _under_review(state, "edit")
     if not answer.text.strip():
         raise InputError("the edited text is empty", "Give the whole candidate module.")
+    candidate = edited(current, answer.text, next_id(state))
+    if found := broken_by(state, candidate.proposal):
+        raise InputError(f"the edited text breaks {found[0].message}", "Leave that as it is, or lift the pin.")
     state = _with_answer(replace(state, failed_in_a_row=0), replace(answer, text=""))  # the text is the new candidate's
-    return with_candidate(state, edited(current, answer.text, next_id(state)))
+    return with_candidate(state, candidate)
 
 
 def _retry(state: RunState, answer: Answer) -> RunState:

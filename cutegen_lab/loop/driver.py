@@ -13,12 +13,25 @@ from collections.abc import Callable
 
 from cutegen_lab.core.errors import Cancelled, CutegenError, InputError, of_the_disk
 from cutegen_lab.core.protocols import Provider
-from cutegen_lab.core.run import Answer, Answered, Event, RunState, Step, StepFailed, StepStarted, Stopped
+from cutegen_lab.core.run import (
+    Answer,
+    Answered,
+    Event,
+    Noted,
+    NoteLifted,
+    RunState,
+    Step,
+    StepFailed,
+    StepStarted,
+    Stopped,
+)
+from cutegen_lab.core.verbs import NoteVerb
 from cutegen_lab.loop.budget import working_seconds
 from cutegen_lab.loop.effects import AskReview, Finish, Generate
 from cutegen_lab.loop.history import History
 from cutegen_lab.loop.interrupt import call
 from cutegen_lab.loop.machine import advance, next_step
+from cutegen_lab.loop.notes import note_event
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 from cutegen_lab.loop.services import Services
 from cutegen_lab.loop.steps import Steps
@@ -70,6 +83,12 @@ class Driver:
             raise InputError(f"cannot {answer.kind}: the run is done", "Edit a candidate, or branch from one.")
         return after
 
+    def note(self, verb: NoteVerb, argument: str, words: str) -> RunState:
+        """Stores a comment, a pin, or that one is lifted; it is durable on return, and a step goes on meanwhile. Raises
+        InputError for a place that there is not."""
+        with self._lock:
+            return self._record(note_event(self._state, verb, argument, words))
+
     def stop(self, reason: str = "stopped by the analyst") -> RunState:
         """Ends the run at any step; work in progress is cancelled and its result dropped."""
         return self.record(Stopped(reason))
@@ -97,7 +116,7 @@ class Driver:
         stored = self._store.append(self.run_id, event, after)
         self._events.append(stored)
         self._state = after
-        if not isinstance(event, StepStarted):
+        if not isinstance(event, StepStarted | Noted | NoteLifted):
             self._cancel.set()  # the current step is over, even if its worker has not noticed yet
         self._wake.notify_all()
         self._subscribers.tell(Notice(after, stored))

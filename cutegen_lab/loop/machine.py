@@ -21,6 +21,8 @@ from cutegen_lab.core.run import (
     Generated,
     GenerateFailed,
     Imported,
+    Noted,
+    NoteLifted,
     Profiled,
     Resumed,
     RunStarted,
@@ -38,6 +40,7 @@ from cutegen_lab.loop.answers import REOPENING, answered, ask, finish, stop, wit
 from cutegen_lab.loop.budget import fixes_left
 from cutegen_lab.loop.edits import ANALYST
 from cutegen_lab.loop.effects import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time
+from cutegen_lab.loop.notes import lifted, noted
 from cutegen_lab.loop.requests import generate_request
 from cutegen_lab.loop.review import auto_answer
 
@@ -46,7 +49,7 @@ def advance(state: RunState | None, event: Event) -> RunState:
     """The state after ``event``; ``state`` itself if the event changes nothing.
 
     Raises :class:`InputError` for an answer or event that is not legal in ``state``. A finished run ignores everything
-    except a branch, an edit and a resume.
+    except a branch, an edit, a resume, and comments and pins.
     """
     if isinstance(event, RunStarted):
         if state is not None:
@@ -94,7 +97,9 @@ def next_step(state: RunState) -> Effect:
 
 
 def _reopens(event: Event) -> bool:
-    return isinstance(event, (Resumed, Imported)) or (isinstance(event, Answered) and event.answer.kind in REOPENING)
+    if isinstance(event, Answered):
+        return event.answer.kind in REOPENING
+    return isinstance(event, (Resumed, Imported, Noted, NoteLifted))
 
 
 def _generated(state: RunState, event: Generated) -> RunState:
@@ -129,7 +134,11 @@ def _compiled(state: RunState, event: Compiled) -> RunState:
 
 def _compile_failed(state: RunState, event: CompileFailed) -> RunState:
     _expect(state, Step.COMPILE, event, event.candidate_id)
-    return _failed(state, trials.compile_failed(state, event))
+    trial = trials.compile_failed(state, event)
+    if event.verdict is Verdict.PIN_BROKEN and not state.settings.auto:  # only the analyst can lift it
+        note = f"{event.candidate_id} is not judged: lift the pin that it breaks, or reject it"
+        return replace(_with_trial(state, trial), step=Step.REVIEW, problem_note=note, stumbles=0)
+    return _failed(state, trial)
 
 
 def _checked(state: RunState, event: Checked) -> RunState:
@@ -232,4 +241,6 @@ _HANDLERS: dict[type[Event], Callable[..., RunState]] = {
     Resumed: _resumed,
     Stopped: _stopped,
     Imported: _imported,
+    Noted: noted,
+    NoteLifted: lifted,
 }

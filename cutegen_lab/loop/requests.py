@@ -27,4 +27,5 @@ def generate_request(state: RunState) -> GenerateRequest:
         history=tuple(attempt(state, i) for i in state.candidates),
         language=settings.language,
         wanted=state.wanted,
+        notes=tuple(state.notes.values()),
     )

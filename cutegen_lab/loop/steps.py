@@ -29,6 +29,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.loop.answers import next_id
 from cutegen_lab.loop.budget import nothing_to_gain
 from cutegen_lab.loop.effects import Check, Compile, Generate, Profile, Time
+from cutegen_lab.loop.notes import broken_by
 from cutegen_lab.loop.services import Services
 from cutegen_lab.loop.speculative_build import SpeculativeBuild
 
@@ -76,7 +77,7 @@ class Steps:
     def _compile(self, candidate: Candidate, state: RunState, say: Say, cancel: Cancel) -> Event:
         started = time.monotonic()
         self._ahead.wait(candidate.proposal, cancel)
-        result = self._built(candidate.proposal, state, cancel, say)
+        result = _pins_broken(candidate, state) or self._built(candidate.proposal, state, cancel, say)
         provenance = self._provenance(candidate, state, result)
         if isinstance(result, CompileFailure):
             return CompileFailed(candidate.id, result.verdict, result.reason, provenance, result.diagnostics)
@@ -147,6 +148,12 @@ class Steps:
             isolation=result.isolation,
             artifact_sha256=built.sha256 if built else "",
         )
+
+
+def _pins_broken(candidate: Candidate, state: RunState) -> CompileFailure | None:
+    """The failure of a candidate that changes what is pinned; None if it keeps every pin."""
+    found = broken_by(state, candidate.proposal)
+    return CompileFailure(Verdict.PIN_BROKEN, f"it breaks {found[0].message}", tuple(found)) if found else None
 
 
 def _refused(proposal: Proposal) -> CompileFailure | None:

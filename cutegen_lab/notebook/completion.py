@@ -66,6 +66,8 @@ def _of_the_line(
         return runs()
     if before == ["branch"]:
         return candidates()
+    if before in (["comment"], ["pin"]):
+        return [f"{each}:" for each in candidates()]
     if before in (["edit"], ["export"], ["import"]):
         return None
     return [option for option in LINE_OPTIONS if option not in before]

@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from cutegen_lab.notebook.widget import RefineWidget
     from cutegen_lab.session import Session
 
-_ARGUMENTS: Mapping[Takes, str] = {"nothing": "", "reason": "REASON", "source": "FILE", "candidate": "CANDIDATE"}
+_ARGUMENTS: Mapping[Takes, str] = {
+    "nothing": "", "reason": "REASON", "source": "FILE", "candidate": "CANDIDATE", "place": "PLACE TEXT",
+    "note": "NOTE",
+}  # fmt: skip
 
 
 def _lines(verbs: Mapping[Verb, VerbSpec]) -> str:
@@ -236,14 +239,16 @@ class CutegenMagics(Magics):
                 f"unknown verb {verb!r}", f"{did_you_mean(verb, LINE_VERBS)} `%cutegen help` lists them.".strip()
             )
         takes = VERBS[known].takes
-        argument = " ".join(words)
-        if takes in ("source", "candidate"):
+        argument, said = " ".join(words), ""
+        if takes in ("source", "candidate", "note"):
             argument = _one(words, f"{verb} {_ARGUMENTS[takes]}")
+        if takes == "place":
+            argument, said = "".join(words[:1]), " ".join(words[1:])
         if takes == "source":
             from cutegen_lab.session.kernels import read_text_file
 
             argument = read_text_file(Path(argument))
-        self._run(run_id).handle.perform(known, argument)
+        self._run(run_id).handle.perform(known, argument, said)
 
     def _listing(self) -> str:
         runs = self.session("").runs()

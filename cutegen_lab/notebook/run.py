@@ -76,9 +76,10 @@ class NotebookRun:
         return kept_on_interrupt(f"run {self.run_id} goes on; {again}")
 
     def perform(self, verb: Verb, argument: str = "", note: str = "", wait: bool = True) -> NotebookRun:
-        """Performs a verb of :data:`~cutegen_lab.core.verbs.VERBS`, each of which is a method too."""
+        """Performs a verb of :data:`~cutegen_lab.core.verbs.VERBS`, each of which is a method too. A comment or pin is
+        there at once: a run at work goes on."""
         self.handle.perform(verb, argument, note)
-        return self.wait() if wait else self
+        return self.wait() if wait and verb not in ("comment", "pin") else self
 
     @verb
     def stop(self) -> NotebookRun:

@@ -200,6 +200,11 @@ class RefineWidget(anywidget.AnyWidget):
         return found.model_dump(mode="json")
 
     def _perform(self, command: Command) -> None:
-        chosen = VERBS[command.verb].takes == "candidate"
-        argument = (command.target_id or command.candidate_id or "") if chosen else command.text
+        match VERBS[command.verb].takes:
+            case "candidate":
+                argument = command.target_id or command.candidate_id or ""
+            case "place" | "note":
+                argument = command.target_id or ""
+            case _:
+                argument = command.text
         self._run.handle.perform(command.verb, argument, command.text)

@@ -17,6 +17,7 @@ from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
 from cutegen_lab.core.roofline import speed_of_light
 from cutegen_lab.providers.answers import SPEC_BLOCK
+from cutegen_lab.providers.asks import asks
 from cutegen_lab.providers.evidence import evidence_text, failure_text, history_line
 from cutegen_lab.providers.recognise import HINTS, work_class
 from cutegen_lab.providers.specs import grammar
@@ -43,6 +44,8 @@ def render(request: GenerateRequest) -> RenderedPrompt:
         **(grammar(request.arch) if in_spec else {"example": example}),
         "feedback": request.feedback,
         "history": [history_line(attempt) for attempt in request.history[-8:]],
+        "asks": (asked := asks(request)),
+        "asks_fence": _fence("\n".join(each.quote for each in asked), None),
     }
     if parent is not None:
         written = parent.candidate.proposal.spec if in_spec else ""

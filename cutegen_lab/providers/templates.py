@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from cutegen_lab.core.candidate import Config, Proposal, Scalar
 from cutegen_lab.core.errors import InputError, NotCovered, ProviderExhausted
 from cutegen_lab.core.hashing import canonical_json
+from cutegen_lab.core.pins import broken_pins
 from cutegen_lab.core.protocols import Attempt, Cancel, Forecast, GenerateRequest, Say
+from cutegen_lab.core.verdict import Diagnostic
 from cutegen_lab.templates.template import Template
 
 WORTHWHILE = 0.01  # of the time: what a refinement promises at least
@@ -71,6 +73,8 @@ class TemplatesProvider:
         ]
         if not moves:
             raise ProviderExhausted("every neighbouring config was tried")
+        if request.notes:
+            moves = _that_keep_pins(moves, template, request)
         if self._forecast is None:
             return _by_formula(request.parent, template, config, moves)
         return self._by_forecast(request, template, config, moves, say, cancel)
@@ -170,6 +174,22 @@ def _moves(template: Template, config: Config, parent: Attempt) -> Iterator[_Mov
                 changed = [f"{name} {config[name]} → {moved[name]}" for name in config if moved[name] != config[name]]
                 yield _Move(", ".join(changed), moved, reason)
                 break
+
+
+def _that_keep_pins(moves: Sequence[_Move], template: Template, request: GenerateRequest) -> list[_Move]:
+    """Raises ProviderExhausted if there are none."""
+    candidates = {attempt.candidate.id: attempt.candidate for attempt in request.history}
+
+    def broken(move: _Move) -> list[Diagnostic]:
+        proposal = Proposal(template.write(move.config), move.title, config=move.config)
+        return broken_pins(request.notes, candidates, proposal)
+
+    found = [(move, broken(move)) for move in moves]
+    kept = [move for move, reasons in found if not reasons]
+    if not kept:
+        pins = ", ".join(f"{note.id} ({note.quote if note.name else note.what})" for note in request.notes if note.pin)
+        raise ProviderExhausted(f"every config not tried yet breaks a pin: {pins}")
+    return kept
 
 
 def _at_their_bounds(template: Template, config: Config) -> Config:

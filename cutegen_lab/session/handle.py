@@ -131,11 +131,15 @@ class RunHandle:
 
     def perform(self, verb: Verb, argument: str = "", note: str = "") -> RunState:
         """Performs ``verb`` with its argument (:data:`~cutegen_lab.core.verbs.VERBS`); ``note`` is the feedback of a
-        branch. The other verbs of the table are methods too: ``approve()``, ``reject(reason)``, ``edit(text)``, …"""
-        if verb == "resume":
-            return self.resume().state
-        if verb == "stop":
-            return self.stop()
+        branch, or the words of a comment or pin. The other verbs of the table are methods too: ``approve()``,
+        ``reject(reason)``, ``pin("c2", lines=(10, 14))``, …"""
+        match verb:
+            case "resume":
+                return self.resume().state
+            case "stop":
+                return self.stop()
+            case "comment" | "pin" | "lift" as noting:
+                return self._act(lambda driver: driver.note(noting, argument, note))
         answer = answer_of(verb, argument, note)
         return self._act(lambda driver: driver.answer(answer))
 

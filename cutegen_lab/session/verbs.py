@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
+from cutegen_lab.core.notes import place_text
 from cutegen_lab.core.verbs import VERBS, Takes, Verb
 
 _C = TypeVar("_C", bound=type)
@@ -13,7 +14,7 @@ _Method = Callable[..., Any]
 _KIND = Parameter.POSITIONAL_OR_KEYWORD
 
 
-def _parameter(name: str, kind: type, default: object = Parameter.empty) -> Parameter:
+def _parameter(name: str, kind: object, default: object = Parameter.empty) -> Parameter:
     return Parameter(name, _KIND, annotation=kind, default=default)
 
 
@@ -22,7 +23,19 @@ _PARAMETERS: Mapping[Takes, tuple[Parameter, ...]] = {
     "reason": (_parameter("reason", str, ""),),
     "source": (_parameter("text", str),),
     "candidate": (_parameter("candidate_id", str), _parameter("feedback", str, "")),
-}
+    "place": (
+        _parameter("candidate_id", str), _parameter("lines", Sequence[int], ()), _parameter("text", str, ""),
+        _parameter("name", str, ""),
+    ),
+    "note": (_parameter("note_id", str),),
+}  # fmt: skip
+
+
+def _performed(takes: Takes, values: Mapping[str, Any]) -> Iterable[Any]:
+    """Argument and note of ``perform`` for a method's arguments."""
+    if takes == "place":
+        return place_text(values["candidate_id"], values["lines"], values["name"]), values["text"]
+    return (values[each.name] for each in _PARAMETERS[takes])
 
 
 def with_verbs(checked: Callable[[_Method], _Method] = lambda method: method, **flags: bool) -> Callable[[_C], _C]:
@@ -48,7 +61,8 @@ def _method(verb: Verb, more: tuple[Parameter, ...]) -> _Method:
         bound = signature.bind(*given, **named)
         bound.apply_defaults()
         values = bound.arguments
-        return values["self"].perform(verb, *(values[p.name] for p in own), **{p.name: values[p.name] for p in more})
+        performed = _performed(VERBS[verb].takes, values)
+        return values["self"].perform(verb, *performed, **{p.name: values[p.name] for p in more})
 
     method.__name__ = method.__qualname__ = verb
     method.__doc__ = f"{VERBS[verb].help[0].upper()}{VERBS[verb].help[1:]}."

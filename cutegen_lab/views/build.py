@@ -13,6 +13,7 @@ from cutegen_lab.core.run import RunStarted, RunState, Step, StoredEvent
 from cutegen_lab.core.standing import best_id
 from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verbs import Verb, in_words
+from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
 from cutegen_lab.views.heat import heat
@@ -29,6 +30,7 @@ from cutegen_lab.views.model import (
     TrendPoint,
     WorkloadView,
 )
+from cutegen_lab.views.notes import note_views
 from cutegen_lab.views.specialised import SpecialisedText, config_changes, specialised_view
 from cutegen_lab.views.steps import Attempt, Timeline, read_timeline
 
@@ -89,13 +91,22 @@ def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
     verb is "approve_unproven"."""
     if state.imported:
         return []
+    if not attached and not state.finished:
+        return ["resume"]
+    return [*_answers(state), *_note_verbs(state)]
+
+
+def _note_verbs(state: RunState) -> list[Verb]:
+    lift: list[Verb] = ["lift"] if state.notes else []
+    return ["comment", "pin", *lift] if state.candidates else []
+
+
+def _answers(state: RunState) -> list[Verb]:
     retry: list[Verb] = ["retry"] if can_retry(state) else []
     branch: list[Verb] = ["branch"] if branch_points(state) else []
     if state.finished:
         again: list[Verb] = ["resume"] if state.stopped_at is not None else []
         return [*again, "edit", *branch] if state.candidates else again
-    if not attached:
-        return ["resume"]
     if state.step is not Step.REVIEW:
         return ["stop"]
     current = state.current
@@ -103,10 +114,13 @@ def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
         return [*retry, "stop"]
     if state.failed_step is Step.GENERATE:  # the shown candidate was answered: the failure is of the next one
         return [*retry, "edit", *branch, "stop"]
-    approve: Verb = "approve" if proven(state.trials.get(current.id)) else "approve_unproven"
+    trial = state.trials.get(current.id)
+    approve: list[Verb] = ["approve" if proven(trial) else "approve_unproven"]
+    if trial is not None and trial.verdict is Verdict.PIN_BROKEN:
+        approve = []
     if branch_points(state) == [current.id]:  # a rejection asks for the same
         branch = []
-    return [approve, "reject", "edit", *retry, *branch, "stop"]
+    return [*approve, "reject", "edit", *retry, *branch, "stop"]
 
 
 def branch_points(state: RunState) -> list[str]:
@@ -158,6 +172,7 @@ def _candidate(
         baselines=baselines(trial),
         terms=terms(trial),
         diagnostics=diagnostics(trial.diagnostics if trial else compiled.notes if compiled else ()),
+        notes=note_views(candidate, state),
         heat=heat(trial.profile if trial else None),
         verdict=trial.verdict.value if trial else "",
         verdict_reason=trial.reason if trial else "",

@@ -19,6 +19,7 @@ MIME_TYPE = "application/vnd.cutegen.run+json"
 StepName = Literal["generate", "compile", "check", "time", "profile", "review"]
 StepStatus = Literal["pending", "running", "done", "failed", "skipped"]
 Tone = Literal["neutral", "good", "bad", "warn"]
+NoteState = Literal["open", "gone", "kept", "broken"]
 Plotted = Annotated[float | None, BeforeValidator(lambda value: value if value and math.isfinite(value) else None)]
 """A value for a logarithmic axis; None for zero and infinity, which the axis (and JSON) cannot hold."""
 Finite = Annotated[float | None, BeforeValidator(lambda value: value if math.isfinite(value) else None)]
@@ -142,15 +143,32 @@ class MachineCodeView(View):
     sass_note: str = ""
 
 
+class NoteView(View):
+    """A comment or pin as one candidate shows it. ``first``, ``last``: its lines in the candidate's own text, 0 where
+    it has none there. ``state``: a pin is kept or broken, a comment open, or its lines are gone."""
+
+    id: str
+    candidate_id: str  # where it was made
+    pin: bool
+    text: str
+    what: str  # "lines 10–14 of c2"
+    quote: str
+    first: int
+    last: int
+    state: NoteState
+
+
 class SpecialisedView(View):
     """What a candidate's fields of these names are for its text without parameters, for its config alone. The diff is
-    between such texts; lines are those of this text, 0 where it has none."""
+    between such texts; lines are those of this text, 0 where it has none. ``same_lines``: of the candidate's own text,
+    and those here that compile to the same."""
 
     source: str
     diff: list[DiffLine]
     evidence: list[EvidenceRow]
     diagnostics: list[DiagnosticView]
     heat: list[HeatColumn] = []
+    same_lines: dict[int, int] = {}
 
 
 class ComparisonView(View):
@@ -186,6 +204,7 @@ class CandidateView(View):
     baselines: dict[str, float] = {}  # µs, by name
     terms: list[TermView] = []  # where the predicted time goes
     diagnostics: list[DiagnosticView]
+    notes: list[NoteView] = []  # pins first
     heat: list[HeatColumn] = []  # the resource that limits the kernel first
     verdict: str  # "" until known
     verdict_reason: str
@@ -270,7 +289,8 @@ class RunView(View):
 
 
 class Command(BaseModel):
-    """What the front end may send. Anything else is refused."""
+    """What the front end may send. Anything else is refused. ``target_id``: the candidate to branch from, the place of
+    a comment or pin (``c2:10-14``), or the one to lift; ``text``: the words that go with it."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -35,7 +35,11 @@ def shown(candidate: CandidateView, general: bool = False) -> CandidateView:
     if general or candidate.specialised is None:
         return candidate
     return candidate.model_copy(
-        update={name: getattr(candidate.specialised, name) for name in SpecialisedView.model_fields}
+        update={
+            name: getattr(candidate.specialised, name)
+            for name in SpecialisedView.model_fields
+            if name in CandidateView.model_fields
+        }
     )
 
 
@@ -61,6 +65,7 @@ def specialised_view(
         evidence=evidence_rows(of_text, trial, compiled.resources if compiled else None, state.problem, state.sol),
         diagnostics=diagnostics(tuple(_diagnostic(each, text) for each in said)),
         heat=heat(trial.profile if trial else None),
+        same_lines=dict(text.lines),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 
 from cutegen_lab.core.plain_text import continued, plain
-from cutegen_lab.views.model import CandidateView, ConfigChange, DiffLine, EvidenceRow, RunView
+from cutegen_lab.views.model import CandidateView, ConfigChange, DiffLine, EvidenceRow, NoteView, RunView
 from cutegen_lab.views.specialised import shown as shown_text
 from cutegen_lab.views.units import plural
 
@@ -33,7 +33,17 @@ def evidence_table(view: RunView, candidate_id: str | None = None, general: bool
         place = f"line {item.line}: " if item.line else ""
         text = f"{place}{item.severity}[{item.code}] {item.message}"
         lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    for note in shown.notes:
+        lines += textwrap.wrap(note_text(note), WIDTH, initial_indent="  ", subsequent_indent="    ")
     return plain("\n".join(lines))
+
+
+def note_text(note: NoteView) -> str:
+    """A comment or pin in one line."""
+    kind = "pin" if note.pin else "comment"
+    state = {"gone": "these lines are gone"}.get(note.state, note.state)
+    value = f" ({note.quote.strip()})" if "\n" not in note.quote else ""
+    return f"{kind} {note.id} on {note.what}{value}, {state}{': ' if note.text else ''}{note.text}"
 
 
 def summary(view: RunView) -> str:

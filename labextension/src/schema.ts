@@ -22,7 +22,19 @@ export interface RunView {
   current_id: string | null;
   incumbent_id: string | null;
   best_id: string | null;
-  verbs: ('approve' | 'approve_unproven' | 'reject' | 'edit' | 'retry' | 'branch' | 'stop' | 'resume')[];
+  verbs: (
+    | 'approve'
+    | 'approve_unproven'
+    | 'reject'
+    | 'edit'
+    | 'retry'
+    | 'branch'
+    | 'stop'
+    | 'resume'
+    | 'comment'
+    | 'pin'
+    | 'lift'
+  )[];
   branch_points: string[];
   log: string[];
   versions: {
@@ -102,6 +114,7 @@ export interface CandidateView {
   };
   terms: TermView[];
   diagnostics: DiagnosticView[];
+  notes: NoteView[];
   heat: HeatColumn[];
   verdict: string;
   verdict_reason: string;
@@ -200,6 +213,24 @@ export interface DiagnosticView {
   suggestion: string;
 }
 /**
+ * A comment or pin as one candidate shows it. ``first``, ``last``: its lines in the candidate's own text, 0 where
+ * it has none there. ``state``: a pin is kept or broken, a comment open, or its lines are gone.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "NoteView".
+ */
+export interface NoteView {
+  id: string;
+  candidate_id: string;
+  pin: boolean;
+  text: string;
+  what: string;
+  quote: string;
+  first: number;
+  last: number;
+  state: 'open' | 'gone' | 'kept' | 'broken';
+}
+/**
  * What each line of a text costs in one resource. ``unit``: of ``total``, which includes code that belongs to no
  * line, and of the values by line.
  *
@@ -227,7 +258,8 @@ export interface ConfigChange {
 }
 /**
  * What a candidate's fields of these names are for its text without parameters, for its config alone. The diff is
- * between such texts; lines are those of this text, 0 where it has none.
+ * between such texts; lines are those of this text, 0 where it has none. ``same_lines``: of the candidate's own text,
+ * and those here that compile to the same.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "SpecialisedView".
@@ -238,6 +270,9 @@ export interface SpecialisedView {
   evidence: EvidenceRow[];
   diagnostics: DiagnosticView[];
   heat: HeatColumn[];
+  same_lines: {
+    [k: string]: number;
+  };
 }
 /**
  * One candidate in the trend plots. Errors are relative to float64; times in microseconds.
@@ -462,14 +497,26 @@ export interface TutorialView {
   title: string;
 }
 /**
- * What the front end may send. Anything else is refused.
+ * What the front end may send. Anything else is refused. ``target_id``: the candidate to branch from, the place of
+ * a comment or pin (``c2:10-14``), or the one to lift; ``text``: the words that go with it.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "Command".
  */
 export interface Command {
   request_id: string;
-  verb: 'approve' | 'approve_unproven' | 'reject' | 'edit' | 'retry' | 'branch' | 'stop' | 'resume';
+  verb:
+    | 'approve'
+    | 'approve_unproven'
+    | 'reject'
+    | 'edit'
+    | 'retry'
+    | 'branch'
+    | 'stop'
+    | 'resume'
+    | 'comment'
+    | 'pin'
+    | 'lift';
   candidate_id: string | null;
   target_id: string | null;
   text: string;
@@ -524,5 +571,17 @@ export const VERBS: Record<Verb, { button: string; help: string }> = {
   "resume": {
     "button": "Resume",
     "help": "take it up in this process"
+  },
+  "comment": {
+    "button": "Comment…",
+    "help": "say something about lines (c2:10-14) or a name (c2:epilogue); it goes to the provider"
+  },
+  "pin": {
+    "button": "Pin…",
+    "help": "later candidates must leave these lines, this function or this parameter as it is (c2:stages)"
+  },
+  "lift": {
+    "button": "Remove",
+    "help": "take a comment away, or lift a pin (n1, n2, ...)"
   }
 };

@@ -99,6 +99,18 @@ def test_from_review_to_an_accepted_kernel(
     assert candidates[max(candidates)].source == text, "exactly what was edited runs next"
 
 
+def test_comments_and_pins_from_a_line(run: NotebookRun, shell: InteractiveShell) -> None:
+    shell.run_line_magic("cutegen", f"comment c1:1-2 what is this for? --run {run.run_id}")
+    shell.run_line_magic("cutegen", f"pin c1:vec keep it --run {run.run_id}")
+    notes = run.handle.state.notes
+    assert [(n.what, n.text, n.pin) for n in notes.values()] == [
+        ("lines 1–2 of c1", "what is this for?", False), ("`vec` of c1", "keep it", True),
+    ]  # fmt: skip
+    for name in list(notes):
+        shell.run_line_magic("cutegen", f"lift {name} --run {run.run_id}")
+    assert not run.handle.state.notes
+
+
 def test_a_run_shows_as_text_html_and_json(run: NotebookRun) -> None:
     bundle = run._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html", MIME_TYPE}
@@ -116,6 +128,11 @@ def test_runs_are_listed(run: NotebookRun, shell: InteractiveShell, capsys: pyte
     [
         ("bogus", "cutegen: unknown verb 'bogus'"),
         ("branch", "Write %cutegen branch CANDIDATE"),
+        ("lift", "Write %cutegen lift NOTE"),
+        ("lift n9", "there is no comment or pin 'n9'"),
+        ("pin", "nothing is named. Write c2:10-14"),
+        ("pin no_such_name keep it", "has no parameter, function or top-level name 'no_such_name'"),
+        ("comment 1", "the comment is empty"),
         ("edit gone.py", "cannot read gone.py"),
         ("edit binary.py", "binary.py is not UTF-8 text"),
         ('edit "half quoted', "Write %cutegen edit FILE"),

@@ -63,7 +63,10 @@ def test_what_does_not_fit_is_an_input_error(given: tuple[object, ...], named: d
 
 def test_every_verb_of_the_table_is_a_method_with_its_arguments() -> None:
     taken = {verb: tuple(inspect.signature(getattr(RunHandle, verb)).parameters)[1:] for verb in VERBS}
-    arguments = {"nothing": (), "reason": ("reason",), "source": ("text",), "candidate": ("candidate_id", "feedback")}
+    arguments = {
+        "nothing": (), "reason": ("reason",), "source": ("text",), "candidate": ("candidate_id", "feedback"),
+        "place": ("candidate_id", "lines", "text", "name"), "note": ("note_id",),
+    }  # fmt: skip
     assert taken == {verb: arguments[spec.takes] for verb, spec in VERBS.items()}
     for name in VERBS.keys() - {"stop", "resume"}:
         method = getattr(NotebookRun, name)
@@ -78,6 +81,9 @@ def test_every_verb_of_the_table_is_a_method_with_its_arguments() -> None:
         (lambda run: run.branch("c1"), ("branch", "c1", "", True)),
         (lambda run: run.approve(), ("approve", "", "", True)),
         (lambda run: run.later("x"), ("later", "x", "", True)),
+        (lambda run: run.pin("c2", (10, 14), "keep"), ("pin", "c2:10-14", "keep", True)),
+        (lambda run: run.comment("c2", name="epilogue", text="why?"), ("comment", "c2:epilogue", "why?", True)),
+        (lambda run: run.lift("n1"), ("lift", "n1", "", True)),
     ],
 )
 def test_a_new_entry_of_the_table_is_a_method(
@@ -98,6 +104,8 @@ def test_a_new_entry_of_the_table_is_a_method(
     [
         (lambda run: run.reject(3), r"reject: reason is 3, not text\. Write reject\(reason='', wait=True\)"),
         (lambda run: run.edit(), "edit: missing a required argument: 'text'"),
+        (lambda run: run.pin("c1"), "a note is on lines or on a name"),
+        (lambda run: run.pin("c1", lines=3), "pin: lines is 3, not a list, each of it a whole number"),
         (lambda run: run.branch("c1", wait="no"), "branch: wait is 'no', not True or False"),
     ],
 )

@@ -69,6 +69,17 @@ def test_a_verb_the_run_does_not_take_is_explained(widget: RefineWidget) -> None
     assert reply["request_id"] == "7" and reply["ok"] is False and "c99" in reply["error"]
 
 
+def test_comments_and_pins_from_the_front_end(widget: RefineWidget, run: NotebookRun) -> None:
+    for verb, place, words in (("comment", "c1:1-2", "why?"), ("pin", "c1:vec", "")):
+        assert sent(widget, {"request_id": "n", "verb": verb, "target_id": place, "text": words})["ok"]
+    shown = run.view().candidates[0].notes
+    assert [(note.what, note.state) for note in shown] == [("`vec` of c1", "kept"), ("lines 1–2 of c1", "open")]
+    refused = sent(widget, {"request_id": "n", "verb": "pin", "target_id": "c1:9999"})
+    assert not refused["ok"] and "c1 has no text at lines 9999 to 9999" in refused["error"]
+    for note in shown:
+        assert sent(widget, {"request_id": "n", "verb": "lift", "target_id": note.id})["ok"]
+
+
 def asked(widget: RefineWidget, **content: Any) -> dict[str, Any]:
     """The answer to a query, which another thread finds."""
     before, deadline = len(widget.replies), time.monotonic() + 60

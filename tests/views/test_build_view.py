@@ -41,7 +41,7 @@ def test_compiled_and_being_checked_shows_resources_before_a_verdict():
     assert evidence(view)["registers"] == "40"
     assert "verdict" not in evidence(view)
     assert view.candidates[0].steps[1].seconds == 1.0
-    assert view.verbs == ["stop"]
+    assert view.verbs == ["stop", "comment", "pin"]
 
 
 def test_a_problem_whose_answer_hardly_depends_on_an_input_is_labelled():
@@ -57,7 +57,7 @@ def test_a_problem_whose_answer_hardly_depends_on_an_input_is_labelled():
 def test_review_of_a_proven_candidate():
     view = Script().proven().view(log=("checking prime",))
     assert (view.status, view.current_id) == ("review", "c1")
-    assert view.verbs == ["approve", "reject", "edit", "stop"]
+    assert view.verbs == ["approve", "reject", "edit", "stop", "comment", "pin"]
     rows = {row.key: row for row in view.candidates[0].evidence}
     assert rows["verdict"].value == "passed"
     assert rows["error"].value == "1.6e-03"
@@ -242,7 +242,7 @@ def test_resumed_work_starts_again():
 def test_stopped_run_is_done_and_can_be_resumed():
     view = Script().generate().compile().start(Step.CHECK).answer("stop", "enough").view()
     assert (view.status, view.note) == ("done", "enough")
-    assert view.verbs == ["resume", "edit", "branch"]
+    assert view.verbs == ["resume", "edit", "branch", "comment", "pin"]
     assert "running" not in statuses(view).values()
 
 
@@ -259,7 +259,7 @@ def test_a_failed_generation_keeps_its_own_timeline():
     script.start(Step.GENERATE).add(GenerateFailed("no answer in 60 s"))
     view = script.start(Step.REVIEW).view()
     assert [s.status for s in view.timeline] == ["failed", "skipped", "skipped", "skipped", "skipped", "running"]
-    assert view.verbs == ["retry", "edit", "branch", "stop"]
+    assert view.verbs == ["retry", "edit", "branch", "stop", "comment", "pin"]
     assert statuses(view)["generate"] == "done"
 
 
