@@ -68,7 +68,8 @@ def _docstring(subject: Subject, qualified: str) -> str:
         f"Operator ``{qualified}``: kernel {subject.candidate_id} of the cutegen-lab run {subject.run_id}.\n\n"
         f"It serves these inputs and outputs, and raises ValueError for others:\n\n{shapes}\n\n"
         f"It runs the machine code that was judged (artifact {subject.artifact.sha256}), for {subject.artifact.arch},\n"
-        "without a compiler. It works under torch.compile and in CUDA graphs. It has no autograd formula:\n"
+        "without a compiler, on the current stream. Call it once before a CUDA graph is captured: the first call\n"
+        "loads the machine code. It can be traced by torch.compile. It has no autograd formula:\n"
         "register one with register_autograd to train with it.\n"
     )
 

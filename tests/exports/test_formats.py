@@ -47,4 +47,4 @@ def test_the_command_line_lists_them(tmp_path: Path) -> None:
     done = cutegen(tmp_path, "export")
     assert done.returncode == 2 and "--list lists the formats" in done.stderr
     done = cutegen(tmp_path, "export", "--help")
-    assert all(name in done.stdout for name in FORMATS)
+    assert all(name in "".join(done.stdout.split()) for name in FORMATS), "a line may end at a hyphen"
