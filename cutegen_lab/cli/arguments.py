@@ -12,6 +12,7 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import misspelt_argument
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import LANGUAGES, PROVIDERS, Budget, RunSettings
+from cutegen_lab.exports import FORMATS
 from cutegen_lab.layouts import options as layouts
 
 _DEFAULTS, _BUDGET = RunSettings(), Budget()
@@ -77,6 +78,7 @@ def build_parser() -> Parser:
     profile.add_argument("--csv", metavar="FILE", help="write the table here")
     profile.add_argument("--trace", metavar="FILE.json",
                          help="write what the warps of one block do on the emulator, for Perfetto")  # fmt: skip
+    _add_export(command("export", "export", "a kernel, or the whole of RUN, as files in one of several formats"))
     _add_runs(command("runs", "runs", "what is in the store"))
     return parser
 
@@ -183,29 +185,23 @@ def _add_runs(runs: Parser) -> None:
     for verb, summary in (
         ("list", "every run, the latest first"),
         ("show", "one run: its candidates and the evidence of the one that matters"),
-        (
-            "export",
-            "write a run's kernel (.py), its page (.html), what JupyterLab opens (.cutegen-run.json) or all of "
-            "it, to send (.cutegen)",
-        ),
+        ("export", "a kernel, or the whole of RUN, as files in one of several formats (as `cutegen export`)"),
         ("import", "look at a run that somebody sent (.cutegen); nothing of it is run"),
         ("resume", "take a run up where it stands"),
     ):
         added = verbs.add_parser(verb, help=summary, description=summary, parents=[common])
         added.set_defaults(module="runs", verb=verb)
-        if verb == "import":
+        if verb == "export":
+            added.set_defaults(module="export")
+            _add_export(added)
+        elif verb == "import":
             added.add_argument("file", metavar="FILE", type=Path)
         elif verb != "list":
             added.add_argument("run_id", metavar="RUN")
-        if verb in ("show", "export"):
+        if verb == "show":
             added.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
-        if verb == "export":
-            added.add_argument(
-                "--out", metavar="FILE", help="a .py, .html, .cutegen-run.json or .cutegen file (default: RUN.py)"
-            )
         if verb == "resume":
             added.add_argument("--out", metavar="KERNEL.py", help="write the accepted kernel here too")
-        if verb in ("export", "resume"):
             _general(added)
         if verb == "show":
             added.add_argument(
@@ -217,6 +213,19 @@ def _add_runs(runs: Parser) -> None:
                 help="what changes from one candidate to another: numbers, parameters, text, lines of PTX",
             )  # fmt: skip
             added.add_argument("--ptx", action="store_true", help="with --compare: what changes in the PTX")
+
+
+def _add_export(export: Parser) -> None:
+    export.add_argument("run_id", metavar="RUN", nargs="?", help="a run of the store")
+    export.add_argument("--format", default="", metavar="FORMAT",
+                        help=f"{', '.join(FORMATS)} (default: by the name of --out)")  # fmt: skip
+    export.add_argument("--out", metavar="FILE", help="(default: RUN with the end that the format's files have)")
+    export.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one; best is that one")
+    export.add_argument(
+        "--no-verify", action="store_true", help="do not judge a kernel's text again before it is written"
+    )
+    export.add_argument("--list", action="store_true", help="list the formats, and what their users need")
+    _general(export)
 
 
 def _general(parser: Parser) -> None:

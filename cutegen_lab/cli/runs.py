@@ -1,4 +1,4 @@
-"""``cutegen runs list|show|export|import|resume``: runs in the store."""
+"""``cutegen runs list|show|import|resume``: runs in the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from cutegen_lab.cli.facts import run_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
-from cutegen_lab.cli.run import require_terminal, see_through, told
+from cutegen_lab.cli.run import require_terminal, see_through
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.session import Session
 from cutegen_lab.session.handle import unknown_candidate
@@ -19,7 +19,7 @@ from cutegen_lab.session.outputs import may_write
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     with Session.open(arguments.workdir) as session:
-        return {"list": _list, "show": _show, "export": _export, "import": _import, "resume": _resume}[arguments.verb](
+        return {"list": _list, "show": _show, "import": _import, "resume": _resume}[arguments.verb](
             session, arguments, output
         )
 
@@ -63,15 +63,6 @@ def _show(session: Session, arguments: argparse.Namespace, output: Output) -> in
         changed = changes_text(candidate, general)
         output.line("\n".join(["", changed, "", evidence_table(view, candidate.id, general)]))
     output.result({**run_facts(handle.state), "view": view.model_dump(mode="json")})
-    return 0
-
-
-def _export(session: Session, arguments: argparse.Namespace, output: Output) -> int:
-    handle = session.attach(arguments.run_id)
-    path = Path(arguments.out or f"{arguments.run_id}.py")
-    handle.export_by_name(path, arguments.candidate, general=arguments.general, say=told)
-    output.line(str(path))
-    output.result({**run_facts(handle.state), "path": str(path)})
     return 0
 
 

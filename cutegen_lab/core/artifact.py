@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from cutegen_lab.core.candidate import Config
@@ -88,6 +88,16 @@ class LaunchPlan:
     """Kernel launches, in order on one stream."""
     workspace: tuple[TensorSpec, ...] = ()
     """Scratch tensors that the launches need."""
+
+    @property
+    def one_call(self) -> tuple[Launch, ...]:
+        """The launches without the first one's programmatic attribute: a call must not begin before what precedes it
+        on the stream has ended."""
+        first = [
+            replace(x, attributes={k: v for k, v in x.attributes.items() if k != PROGRAMMATIC})
+            for x in self.launches[:1]
+        ]
+        return (*first, *self.launches[1:])
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.run import LANGUAGES, PROVIDERS
 from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.core.verbs import VERBS, Takes, Verb, VerbSpec
+from cutegen_lab.exports import FORMATS
 from cutegen_lab.notebook.completion import LINE_VERBS, install, words_that_fit
 from cutegen_lab.notebook.failures import guarded
 from cutegen_lab.notebook.first_use import import_ahead
@@ -50,8 +51,9 @@ HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest r
   show [RUN]           its widget; after a kernel restart the latest run comes back where it stood
   resume [RUN]         {VERBS["resume"].help}
 {_lines({verb: spec for verb, spec in VERBS.items() if verb != "resume"})}
-  export PATH          the accepted kernel (.py; --general: with all its parameters, not for its config alone)
-                       or the whole run as a page (.html), for JupyterLab (.cutegen-run.json) or to send (.cutegen)
+  export [FORMAT] PATH the accepted kernel (.py, .whl, .o, …; --general: with all its parameters, not for its config
+                       alone), or the run: a page (.html), for JupyterLab (.cutegen-run.json), to send (.cutegen).
+                       Formats: {", ".join(FORMATS)}
   import FILE          a run that somebody sent (.cutegen), to look at; nothing of it is run
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches
 %cute_layout?          pictures of CuTe layouts, and their options"""
@@ -224,8 +226,9 @@ class CutegenMagics(Magics):
                 run = self._run(named or (rest[0] if rest else "") or self._newest or self._newest_stored())
                 self._show(run.resume() if verb == "resume" else run.attend())
             case "export":
-                path = _one([word for word in rest if word != "--general"], "export PATH")
-                print(f"wrote {self._run(named).export(path, general='--general' in rest)}")
+                words = [word for word in rest if word != "--general"]
+                first, second = words if len(words) == 2 else (_one(words, "export [FORMAT] PATH"), "")
+                print(f"wrote {self._run(named).export(first, second, general='--general' in rest)}")
             case "import":
                 run_id = self.session("").import_run(_one(rest, "import FILE")).run_id
                 self._show(self._run(run_id).attend())

@@ -107,10 +107,16 @@ class NotebookRun:
         return self.handle.view(NOTEBOOK)
 
     @verb
-    def export(self, path: str | Path, *, general: bool = False) -> Path:
-        """Writes the accepted kernel (``.py``; ``general``: with all its parameters, not for its config alone), the
-        run as a page (``.html``), or the run as JupyterLab opens it (``.cutegen-run.json``)."""
-        return self.handle.export_by_name(Path(path), general=general, say=print)
+    def export(
+        self, format: str | Path, path: str | Path = "", candidate_id: str | None = None, *, general: bool = False,
+        verify: bool = True,
+    ) -> Path:  # fmt: skip
+        """Writes the accepted kernel, or the run, as a file: ``export("wheel", "softmax.whl")``, or by the end of its
+        name alone, ``export("softmax.py")``. ``general``: the text with all its parameters, not for its config alone.
+        ``verify``: a kernel's text is judged again in a fresh process before it is written. ``cutegen export --list``
+        lists the formats."""
+        name, file = (str(format), path) if str(path) else ("", format)
+        return self.handle.export_as(Path(file), name, candidate_id, general=general, verify=verify, say=print)[0]
 
     @verb
     def evidence(self, candidate_id: str | None = None, *, general: bool = False) -> str:

@@ -21,15 +21,16 @@ from cutegen_lab.loop.history import History
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 from cutegen_lab.loop.services import Services
-from cutegen_lab.session.kernels import accepted_path, keep_accepted, kernel_text
-from cutegen_lab.session.outputs import ARCHIVE_SUFFIX, RUN_SUFFIX
+from cutegen_lab.session.kernels import accepted_path, claims, keep_accepted, kernel_text
 from cutegen_lab.session.same_lines import ptx_lines
-from cutegen_lab.session.shown_texts import ShownTexts, wait_for
+from cutegen_lab.session.shown_texts import FROM_TEMPLATES, ShownTexts, wait_for
+from cutegen_lab.session.specialised import Written, text_to_write
 from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 
 if TYPE_CHECKING:
     from cutegen_lab.core.timeline import Timeline
+    from cutegen_lab.exports import Format
     from cutegen_lab.layouts.traced import MadeLayout
     from cutegen_lab.profiles.row import Row
     from cutegen_lab.session.searching import Searching
@@ -160,54 +161,102 @@ class RunHandle:
         return self._subscribers.add(callback)
 
     def export(
-        self, path: Path | str, candidate_id: str | None = None, *, general: bool = False, say: Say = lambda _: None
-    ) -> Path:
+        self, path: Path | str, candidate_id: str | None = None, *, general: bool = False, verify: bool = False,
+        say: Say = lambda _: None,
+    ) -> Path:  # fmt: skip
         """Writes a kernel as a ``.py`` file: ``candidate_id``, otherwise the accepted one the run ended with.
 
         The text is specialised for the kernel's config, or with ``general`` keeps its parameters, so that ``cutegen
         tune`` can search it. The general text is also written, and the reason passed to ``say``, if the specialised one
-        is not proven to compile to the same PTX. Raises :class:`InputError` if there is no such kernel, it is a spec
-        that could not be compiled, or ``path`` is a file that cutegen did not write.
+        is not proven to compile to the same PTX. ``verify``: a kernel that passed is judged again in a fresh process,
+        and the file says so. Raises :class:`InputError` if there is no such kernel, it is a spec that could not be
+        compiled, it does not pass again, or ``path`` is a file that cutegen did not write.
         """
         from cutegen_lab.session.outputs import may_write, write_out
-        from cutegen_lab.session.specialised import text_to_write
 
+        state, chosen = self.state, self._kernel(candidate_id)
+        may_write(Path(path))
+        written = self._written(chosen, general, say)
+        text, trial = kernel_text(state, chosen, written), state.trials.get(chosen)
+        if verify and not state.imported and trial is not None and trial.verdict.passed:
+            from cutegen_lab.session.rejudged import judged_again
+
+            again = judged_again(state, text)
+            say(again)
+            text = kernel_text(state, chosen, written, (again,))
+        write_out(Path(path), text)
+        return Path(path)
+
+    def export_as(
+        self, path: Path | str, format: str = "", candidate_id: str | None = None, *, general: bool = False,
+        verify: bool = False, say: Say = lambda _: None,
+    ) -> tuple[Path, ...]:  # fmt: skip
+        """Writes the run, or a kernel of it (default as in :meth:`export`), in a ``format`` of
+        :data:`~cutegen_lab.exports.FORMATS`; without one the end of the file's name decides. ``verify`` as in
+        :meth:`export`, for the kernel's text. Returns the files written. Raises InputError for an unknown format or
+        name, and as :meth:`export`."""
+        from cutegen_lab.exports import format_of
+
+        path = Path(path)
+        chosen = format_of(format, path.name)
+        match chosen.name:
+            case "kernel":
+                return (self.export(path, candidate_id, general=general, verify=verify, say=say),)
+            case "page":
+                return (self.export_page(path, general=general),)
+            case "view":
+                return (self.export_view(path),)
+            case "run":
+                return (self.export_archive(path),)
+        return self._export_made(path, chosen, candidate_id, general, say)
+
+    def _export_made(
+        self, path: Path, format: Format, candidate_id: str | None, general: bool, say: Say
+    ) -> tuple[Path, ...]:  # fmt: skip
+        from cutegen_lab.exports import Subject
+        from cutegen_lab.session.outputs import write_out
+
+        state, chosen = self.state, self._kernel(candidate_id)
+        if format.machine_code and state.imported:
+            raise InputError(
+                f"the machine code in {state.imported} is its sender's: it is not exported", Hint(Advice.JUDGE_HERE)
+            )
+        _, artifact = self._compiled(chosen)
+        written = self._written(chosen, general, say)
+        candidate = state.candidates[chosen]
+        made = format.make(
+            Subject(
+                state.problem, self.run_id, chosen, written.source, candidate.source, written.config,
+                claims(state, chosen), artifact, candidate.provider == FROM_TEMPLATES, state.sol.gpu,
+            )
+        )  # fmt: skip
+        stem = path.name.removesuffix(format.suffix)
+        files = {path.with_name(stem + k if k.startswith(".") else k): contents for k, contents in made.items()}
+        for each, contents in files.items():
+            write_out(each, contents)
+        return tuple(files)
+
+    def _kernel(self, candidate_id: str | None) -> str:
+        """Id of a kernel, the accepted one by default and for ``best``. Raises InputError if there is none."""
         state = self.state
-        chosen = candidate_id or state.incumbent_id
+        chosen = state.incumbent_id if candidate_id in (None, "", "best") else candidate_id
         if chosen is None or chosen not in state.candidates:
             seen = f"no candidate {candidate_id!r}" if candidate_id else "no accepted kernel"
             raise InputError(f"run {self.run_id} has {seen}", f"Candidates: {', '.join(state.candidates) or 'none'}.")
         if state.candidates[chosen].proposal.refused:
             kernels = ", ".join(c.id for c in state.candidates.values() if not c.proposal.refused) or "none"
             raise InputError(f"{chosen} is a spec that no kernel could be made of", f"Kernels: {kernels}.")
-        may_write(Path(path))
-        candidate = state.candidates[chosen]
-        written = text_to_write(
-            self._services.compiler, state.problem, candidate.source, candidate.config, state.settings.arch,
-            general=general, say=say,
-        )  # fmt: skip
-        write_out(Path(path), kernel_text(state, chosen, written))
-        return Path(path)
+        return chosen
 
-    def export_by_name(
-        self, path: Path, candidate_id: str | None = None, *, general: bool = False, say: Say = lambda _: None
-    ) -> Path:  # fmt: skip
-        """Writes what the end of the file's name asks for: a kernel (``.py``, :meth:`export`), the run as a page
-        (``.html``), as JupyterLab opens it (``.cutegen-run.json``), or whole, to send (``.cutegen``). Raises InputError
-        for another name."""
-        if path.name.endswith(".py"):
-            return self.export(path, candidate_id, general=general, say=say)
-        if path.name.endswith(".html"):
-            return self.export_page(path, general=general)
-        if path.name.endswith(RUN_SUFFIX):
-            return self.export_view(path)
-        if path.name.endswith(ARCHIVE_SUFFIX):
-            return self.export_archive(path)
-        raise InputError(
-            f"cannot tell from the name {path.name!r} what to write",
-            f"Name a file .py (the kernel), .html (a page of the run), {RUN_SUFFIX} (the run, for JupyterLab) or "
-            f"{ARCHIVE_SUFFIX} (the whole run, to send).",
-        )
+    def _written(self, candidate_id: str, general: bool, say: Say) -> Written:
+        """The text of a candidate to write: of a run read from a file, the one with parameters, since nothing of it is
+        compiled here."""
+        state = self.state
+        candidate = state.candidates[candidate_id]
+        return text_to_write(
+            self._services.compiler, state.problem, candidate.source, candidate.config, state.settings.arch,
+            general=general or bool(state.imported), say=say,
+        )  # fmt: skip
 
     def export_archive(self, path: Path | str) -> Path:
         """Writes the whole run, artifacts included, as one file that :meth:`Session.import_run` reads. Raises

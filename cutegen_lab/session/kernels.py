@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -15,27 +16,39 @@ from cutegen_lab.core.errors import InputError, StoreError
 from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.run import RunState
-from cutegen_lab.core.trial import Trial
+from cutegen_lab.core.trial import Trial, WorkloadCheck
+from cutegen_lab.exports.header import SOURCE, under
 from cutegen_lab.session.specialised import Written
 
 _CONFIG = "# cutegen config: "
 _FOLDED = "# for this config only: "
-_SOURCE = "# source sha256: "
 
 
-def kernel_text(state: RunState, candidate_id: str, written: Written | None = None) -> str:
+def kernel_text(
+    state: RunState, candidate_id: str, written: Written | None = None, further: Sequence[str] = ()
+) -> str:  # fmt: skip
     """The candidate under a block of comments, which change no statement.
 
     The block holds the config as JSON, which :func:`read_kernel` reads, so that the file can be judged as it was
-    accepted. ``written``: the specialised text to write instead, for this config only.
+    accepted. ``written``: the specialised text to write instead, for this config only. ``further``: more
+    lines of the block.
     """
-    candidate, trial = state.candidates[candidate_id], state.trials.get(candidate_id)
-    head = [
-        f"# {state.problem.name}: kernel {candidate_id} of run {state.run_id}, by cutegen-lab",
-        f"# workload: {one_line(state.problem.workload.describe())}",
-        *(f"# {line}" for line in _evidence(trial)),
-    ]
+    candidate = state.candidates[candidate_id]
+    head = [f"# {line}" for line in (*claims(state, candidate_id), *map(one_line, further))]
     return written_text(head, written or Written(candidate.source, candidate.config))
+
+
+def claims(state: RunState, candidate_id: str) -> tuple[str, ...]:
+    """Lines that say what a candidate is and what was judged; of a run read from a file, that nothing was judged
+    here."""
+    word = f"read from {one_line(state.imported)}: every verdict and time below is the word of whoever wrote that file"
+    lines = (
+        f"{state.problem.name}: kernel {candidate_id} of run {state.run_id}, by cutegen-lab",
+        *([word] if state.imported else []),
+        f"workload: {state.problem.workload.describe()}",
+        *_evidence(state.trials.get(candidate_id)),
+    )
+    return tuple(one_line(line) for line in lines)
 
 
 def written_text(comments: Sequence[str], written: Written) -> str:
@@ -48,16 +61,14 @@ def written_text(comments: Sequence[str], written: Written) -> str:
 
 def with_header(comments: Sequence[str], source: str, config: Config | None = None) -> str:
     """``source`` under ``comments``, with what :func:`read_kernel` needs to recover both."""
-    found = [f"{_SOURCE}{sha256(source)}"]
-    if config is not None:
-        found.append(f"{_CONFIG}{json.dumps(dict(config), sort_keys=True)}")
-    return "\n".join([*comments, *found]) + "\n\n" + source
+    further = () if config is None else (f"{_CONFIG}{json.dumps(dict(config), sort_keys=True)}",)
+    return under([line.removeprefix("# ") for line in comments], source, further)
 
 
 def is_unmodified(text: str) -> bool:
     """Whether :func:`with_header` wrote the file and nothing below its comments has changed."""
     comments, source = _split(text)
-    return f"{_SOURCE}{sha256(source)}" in comments
+    return f"{SOURCE}{sha256(source)}" in comments
 
 
 def read_kernel(text: str) -> tuple[str, Config]:
@@ -140,6 +151,8 @@ def _evidence(trial: Trial | None) -> list[str]:
     lines = [
         f"verdict: {trial.verdict.value} on {trial.device or 'no device'} ({one_line(trial.reason) or 'no reason'})"
     ]
+    if trial.check and trial.check.checks:
+        lines.append(f"checked: {_checked(trial.check.checks)}")
     worst = trial.check.worst() if trial.check else None
     if worst is not None:
         lines.append(f"error to float64: {worst.norm:.2e} (PyTorch at the same precision: {worst.torch_norm:.2e})")
@@ -149,3 +162,9 @@ def _evidence(trial: Trial | None) -> list[str]:
     versions: dict[str, Any] = dict(sorted(record.versions.items()))
     lines.append(f"made for {record.arch} with " + ", ".join(f"{k} {v}" for k, v in versions.items()))
     return lines
+
+
+def _checked(checks: Sequence[WorkloadCheck]) -> str:
+    """How many draws of each workload passed."""
+    made, passed = Counter(c.workload for c in checks), Counter(c.workload for c in checks if c.verdict.passed)
+    return ", ".join(f"{one_line(name)} {passed[name]} of {count} draws" for name, count in made.items())

@@ -37,7 +37,10 @@ def may_write(path: Path, problem: str | Path = "") -> None:
 
 
 def write_out(path: Path, contents: str | bytes, problem: str | Path = "") -> None:
-    """Writes a file atomically. Raises InputError as :func:`may_write`, StoreError if it cannot be written."""
+    """Writes a file atomically. Raises InputError as :func:`may_write`, StoreError if it cannot be written. A file that
+    has these contents already may be anybody's."""
+    if path.is_file() and path.read_bytes() == (contents.encode() if isinstance(contents, str) else contents):
+        return
     may_write(path, problem)
     write_atomically(path, contents)
 

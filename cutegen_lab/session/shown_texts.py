@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_FROM_TEMPLATES = "templates"  # the provider whose texts have parameters
+FROM_TEMPLATES = "templates"  # the provider whose texts have parameters
 
 
 class ShownTexts:
@@ -124,7 +124,7 @@ def wait_for(futures: Iterable[Future[None]]) -> None:
 
 def _served(state: RunState) -> list[Candidate]:
     """Candidates from templates that compile."""
-    return [c for c in state.candidates.values() if c.provider == _FROM_TEMPLATES and c.id in state.compiled]
+    return [c for c in state.candidates.values() if c.provider == FROM_TEMPLATES and c.id in state.compiled]
 
 
 def _key(state: RunState, candidate: Candidate) -> str:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from cutegen_lab.core.plain_text import plain
 from cutegen_lab.views import text
 from cutegen_lab.views.model import CandidateView, RunView
+from cutegen_lab.views.numbered import numbered_lines
 from cutegen_lab.views.plots import error_plot, time_plot
 from cutegen_lab.views.specialised import shown
 from cutegen_lab.views.tree import candidate_tree
@@ -58,6 +59,7 @@ def _environment() -> Environment:
         error_plot=error_plot,
         time_plot=time_plot,
         candidate_tree=candidate_tree,
+        numbered_lines=numbered_lines,
         verdict_tone=_tone,
     )
     return env

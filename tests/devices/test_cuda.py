@@ -12,14 +12,15 @@ import pytest
 import torch
 
 from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import PROGRAMMATIC, Artifact, Launch, Relocation
+from cutegen_lab.core.artifact import PROGRAMMATIC, Artifact, Launch, LaunchPlan, Relocation
 from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import CudaDevice, gpu_count
-from cutegen_lab.devices.cuda.driver import DriverError, _aligned, _one_call, _relocate
+from cutegen_lab.devices.cuda.driver import DriverError, verdict_of
+from cutegen_lab.devices.cuda.launching import _aligned, _relocate
 from cutegen_lab.judge import StandardJudge, reference_device
 from cutegen_lab.judge.timing.interleaved import Effort
 from cutegen_lab.problems import read_text
@@ -48,9 +49,9 @@ def test_relocations_put_device_addresses_into_parameters_and_leave_the_plan_alo
 def test_a_call_never_begins_before_the_one_before_it_ends() -> None:
     overlapping = {PROGRAMMATIC: (1).to_bytes(4, "little"), 1: b"other"}
     launch = Launch("k", (1, 1, 1), (32, 1, 1), (1, 1, 1), 0, (), (), overlapping)
-    first, second = _one_call((launch, launch))
+    first, second = LaunchPlan((launch, launch)).one_call
     assert first.attributes == {1: b"other"} and second.attributes == overlapping
-    assert _one_call(()) == []
+    assert LaunchPlan(()).one_call == ()
 
 
 def test_parameters_are_aligned_as_tma_descriptors_need() -> None:
@@ -65,7 +66,7 @@ def test_parameters_are_aligned_as_tma_descriptors_need() -> None:
 )
 def test_driver_errors_become_verdicts(code: int, verdict: Verdict) -> None:
     error = DriverError("cuLaunchKernelEx", code, "some text")
-    assert error.verdict is verdict
+    assert verdict_of(error) is verdict
     assert str(code) in str(error)
 
 

@@ -57,7 +57,7 @@ def run(opened: Callable[[str], Session]) -> RunHandle:
 
 @pytest.fixture
 def sent(run: RunHandle, tmp_path: Path) -> Path:
-    return run.export_by_name(tmp_path / "softmax.cutegen")
+    return run.export_as(tmp_path / "softmax.cutegen")[0]
 
 
 def members(path: Path) -> Members:
@@ -96,7 +96,7 @@ def test_a_run_comes_back_whole(opened: Callable[[str], Session], run: RunHandle
 
 
 def test_the_same_run_gives_the_same_file(run: RunHandle, sent: Path, tmp_path: Path) -> None:
-    assert run.export_by_name(tmp_path / "again.cutegen").read_bytes() == sent.read_bytes()
+    assert run.export_as(tmp_path / "again.cutegen")[0].read_bytes() == sent.read_bytes()
 
 
 def test_texts_to_read_are_in_it(sent: Path) -> None:
@@ -155,15 +155,15 @@ def test_it_does_not_replace_what_was_compiled_here(
 
 def test_what_was_read_is_not_sent_on(opened: Callable[[str], Session], sent: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"was read from softmax\.cutegen"):
-        opened("there").import_run(sent).export_by_name(tmp_path / "on.cutegen")
+        opened("there").import_run(sent).export_as(tmp_path / "on.cutegen")
 
 
 def test_only_files_that_cutegen_wrote_are_replaced(run: RunHandle, sent: Path, tmp_path: Path) -> None:
-    run.export_by_name(sent)
+    run.export_as(sent)
     other = tmp_path / "mine.cutegen"
     other.write_bytes(b"my own")
     with pytest.raises(InputError, match="did not write it"):
-        run.export_by_name(other)
+        run.export_as(other)
 
 
 def bomb(files: Members) -> bytes:

@@ -154,17 +154,17 @@ def test_a_run_as_one_page(opened: Opener, tmp_path: Path) -> None:
 
 def test_the_name_of_a_file_says_what_is_written(opened: Opener, tmp_path: Path) -> None:
     run = opened().run(PROBLEM, AUTO)
-    assert run.export_by_name(tmp_path / "k.py").read_text() == run.export(tmp_path / "same.py").read_text()
-    assert run.export_by_name(tmp_path / "p.html").read_text().startswith("<!")
-    saved = run.export_by_name(tmp_path / "a.cutegen-run.json")
+    assert run.export_as(tmp_path / "k.py")[0].read_text() == run.export(tmp_path / "same.py").read_text()
+    assert run.export_as(tmp_path / "p.html")[0].read_text().startswith("<!")
+    saved = run.export_as(tmp_path / "a.cutegen-run.json")[0]
     assert RunView.model_validate_json(saved.read_text()) == run.view()
-    assert run.export_by_name(saved) == saved, "its own file may be written again"
+    assert run.export_as(saved) == (saved,), "its own file may be written again"
     (tmp_path / "mine.cutegen-run.json").write_text('{"mine": 1}')
     with pytest.raises(InputError, match="cutegen did not write it"):
-        run.export_by_name(tmp_path / "mine.cutegen-run.json")
+        run.export_as(tmp_path / "mine.cutegen-run.json")
     for name in ("k.txt", "k.json", "k.ipynb", "kernel", "k.PY.bak"):
         with pytest.raises(InputError, match=r"Name a file \.py .* \.html .* \.cutegen-run\.json"):
-            run.export_by_name(tmp_path / name)
+            run.export_as(tmp_path / name)
         assert not (tmp_path / name).exists()
 
 

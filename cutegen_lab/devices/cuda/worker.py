@@ -27,7 +27,7 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.cuda import cupti_activity
 from cutegen_lab.devices.cuda.bench import Bench
-from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
+from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild, verdict_of
 from cutegen_lab.devices.cuda.lent import Handle
 from cutegen_lab.devices.cuda.nvml import Card
 from cutegen_lab.devices.cuda.worker_protocol import (
@@ -111,7 +111,7 @@ class Worker:
             answer: Answer = getattr(self, f"on_{request['verb']}")(request)
             return {"ok": True, **answer}
         except DriverError as error:
-            return self._fault(error.verdict, str(error))
+            return self._fault(verdict_of(error), str(error))
         except torch.cuda.OutOfMemoryError as error:
             return self._fault(Verdict.OUT_OF_MEMORY, _out_of_memory_text(error))
         except _Refused as error:
@@ -217,7 +217,7 @@ class Worker:
         try:
             self._driver.call("cuCtxSynchronize")
         except DriverError as error:
-            return _failure(error.verdict, str(error), sticky=True)
+            return _failure(verdict_of(error), str(error), sticky=True)
         return _failure(verdict, message, sticky=False)
 
 
