@@ -1161,22 +1161,22 @@ def from_blocks(sPlace, folds, lines):
 @cute.jit
 def step_0(x, size1, n):
     """What is kept of a row, and the terms of what is folded."""
-    p = x * Float32(size1)
-    return (p,), (p,)
+    scaled = x * Float32(size1)
+    return (scaled,), (scaled,)
 
 
 @cute.jit
 def step_1(x, peak, size1, n):
     """What is kept of a row, and the terms of what is folded."""
-    e = cute.math.exp(x - peak, fastmath=True)
-    return (e,), (e,)
+    exp = cute.math.exp(x - peak, fastmath=True)
+    return (exp,), (exp,)
 
 
 @cute.jit
 def finish(x, peak, total, size1, n):
     """What is written of a row."""
-    chosen = cute.where(cute.full_like(x * (1.0 / total), peak == -Float32.inf, cutlass.Boolean), 0.0, x * (1.0 / total))
-    return chosen
+    selected = cute.where(cute.full_like(x * (1.0 / total), peak == -Float32.inf, cutlass.Boolean), 0.0, x * (1.0 / total))
+    return selected
 
 
 # Of each step: the function, the tensors it reads and whether they differ along a row, how many values

@@ -776,8 +776,8 @@ FAST = True
 
 def per_row(row, gT, gXPicked):
     t = Float32(gT[row])
-    picked = pick(gXPicked, t, row)
-    return (t, picked)
+    gathered = pick(gXPicked, t, row)
+    return (t, gathered)
 
 
 def terms_1(x):
@@ -789,16 +789,16 @@ def terms_2(x, peak):
 
 
 @cute.jit
-def before_row_results(peak, total, t, picked):
-    value = t == -100.0
-    chosen = (Float32(0.0) if value else Float32(1.0))
-    d = picked - peak - cute.math.log(total, fastmath=True)
-    return (value, chosen, d)
+def before_row_results(peak, total, t, gathered):
+    mask = t == -100.0
+    selected = (Float32(0.0) if mask else Float32(1.0))
+    shifted = gathered - peak - cute.math.log(total, fastmath=True)
+    return (mask, selected, shifted)
 
 
 @cute.jit
-def row_results(value, chosen, d):
-    return ((Float32(0.0) if value else -d * chosen), chosen)
+def row_results(mask, selected, shifted):
+    return ((Float32(0.0) if mask else -shifted * selected), selected)
 
 
 def finish_totals(total_2, total_3, n, rows):

@@ -200,8 +200,8 @@ def store_firsts(rOuts: tuple, gOuts: tuple, i: cutlass.Constexpr, at: cutlass.I
 
 def body(x, s, b):
     wide_b = b.broadcast_to(x.shape)
-    a = cute.math.erf(x * s * 0.7071067811865476) + 1.0
-    return (x * s * 0.5 * a + wide_b,)
+    shifted = cute.math.erf(x * s * 0.7071067811865476) + 1.0
+    return (x * s * 0.5 * shifted + wide_b,)
 
 
 @cute.jit

@@ -968,8 +968,8 @@ def opens(terms, number):
 
 def epilogue(acc, b):
     """((x @ w.mT + b) · 0.5) · (erf(((x @ w.mT + b) · 0.707107)) + 1), of vectors in fp32."""
-    a = acc + b
-    return a * 0.5 * (fast_erf(a * 0.7071067811865476) + 1.0)
+    summed = acc + b
+    return summed * 0.5 * (fast_erf(summed * 0.7071067811865476) + 1.0)
 
 
 @cute.jit

@@ -793,7 +793,8 @@ def rounded(fragment):
 
 def epilogue(acc, b):
     """max((x @ w.mT + b), 0), of vectors in fp32."""
-    return cute.where(acc + b < 0.0, 0.0, acc + b)
+    summed = acc + b
+    return cute.where(summed < 0.0, 0.0, summed)
 
 
 @cute.jit

@@ -1115,8 +1115,8 @@ def step_0(x, n):
 @cute.jit
 def step_1(x, peak, n):
     """What is kept of a row, and the terms of what is folded."""
-    e = cute.math.exp(x - peak, fastmath=True)
-    return (e,), (e,)
+    exp = cute.math.exp(x - peak, fastmath=True)
+    return (exp,), (exp,)
 
 
 @cute.jit

@@ -743,13 +743,13 @@ def terms_1(x):
 
 
 def terms_2(x, peak):
-    e = cute.math.exp(x - peak, fastmath=True)
-    return (e,)
+    exp = cute.math.exp(x - peak, fastmath=True)
+    return (exp,)
 
 
 def finish(x, peak, total):
-    e = cute.math.exp(x - peak, fastmath=True)
-    return (e * (1.0 / total),)
+    exp = cute.math.exp(x - peak, fastmath=True)
+    return (exp * (1.0 / total),)
 
 
 @cute.jit

@@ -219,13 +219,13 @@ def for_peak(x):
 
 
 def for_total(x, peak):
-    e = cute.math.exp(x - peak)
-    return e
+    exp = cute.math.exp(x - peak)
+    return exp
 
 
 def outs(x, peak, total):
-    e = cute.math.exp(x - peak)
-    return (e / total,)
+    exp = cute.math.exp(x - peak)
+    return (exp / total,)
 
 
 @cute.jit

@@ -13,7 +13,7 @@ import builtins
 import symtable
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 from cutegen_lab.core.syntax import parse
@@ -98,6 +98,14 @@ class KernelFile:
 @lru_cache(maxsize=64)
 def kernel_file(name: str) -> KernelFile:
     return KernelFile(name)
+
+
+@cache
+def names_of_kernels() -> frozenset[str]:
+    """What kernel files define and import at their top level."""
+    paths = [path.relative_to(_FOLDER).with_suffix("") for path in _FOLDER.rglob("*.py")]
+    files = [kernel_file(".".join(path.parts)) for path in paths]
+    return frozenset(_EVERYWHERE).union(*(file.definitions for file in files), *(file.imports for file in files))
 
 
 def _math() -> KernelFile:

@@ -8,9 +8,12 @@ results use the accurate functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+from cutegen_lab.templates.emit.bundle import names_of_kernels
 from cutegen_lab.templates.frontend.expr import (
+    TRUTH_OPS,
     Const,
     Dot,
     Extent,
@@ -32,6 +35,7 @@ _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div":
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _FAST = frozenset({"exp", "exp2", "log", "log2", "rsqrt"})  # sin.approx is inaccurate for small and large arguments
 _MATH = _FAST | {"sin", "cos", "log1p", "expm1", "sqrt", "tanh", "erf", "abs", "floor", "ceil", "trunc"}
+_TWICE = frozenset({"max", "min", "isnan"})  # their texts may have an operand twice
 _INLINE_CHARS = 44
 
 Text = tuple[str, int]  # expression, precedence
@@ -51,8 +55,9 @@ class Writer:
         self.extent = extent
         self.index = index
         self.users = graph.users()
+        self._read_twice = {a for node in graph.nodes if isinstance(node, Map) and node.op in _TWICE for a in node.args}
         self.suggested = dict(graph.names)
-        self._taken: set[str] = set()
+        self._taken = set(names_of_kernels())
         self.known: dict[int, str] = {}
 
     def name(self, wish: str) -> str:
@@ -75,15 +80,22 @@ class Writer:
             if not isinstance(node, Map):
                 continue
             text, _ = self.expression(index, env)
-            shared = self.users[index] > 1 and len(text) > 6
-            if shared or len(text) > _INLINE_CHARS or index in self.suggested:
-                if index in roots and self.users[index] == 1 and index not in self.suggested and len(text) < 90:
+            length = _length(text, {name for i, name in env.items() if isinstance(self.graph.nodes[i], Map)})
+            shared = (self.users[index] > 1 or index in self._read_twice) and length > 6
+            if shared or length > _INLINE_CHARS or index in self.suggested:
+                if index in roots and self.users[index] == 1 and index not in self.suggested and length < 90:
                     continue
-                wish = self.suggested.get(index) or _WISHES.get(node.op, "value")
-                name = local.get(index) or self.name(wish)
+                name = local.get(index) or self.name(self.suggested.get(index) or self._word(node))
                 local[index] = env[index] = name
                 lines.append(f"{name} = {text}")
         return lines
+
+    def _word(self, node: Map) -> str:
+        """What the operator does, in a word."""
+        if node.op in _BY_SECOND:
+            first, second = _BY_SECOND[node.op]
+            return first if all(map(self.graph.varies, node.args)) else second
+        return "mask" if node.op in TRUTH_OPS else _WORDS.get(node.op, node.op)
 
     def pending(self, roots: Sequence[int], env: Mapping[int, str]) -> list[int]:
         """Nodes to write for ``roots``, operands first."""
@@ -193,9 +205,17 @@ class Writer:
         return f"cute.where({condition}, {yes}, {no})", _ATOM
 
 
-_WISHES = {"exp": "e", "sub": "d", "mul": "p", "add": "a", "div": "q", "sigmoid": "s", "rsqrt": "r", "sqrt": "root",
-           "recip": "inverse", "max": "top", "min": "low", "where": "chosen", "log": "logarithm", "abs": "size",
-           "tanh": "th", "erf": "er"}  # fmt: skip
+_WORDS = {"sigmoid": "logistic", "recip": "inverse", "where": "selected", "abs": "magnitude", "neg": "negated",
+          "floor": "whole", "ceil": "whole", "round": "whole", "trunc": "whole", "sin": "sine",
+          "cos": "cosine"}  # fmt: skip
+# Words for an operator of two vectors, and of one and a value that is the same for all of it.
+_BY_SECOND = {"add": ("summed", "shifted"), "sub": ("difference", "shifted"), "mul": ("product", "scaled"),
+              "div": ("ratio", "scaled"), "max": ("maximum", "clamped"), "min": ("minimum", "clamped")}  # fmt: skip
+
+
+def _length(text: str, names: Collection[str]) -> int:
+    """Number of characters if ``names`` had one letter: what a value is called changes no order of operations."""
+    return len(re.sub(r"[\w.]+", lambda found: "v" if found[0] in names else found[0], text))
 
 
 def number(value: float) -> str:

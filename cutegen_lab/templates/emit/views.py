@@ -102,12 +102,15 @@ class Views:
         self.of_load: dict[int, View] = {}
         parts = {t: [load for _, load in graph.loads() if load.tensor == t] for t in range(len(inputs))}
         taken = {*inputs, *outputs}
+        names = dict(graph.names)
         for index, load in graph.loads():
             name = inputs[load.tensor]
             if len(parts[load.tensor]) > 1:
-                name += str(1 + parts[load.tensor].index(load))
+                part = f"_{names[index]}" if index in names else str(1 + parts[load.tensor].index(load))
+                name += part
                 while name in taken:
                     name += "_"
+                taken.add(name)
             padding = graph.padding(load)
             starts = [None if s is None else graph.spans[s].start for s in load.spans]
             texts = [None if s is None else "0" if s.plus == -padding != 0 else s.text(inputs) for s in starts]

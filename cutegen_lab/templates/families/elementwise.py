@@ -86,9 +86,9 @@ class _Elementwise(KernelModule):
         for index, view in self.views.of_load.items():
             env[index] = view.name
         for index in self.views.of_pick:
-            env[index] = self.writer.name("picked")
+            env[index] = self.writer.name("gathered")
         for index in self.places:
-            env[index] = self.writer.name("place")
+            env[index] = self.writer.name("position")
         taken = list(dict.fromkeys(env.values()))
         wide = [name for index, name in env.items() if not self.narrow[index]]
         nodes = [output.node for output in self.graph.outputs]

@@ -60,7 +60,7 @@ class KernelModule:
         """A new variable's name for a reduction."""
         node = self.graph.nodes[index]
         assert isinstance(node, Reduce | Total)
-        return self.writer.name(dict(self.graph.names).get(index, WISHES[node.op]))
+        return self.writer.name(self.writer.suggested.get(index, WISHES[node.op]))
 
     def launch_head(self, *workspace: str) -> list[str]:
         tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs, *workspace)]

@@ -351,7 +351,8 @@ class Builder:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self.names: dict[int, str] = {}
+        self.names: dict[int, str] = {}  # a rule's, unless the reference's text has one
+        self._named: set[int] = set()  # by the reference's text
         self._index: dict[Node, int] = {}
 
     def add(self, node: Node, name: str = "") -> int:
@@ -362,6 +363,12 @@ class Builder:
         if name:
             self.names.setdefault(index, name)
         return index
+
+    def call(self, index: int, name: str) -> None:
+        """Gives a node the name of the reference's text; the first one stays."""
+        if index not in self._named:
+            self._named.add(index)
+            self.names[index] = name
 
     def const(self, value: float) -> int:
         return self.add(Const(float(value)))

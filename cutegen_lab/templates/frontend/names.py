@@ -35,12 +35,22 @@ def apart(problem: Problem, used: Collection[str] = RESERVED) -> Problem:
     """``problem`` with a suffix added to tensor names that are in ``used`` or equal another tensor's name up to the
     case of the first letter: ``x`` and ``X`` would both become ``gX``."""
     names = list[str]()
-    made = {variable(prefix, name) for prefix in _PREFIXES for name in _names(problem)}
+    made = _made(_names(problem))
     for name in _names(problem):
-        while name in used or name in made or variable("g", name) in [variable("g", before) for before in names]:
+        while name in used or name in made or variable("g", name) in _made(names):
             name = name + "_" if not name.endswith("_") else f"{name.rstrip('_')}_t"
         names.append(name)
     return _called(problem, names)
+
+
+def clashes(name: str, others: Collection[str]) -> bool:
+    """Whether a tensor ``name`` and tensors ``others`` would have equal names in kernels."""
+    return name in {*others, *_made(others)} or not _made([name]).isdisjoint({*others, *_made(others)})
+
+
+def _made(names: Collection[str]) -> set[str]:
+    """Names that texts make of those of tensors."""
+    return {variable(prefix, name) for prefix in _PREFIXES for name in names}
 
 
 def variable(prefix: str, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from cutegen_lab.problems.source import is_source
 from cutegen_lab.problems.tracing import tracing
 from cutegen_lab.templates.frontend.constants import Constants
 from cutegen_lab.templates.frontend.decompose import decomposed
+from cutegen_lab.templates.frontend.variables import Call, variables
 
 CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
 ARITHMETIC = {f"aten.{op}.{form}" for op in ("mul", "div", "add", "sub", "rsub") for form in ("Tensor", "Scalar")}
@@ -35,13 +37,15 @@ class Region:
 
 class Program:
     """The operators of one workload in order. ``inputs``: placeholders in the order of the workload's inputs. ``tf32``:
-    that of the problem. ``moving``: numbers that differ in another workload.
+    that of the problem. ``source``: text of the reference. ``moving``: numbers that differ in another workload.
 
     Shapes come from fake tensors, so a problem of any size needs no memory and a few tenths of a second. Raises
     ProviderError.
     """
 
-    def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False) -> None:
+    def __init__(
+        self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False, source: str = ""
+    ) -> None:
         try:
             with tracing(), torch.no_grad(), torch.device("meta"), Constants():
                 exported = decomposed(torch.export.export(module, tuple(args), strict=False))
@@ -50,7 +54,7 @@ class Program:
         except Exception as error:  # torch.export raises many types; the reference itself has already run without error
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise NotCovered(f"torch.export cannot read the reference: {first}") from error
-        self.workload, self.tf32 = workload, tf32
+        self.workload, self.tf32, self._source = workload, tf32, source
         self.moving: frozenset[Scalar] = frozenset()
         self.nodes: dict[str, torch.fx.Node] = {node.name: node for node in exported.graph.nodes}
         self.inputs, self.constants = _placeholders(exported, workload)
@@ -61,6 +65,16 @@ class Program:
     def calls(self) -> list[torch.fx.Node]:
         """Operators in order, without the exporter's own checks."""
         return [n for n in self.nodes.values() if n.op == "call_function" and target(n) not in CHECKS]
+
+    @cached_property
+    def variables(self) -> dict[str, str]:
+        """Names that the reference's text gives to results of operators."""
+        items = [node.args[1] if target(node) == "getitem" else None for node in self.calls]
+        found = [
+            Call(node.name, tuple(line for line, _ in _frames(node)), item)
+            for node, item in zip(self.calls, items, strict=True)
+        ]
+        return variables(found, self._source)
 
     def scalars(self) -> dict[Scalar, float]:
         """Numbers by which values are multiplied or divided, that are added, and so on."""
@@ -86,8 +100,14 @@ def target(node: torch.fx.Node) -> str:
 
 def place(node: torch.fx.Node) -> str:
     """Position in the text of the reference, if the exporter kept it: `` at line 12: y = x.cumsum(-1)``."""
-    frames = [(line, code) for file, line, code in _LINE.findall(node.meta.get("stack_trace") or "") if is_source(file)]
+    frames = _frames(node)
     return f" at line {frames[-1][0]}: {frames[-1][1].strip()}" if frames else ""
+
+
+def _frames(node: torch.fx.Node) -> list[tuple[int, str]]:
+    """(line, its text) of each frame in the reference, outermost first, as far as the exporter kept them."""
+    found = _LINE.findall(node.meta.get("stack_trace") or "")
+    return [(int(line), code) for file, line, code in found if is_source(file)]
 
 
 def _placeholders(exported: torch.export.ExportedProgram, workload: Workload) -> tuple[tuple[str, ...], dict[str, Any]]:

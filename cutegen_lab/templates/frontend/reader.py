@@ -61,7 +61,8 @@ class Programs:
     def _exported(self, workload: str) -> Program:
         if workload not in self._made:
             found = self.problem.workload_named(workload)
-            self._made[workload] = Program(*self._reference.module_and_args(found), found, self.problem.tf32)
+            module, args = self._reference.module_and_args(found)
+            self._made[workload] = Program(module, args, found, self.problem.tf32, self.problem.source)
         return self._made[workload]
 
     @cached_property
@@ -207,7 +208,9 @@ class _Reader:
         self._bind_inputs()
         for name, node in self.program.nodes.items():
             if name in self.region.nodes and name not in self.values:
-                self.values[name] = self._call(node)
+                self.values[name] = value = self._call(node)
+                if isinstance(value, Value) and (variable := self.program.variables.get(name)):
+                    self.lowering.build.call(value.node, variable)
         results = [self._argument(self.program.nodes[name]) for name in self.region.results]
         if not all(isinstance(r, Value) for r in results):
             raise Unsupported("an output that is not a tensor the kernel computes")

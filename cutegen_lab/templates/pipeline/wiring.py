@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.templates.frontend.names import clashes
 from cutegen_lab.templates.pipeline.cut import Cutter, Piece
 from cutegen_lab.templates.pipeline.sizes import Size, fitted
 from cutegen_lab.templates.template import Single
@@ -44,6 +45,7 @@ class Wiring:
     def __init__(self, cutter: Cutter, pieces: Sequence[Piece], names: Sequence[str]) -> None:
         self.cutter, self.problem = cutter, cutter.problem
         self.workloads = self.problem.workloads + self.problem.check_workloads
+        self._prefixes = names
         self.taken = {t.name for t in self.problem.workload.tensors}
         self.tensors: list[Tensor] = []
         self._memory: dict[str, list[str]] = {}  # a stored value → tensors that hold it
@@ -75,7 +77,9 @@ class Wiring:
     def _result(self, value: str, at: int) -> str:
         targets = self.cutter.flow.targets.get(value, [])
         if not targets:
-            name = self._free("h")
+            wish = self.cutter.main.variables.get(value, "")
+            name = wish if wish and self._fits(wish) else self._free("h")
+            self.taken.add(name)
             self.tensors.append(
                 Tensor(name, self.cutter.tensor(self.cutter.main, value).dtype.value, self._shape(value))
             )
@@ -101,6 +105,10 @@ class Wiring:
     def _shape(self, value: str) -> tuple[Size, ...]:
         shapes = [self.cutter.tensor(self.cutter.programs.of(w.name), value).shape for w in self.workloads]
         return tuple(fitted(list(zip(self.workloads, sizes, strict=True))) for sizes in zip(*shapes, strict=True))
+
+    def _fits(self, wish: str) -> bool:
+        """Whether a tensor may have this name: ``launch`` gives each step's own parameters its name as prefix."""
+        return not clashes(wish, self.taken) and not any(wish.startswith(f"{step}_") for step in self._prefixes)
 
     def _free(self, wish: str) -> str:
         """``h1``, ``h2``, …; other wishes unchanged if the name is free."""

@@ -102,14 +102,14 @@ class RowFunctions(RowKernel):
         named = {index: view.name for index, view in self.views.of_load.items() if view.name not in self._wide}
         lines = [f"{name} = Float32({variable('g', name)}[row])" for name in dict.fromkeys(named.values())]
         for index, place in self.graph.places():
-            named[index] = self.writer.name("place")
+            named[index] = self.writer.name("position")
             lines.append(f"{named[index]} = Float32(row // within_{place.dim} % count_{place.dim})")
         env = dict(named)
         for index, view in self.views.of_pick.items():
             at = self.graph.nodes[index].args[0]
             lines += self.writer.assignments([at], env, self._local)
             text, _ = self.writer.expression(at, env)
-            named[index] = env[index] = self.writer.name("picked")
+            named[index] = env[index] = self.writer.name("gathered")
             lines.append(f"{named[index]} = pick({variable('g', view.name)}, {text}, row)")
         self._reads = lines
         return named

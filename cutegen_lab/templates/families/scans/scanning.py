@@ -19,7 +19,8 @@ class Scanning(KernelModule):
         self.scans = dict(graph.scans())
         self.reverse = any(scan.reverse for scan in self.scans.values())
         self.padding = {view.name: view.padding for view in self.views}
-        self.names = {index: self.writer.name("running") for index in self.scans}
+        wishes = self.writer.suggested
+        self.names = {index: self.writer.name(wishes.get(index, "running")) for index in self.scans}
 
     def functions(self, loaded: Sequence[str]) -> list[list[str]]:
         """``before``: from the views ``loaded``, in this order, to what is scanned, one after another, since few of

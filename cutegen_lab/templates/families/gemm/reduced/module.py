@@ -34,7 +34,7 @@ class ReducedModule(ProductModule):
         for index in (index for step in self.steps for index in step.folded):
             node = graph.nodes[index]
             assert isinstance(node, Reduce)
-            self.names[index] = self.writer.name(dict(graph.names).get(index, WISHES[node.op]))
+            self.names[index] = self.writer.name(self.writer.suggested.get(index, WISHES[node.op]))
 
     def text(self) -> str:
         sentences = (

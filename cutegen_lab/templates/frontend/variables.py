@@ -1,0 +1,77 @@
+"""Names that the reference's own text gives to its values."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cutegen_lab.core.syntax import parse
+from cutegen_lab.templates.frontend.names import RESERVED
+
+_LONGEST = 24  # characters
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator's call. ``lines``: where it stands in the reference, outermost frame first. ``item``: which item of a
+    tuple it takes, if it does that."""
+
+    name: str
+    lines: tuple[int, ...]
+    item: int | None = None
+
+
+def variables(calls: Sequence[Call], source: str) -> dict[str, str]:
+    """The variable that holds the result of a call, for calls whose result is assigned to one.
+
+    The value of the statement ``name = …`` is that of the last call in it; ``a, b = …`` names the items of a tuple.
+    Within functions that the statement calls, the names of the statement come first: its reader sees these.
+    """
+    statements = _statements(source)
+    places = [[statements.get(line, _Statement(line)) for line in call.lines] for call in calls]
+    found = dict[str, str]()
+    for call, place, following in zip(calls, places, [*places[1:], []], strict=True):
+        for depth, statement in enumerate(place, 1):
+            names = statement.names
+            if call.item is None and len(names) == 1 and following[:depth] != place[:depth]:
+                found.setdefault(call.name, names[0])
+            elif call.item is not None and call.item < len(names) > 1:
+                found.setdefault(call.name, names[call.item])
+    return {name: variable for name, variable in found.items() if is_fit(variable)}
+
+
+def is_fit(name: str) -> bool:
+    """Whether kernels can use the name: short, of ASCII letters, and nothing that Python or a kernel's text defines."""
+    taken = keyword.iskeyword(name) or keyword.issoftkeyword(name) or hasattr(builtins, name) or name in RESERVED
+    return name.isascii() and name.isidentifier() and not name.startswith("_") and len(name) <= _LONGEST and not taken
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A statement by its first line. ``names``: variables that it assigns one value to; several for a tuple."""
+
+    line: int
+    names: tuple[str, ...] = ()
+
+
+def _statements(source: str) -> dict[int, _Statement]:
+    """The assignment on each line."""
+    found = dict[int, _Statement]()
+    for node in ast.walk(parse(source)):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            found |= dict.fromkeys(lines, _Statement(node.lineno, tuple(_names(target, node.value))))
+    return found
+
+
+def _names(target: ast.expr, value: ast.expr) -> list[str]:
+    """Names in ``target``; none if the value is a display, in which each element has calls of its own."""
+    if isinstance(value, ast.Tuple | ast.List | ast.Dict | ast.ListComp | ast.DictComp | ast.GeneratorExp | ast.Lambda):
+        return []
+    targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    names = [each.id for each in targets if isinstance(each, ast.Name)]
+    return names if len(names) == len(targets) else []
