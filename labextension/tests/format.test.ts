@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { change, compared, elapsed, microseconds, seconds, significant, timeRatio } from '../src/run/format';
 import { axis } from '../src/run/trend';
-import { quickstartNotebook } from '../src/lab/notebook';
+import { QUICKSTART, notebookOf } from '../src/lab/notebook';
 import { sample } from './samples';
 
 describe('numbers', () => {
@@ -70,7 +70,7 @@ describe('a time beside the current kernel', () => {
 });
 
 it('the quickstart is a valid notebook on the given kernel', () => {
-  const notebook = quickstartNotebook({ name: 'python3', display_name: 'Python 3' });
+  const notebook = notebookOf(QUICKSTART, { name: 'python3', display_name: 'Python 3' });
   expect(notebook.metadata.kernelspec.name).toBe('python3');
   expect(new Set(notebook.cells.map(cell => cell.id)).size).toBe(notebook.cells.length);
   const code = notebook.cells.filter(cell => cell.cell_type === 'code').map(cell => cell.source);

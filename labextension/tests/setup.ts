@@ -3,3 +3,5 @@ const nothing = { x: 0, y: 0, top: 0, left: 0, right: 0, bottom: 0, width: 0, he
 Range.prototype.getBoundingClientRect = () => nothing;
 Range.prototype.getClientRects = () => Object.assign([], { item: () => null });
 Element.prototype.scrollIntoView = () => undefined;
+// What Lumino derives its own events from, and jsdom lacks.
+Object.assign(globalThis, { DragEvent: globalThis.MouseEvent });

@@ -10,7 +10,7 @@ import { chromium } from 'playwright-core';
 export const here = fileURLToPath(new URL('.', import.meta.url));
 export const shots = `${here}shots`;
 const venv = `${here}../../.venv/bin/python`;
-const python = process.env.PYTHON ?? (existsSync(venv) ? venv : 'python3');
+export const python = process.env.PYTHON ?? (existsSync(venv) ? venv : 'python3');
 mkdirSync(shots, { recursive: true });
 
 export function launchBrowser() {

@@ -11,25 +11,43 @@ import torch
 def reference(x):
     return torch.softmax(x, dim=-1)`;
 
-const CELLS: readonly { kind: 'markdown' | 'code'; source: string }[] = [
+export interface ICell {
+  kind: 'markdown' | 'code';
+  source: string;
+}
+
+const LOAD: ICell = { kind: 'code', source: '%load_ext cutegen_lab' };
+
+/** Cells of a first notebook. */
+export const QUICKSTART: readonly ICell[] = [
   { kind: 'markdown', source: INTRO },
-  { kind: 'code', source: '%load_ext cutegen_lab' },
+  LOAD,
   { kind: 'code', source: EXAMPLE },
   { kind: 'code', source: '' }
 ];
+
+/** Cells that take a run up. */
+export function resuming(runId: string): readonly ICell[] {
+  return [LOAD, { kind: 'code', source: `%cutegen resume ${runId}` }];
+}
+
+/** Cells that make a kernel of the reference in a file. */
+export function makingKernel(name: string, source: string): readonly ICell[] {
+  return [LOAD, { kind: 'code', source: `%%cutegen --name ${name}\n${source.trimEnd()}` }];
+}
 
 export interface IKernelSpec {
   name: string;
   display_name: string;
 }
 
-/** The quickstart as an nbformat 4.5 notebook on `kernel`. */
-export function quickstartNotebook(kernel: IKernelSpec) {
+/** `cells` as an nbformat 4.5 notebook on `kernel`. */
+export function notebookOf(cells: readonly ICell[], kernel: IKernelSpec) {
   return {
     nbformat: 4,
     nbformat_minor: 5,
     metadata: { kernelspec: { name: kernel.name, display_name: kernel.display_name, language: 'python' } },
-    cells: CELLS.map(({ kind, source }, index) => ({
+    cells: cells.map(({ kind, source }, index) => ({
       id: `cutegen-${index}`,
       cell_type: kind,
       metadata: {},

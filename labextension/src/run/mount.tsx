@@ -1,13 +1,20 @@
 import { render } from 'preact';
+import type { IAway } from './away';
 import { RunPanel } from './panel';
 import { readRun } from './read';
 import type { IKernel } from './verbs';
 
 /**
  * Shows a run in `host`, or says why it cannot be shown; call again to update, and `unmount` to let go.
- * `awaited`: a live view may be about to take this one's place.
+ * `awaited`: a live view may be about to take this one's place. `away`: how to get to where it can be answered.
  */
-export function mount(host: HTMLElement, data: unknown, kernel: IKernel | null, awaited = false): void {
+export function mount(
+  host: HTMLElement,
+  data: unknown,
+  kernel: IKernel | null,
+  awaited = false,
+  away: IAway | null = null
+): void {
   const read = readRun(data);
   if ('problem' in read) {
     render(
@@ -19,7 +26,7 @@ export function mount(host: HTMLElement, data: unknown, kernel: IKernel | null, 
       host
     );
   } else {
-    render(<RunPanel view={read.view} kernel={kernel} awaited={awaited} />, host);
+    render(<RunPanel view={read.view} kernel={kernel} awaited={awaited} away={away} />, host);
   }
 }
 

@@ -2,6 +2,7 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import type { RunView } from '../schema';
 import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
+import { Away, type IAway } from './away';
 import { statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { Keys } from './help';
@@ -73,6 +74,8 @@ interface IRunPanelProps {
   kernel: IKernel | null;
   /** A live view may be about to take this one's place: too early to say that no kernel is attached. */
   awaited?: boolean;
+  /** Where it is shown from the store: how to get to where it can be answered. */
+  away?: IAway | null;
 }
 
 function notice(view: RunView, attached: boolean): string {
@@ -96,7 +99,7 @@ function notice(view: RunView, attached: boolean): string {
  * selection follows the run until the reader picks another candidate, and again once they return to the current one or
  * answer.
  */
-export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
+export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
   const [tab, setTab] = useState('');
   const [help, setHelp] = useState(false);
@@ -159,7 +162,7 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const note = awaited ? '' : notice(view, kernel !== null);
+  const note = awaited || away !== null ? '' : notice(view, kernel !== null);
   // Once it is written the attempt is a candidate, and its steps show there.
   const writing =
     view.status !== 'done' && view.timeline.some(step => step.step === 'generate' && step.status !== 'done');
@@ -188,6 +191,7 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
           <Timeline steps={selected.steps} label={`Steps of ${selected.id}`} live={kernel !== null} />
         </div>
       )}
+      {away !== null && <Away view={view} away={away} />}
       {answering !== null && view.verbs.length > 0 && (
         <Actions view={view} selected={selected} kernel={answering} onSelect={select} />
       )}

@@ -1,0 +1,75 @@
+import type { ISignal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
+import type { IAway } from '../run/away';
+import { mount, unmount } from '../run/mount';
+import type { Changes, RunKey } from '../schema';
+import { keyOf } from '../runs/words';
+
+interface ISource {
+  readonly changes: ISignal<unknown, Changes | null>;
+  view(key: RunKey): Promise<unknown>;
+}
+
+/** A run in the main area, from the store: it needs no kernel, and follows what any process does with the run. */
+export class RunTab extends Widget {
+  constructor(
+    readonly key: RunKey,
+    private readonly server: ISource,
+    private readonly away: () => IAway
+  ) {
+    super();
+    this.id = `cutegen-run-${keyOf(key)}`;
+    this.addClass('cg-tab');
+    this.title.label = key.run_id;
+    this.title.caption = `${key.run_id} in ${key.store}`;
+    this.title.closable = true;
+    this.node.tabIndex = -1;
+    this.host.className = 'cg-tab-run';
+    this.note.className = 'cg-tab-failed';
+    this.note.setAttribute('role', 'alert');
+    server.changes.connect(this.onChanges);
+    void this.refresh();
+  }
+
+  /** Reads the run again and shows it. */
+  async refresh(): Promise<void> {
+    const turn = ++this.turn;
+    let data: unknown = null;
+    let failure = '';
+    try {
+      data = await this.server.view(this.key);
+    } catch (error) {
+      failure = error instanceof Error && error.message ? error.message : 'The server did not answer.';
+    }
+    if (turn !== this.turn || this.isDisposed) {
+      return;
+    }
+    if (failure === '') {
+      this.note.remove();
+      mount(this.host, data, null, false, this.away());
+      this.node.append(this.host);
+    } else if (!this.host.isConnected) {
+      this.note.textContent = failure; // what was read before would stay
+      this.node.append(this.note);
+    }
+  }
+
+  override dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this.server.changes.disconnect(this.onChanges);
+    unmount(this.host);
+    super.dispose();
+  }
+
+  private readonly onChanges = (_: unknown, changes: Changes | null): void => {
+    if (changes !== null && (changes.changed?.some(each => keyOf(each) === keyOf(this.key)) ?? true)) {
+      void this.refresh();
+    }
+  };
+
+  private readonly host = document.createElement('div');
+  private readonly note = document.createElement('p');
+  private turn = 0;
+}
