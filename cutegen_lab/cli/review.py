@@ -28,12 +28,13 @@ def review(handle: RunHandle) -> None:
         allowed = handle.view().verbs
         letters = {spec.key: verb for verb, spec in VERBS.items() if spec.key and verb in allowed}
         note("  ".join(f"[{key}] {VERBS[verb].choice}" for key, verb in letters.items()))
-        verb = letters.get(ask("> ").strip().lower()[:1])
+        said, _, argument = ask("> ").strip().partition(" ")
+        verb = letters.get(said.lower()[:1])
         if verb is None:
             note(f"please answer with one of: {', '.join(letters)}")
             continue
         try:
-            give(handle, verb)
+            give(handle, verb, argument)
         except CutegenError as error:
             note(str(advised(error, COMMAND_LINE)))
             continue
@@ -41,10 +42,12 @@ def review(handle: RunHandle) -> None:
             return
 
 
-def give(handle: RunHandle, verb: Verb) -> None:
-    """Asks for the arguments of ``verb``, then performs it."""
+def give(handle: RunHandle, verb: Verb, scope: str = "") -> None:
+    """Asks for the arguments of ``verb``, then performs it. ``scope``: what was typed behind its letter."""
     state = handle.state
     match VERBS[verb].takes:
+        case "scope":
+            handle.perform(verb, scope)
         case "reason":
             handle.perform(verb, ask("why? "))
         case "source":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 from functools import lru_cache
 
 from cutegen_lab.core.candidate import Candidate, Proposal
@@ -61,7 +62,7 @@ def broken(pin: Note, anchor: Candidate, proposal: Proposal) -> Diagnostic | Non
     said = f" (“{pin.text}”)" if pin.text else ""
     return Diagnostic(
         "error", CODE, f"pin {pin.id}{said}: {pin.what} must not change", place[0] if place else 0,
-        "\n".join([*_cut(pin.quote, "-"), *(_cut(now, "+") if now else ("+ (not there)",))]),
+        _changed(pin.quote, now),
         "", f"keep what {pin.candidate_id} has there",
     )  # fmt: skip
 
@@ -247,6 +248,10 @@ def _is(full: str, name: str) -> bool:
     return full == name or full.endswith(f".{name}")
 
 
-def _cut(text: str, sign: str) -> list[str]:
-    lines = [f"{sign} {line}" for line in lines_of(text)]
-    return lines if len(lines) <= _SHOWN else [*lines[: _SHOWN - 1], f"{sign} … {len(lines) - _SHOWN + 1} more lines"]
+def _changed(before: str, now: str) -> str:
+    """What is no longer there (``-``) and what is instead (``+``)."""
+    if not now:
+        return "(it is not there)"
+    found = list(unified_diff(lines_of(before), lines_of(now), n=1, lineterm=""))[3:]
+    lines = [f"{line[0]} {line[1:]}".rstrip() for line in found if not line.startswith("@@")]
+    return "\n".join(lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], f"… {len(lines) - _SHOWN} more lines"])

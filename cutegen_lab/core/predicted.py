@@ -66,7 +66,13 @@ def terms_text(profile: Profile, sol: SpeedOfLight | None) -> str:
     said = [f"{name} {found[name]:.3g}" for name in (MEMORY, *units) if found.get(name, 0.0) >= least]
     said.append(f"{WAITS} {found.get(WAITS, 0.0):.3g}" + (f" ({', '.join(waited)})" if waited else ""))
     said.append(f"{LAUNCH} {found[LAUNCH]:.3g} µs")
-    attainable = ""
-    if copy_us := found.get(COPY, 0.0):
-        attainable = f"; attainable ≈ {LAUNCH_US + max(copy_us, sol.compute_us if sol else 0.0):.3g} µs"
+    least_us = attainable_us(profile, sol)
+    attainable = f"; attainable ≈ {least_us:.3g} µs" if least_us else ""
     return f"predicted: {', '.join(said)}{attainable}"
+
+
+def attainable_us(profile: Profile, sol: SpeedOfLight | None) -> float | None:
+    """Predicted microseconds of a copy of the compulsory bytes, or the matrix operations, with a launch; None for a
+    profile without a prediction."""
+    copy_us = terms_us(profile).get(COPY, 0.0)
+    return LAUNCH_US + max(copy_us, sol.compute_us if sol else 0.0) if copy_us else None

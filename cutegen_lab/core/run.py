@@ -16,6 +16,7 @@ from cutegen_lab.core.hints import Hint
 from cutegen_lab.core.notes import Note
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
+from cutegen_lab.core.scopes import Scope
 from cutegen_lab.core.trial import CheckResult, Profile, Provenance, Resources, Timing, Trial
 from cutegen_lab.core.verbs import Answer as Answer
 from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
@@ -323,6 +324,10 @@ class RunState:
     """Ids of all approved candidates, oldest first."""
     notes: Mapping[str, Note] = field(default_factory=dict)
     """Comments and pins by id, oldest first, without those taken away."""
+    scope: Scope | None = None
+    """Scope of the last approval, while it holds."""
+    scope_used: int = 0
+    """Answers that it has given."""
     notes_made: int = 0
     """Number of comments and pins so far, also of those taken away."""
     feedback: str = ""

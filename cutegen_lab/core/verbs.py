@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from cutegen_lab.core.scopes import Scope, scope_of
+
 AnswerKind = Literal["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop"]
 NoteVerb = Literal["comment", "pin", "lift"]
 NOTE_VERBS: tuple[NoteVerb, ...] = get_args(NoteVerb)
 """Verbs that answer nothing: comments and pins (:mod:`cutegen_lab.core.notes`)."""
 Verb = Literal[AnswerKind, "resume", NoteVerb]
-Takes = Literal["nothing", "reason", "source", "candidate", "place", "note"]
+Takes = Literal["nothing", "scope", "reason", "source", "candidate", "place", "note"]
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,14 @@ class VerbSpec:
     help: str
     """One line of help."""
     takes: Takes = "nothing"
-    """Its argument: nothing, a reason, a kernel's text, a candidate's id (and feedback), a place in a candidate's text
-    (and words), or the id of a comment or pin."""
+    """Its argument: nothing, a scope (:mod:`cutegen_lab.core.scopes`), a reason, a kernel's text, a candidate's id (and
+    feedback), a place in a candidate's text (and words), or the id of a comment or pin."""
 
 
 VERBS: Mapping[Verb, VerbSpec] = {
     "approve": VerbSpec(
-        "a", "approve", "Approve {id}", "approved", "accept the candidate under review (its evidence must be in)"
+        "a", "approve", "Approve {id}", "approved",
+        "accept the candidate under review, and those of a scope (3 steps, within 5%, until slower)", "scope",
     ),
     "approve_unproven": VerbSpec(
         "u", "approve without proof", "Approve without proof…", "approved without proof",
@@ -84,12 +87,16 @@ class Answer:
     """Edited source (edit) or reason (reject)."""
     target_id: str | None = None
     """Candidate to grow from (branch)."""
-    by: Literal["analyst", "auto"] = "analyst"
-    """Who answered: the analyst, or "auto" under :attr:`RunSettings.auto`."""
+    by: Literal["analyst", "auto", "scope"] = "analyst"
+    """Who answered: the analyst, "auto" under :attr:`RunSettings.auto`, or the scope of an earlier approval."""
+    scope: Scope | None = None
+    """What else an approval is for, or the scope that gave it; None for this step alone."""
 
 
 def answer_of(kind: AnswerKind, argument: str = "", note: str = "") -> Answer:
     """The answer ``kind`` with the argument that it takes; ``note`` is the feedback of a branch."""
+    if VERBS[kind].takes == "scope":
+        return Answer(kind, scope=scope_of(argument))
     if VERBS[kind].takes == "candidate":
         return Answer(kind, target_id=argument, text=note)
     return Answer(kind, text=argument)
@@ -101,5 +108,7 @@ def in_words(answer: Answer | None) -> str:
         return ""
     detail = f": {answer.text}" if answer.kind == "reject" and answer.text else ""
     origin = f" from {answer.target_id}" if answer.kind == "branch" and answer.target_id else ""
-    by = " by auto" if answer.by == "auto" else ""
+    by = {"auto": " by auto", "scope": f" by the scope “{answer.scope}”"}.get(answer.by, "")
+    if answer.by == "analyst" and answer.scope is not None:
+        by = f", and {answer.scope}"
     return f"{VERBS[answer.kind].past}{origin}{by}{detail}"

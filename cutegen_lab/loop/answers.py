@@ -32,7 +32,9 @@ def answered(state: RunState, answer: Answer) -> RunState:
             f"cannot {answer.kind} {answer.candidate_id}: {state.current_id} is under review",
             f"Answer {state.current_id}, or branch from {answer.candidate_id}.",
         )
-    return _HANDLERS[answer.kind](state, answer)
+    if answer.by == "scope":
+        return _HANDLERS[answer.kind](replace(state, scope_used=state.scope_used + 1), answer)
+    return _HANDLERS[answer.kind](replace(state, scope=answer.scope, scope_used=0), answer)
 
 
 def stop(state: RunState, reason: str) -> RunState:
@@ -45,7 +47,8 @@ def finish(state: RunState, note: str) -> RunState:
     failed = state.failed_step is not None
     outcome = "accepted" if state.accepted else "failed" if failed else "nothing_accepted"
     hint = state.problem_hint if note == state.problem_note else None
-    return replace(state, step=Step.DONE, outcome=outcome, problem_note=note, problem_hint=hint)  # type: ignore[arg-type]
+    ended = replace(state, step=Step.DONE, problem_note=note, problem_hint=hint, scope=None)
+    return replace(ended, outcome=outcome)  # type: ignore[arg-type]
 
 
 def ask(

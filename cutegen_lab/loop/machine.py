@@ -42,7 +42,7 @@ from cutegen_lab.loop.edits import ANALYST
 from cutegen_lab.loop.effects import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time
 from cutegen_lab.loop.notes import lifted, noted
 from cutegen_lab.loop.requests import generate_request
-from cutegen_lab.loop.review import auto_answer
+from cutegen_lab.loop.review import auto_answer, scope_answer
 
 
 def advance(state: RunState | None, event: Event) -> RunState:
@@ -91,7 +91,7 @@ def next_step(state: RunState) -> Effect:
         case Step.PROFILE:
             return Profile(current, artifact)
         case Step.REVIEW:
-            return AskReview(state.current_id, auto_answer(state) if state.settings.auto else None)
+            return AskReview(state.current_id, auto_answer(state) if state.settings.auto else scope_answer(state))
         case Step.DONE:
             return Finish(state.outcome, state.problem_note)
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from cutegen_lab.session import Session
 
 _ARGUMENTS: Mapping[Takes, str] = {
-    "nothing": "", "reason": "REASON", "source": "FILE", "candidate": "CANDIDATE", "place": "PLACE TEXT",
-    "note": "NOTE",
+    "nothing": "", "scope": "[SCOPE]", "reason": "REASON", "source": "FILE", "candidate": "CANDIDATE",
+    "place": "PLACE TEXT", "note": "NOTE",
 }  # fmt: skip
 
 

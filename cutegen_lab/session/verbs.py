@@ -20,6 +20,7 @@ def _parameter(name: str, kind: object, default: object = Parameter.empty) -> Pa
 
 _PARAMETERS: Mapping[Takes, tuple[Parameter, ...]] = {
     "nothing": (),
+    "scope": (_parameter("scope", str, ""),),
     "reason": (_parameter("reason", str, ""),),
     "source": (_parameter("text", str),),
     "candidate": (_parameter("candidate_id", str), _parameter("feedback", str, "")),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.gains import scope_end
 from cutegen_lab.core.growth import can_grow, can_retry
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.roofline import GPUS
@@ -24,6 +25,7 @@ from cutegen_lab.views.model import (
     ConfigValue,
     ProblemView,
     RunView,
+    ScopeView,
     SettingsView,
     SolView,
     StepView,
@@ -54,6 +56,9 @@ def build_view(
     note = note_of(state, front)
     if elsewhere:
         note = "; ".join(filter(None, (f"driven by process {elsewhere}", note)))
+    scope = _scope(state)
+    if scope is not None and scope.ended:
+        note = "; ".join(filter(None, (f"asked again, not “{scope.text}”: {scope.ended}", note)))
     timeline = read_timeline(events, front)
     current = state.current
     return RunView(
@@ -78,6 +83,7 @@ def build_view(
         incumbent_id=state.incumbent_id,
         best_id=best_id(state),
         verbs=allowed_verbs(state, attached),
+        scope=scope,
         branch_points=branch_points(state),
         log=list(log)[-LOG_LINES:],
         versions=_versions(events),
@@ -131,6 +137,12 @@ def branch_points(state: RunState) -> list[str]:
 def proven(trial: Trial | None) -> bool:
     """Whether it was compiled and checked, and every check passed."""
     return trial is not None and trial.verdict.passed and trial.check is not None and trial.resources is not None
+
+
+def _scope(state: RunState) -> ScopeView | None:
+    if state.scope is None:
+        return None
+    return ScopeView(text=str(state.scope), used=state.scope_used, ended=scope_end(state))
 
 
 def _status(state: RunState, attached: bool) -> Status:

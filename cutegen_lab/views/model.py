@@ -281,6 +281,7 @@ class RunView(View):
     incumbent_id: str | None
     best_id: str | None = None
     verbs: list[Verb]
+    scope: ScopeView | None = None
     branch_points: list[str] = []  # candidates that "branch" may name
     log: list[str]
     versions: dict[str, str] = {}
@@ -288,9 +289,18 @@ class RunView(View):
     updated_at: float
 
 
+class ScopeView(View):
+    """Scope of the last approval. ``used``: answers it has given. ``ended``: why the analyst is asked again."""
+
+    text: str
+    used: int
+    ended: str = ""
+
+
 class Command(BaseModel):
     """What the front end may send. Anything else is refused. ``target_id``: the candidate to branch from, the place of
-    a comment or pin (``c2:10-14``), or the one to lift; ``text``: the words that go with it."""
+    a comment or pin (``c2:10-14``), or the one to lift; ``text``: the words that go with it, or the scope of an
+    approval (``3 steps``)."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -35,6 +35,7 @@ export interface RunView {
     | 'pin'
     | 'lift'
   )[];
+  scope: ScopeView | null;
   branch_points: string[];
   log: string[];
   versions: {
@@ -290,6 +291,17 @@ export interface TrendPoint {
   sol_gap: number | null;
 }
 /**
+ * Scope of the last approval. ``used``: answers it has given. ``ended``: why the analyst is asked again.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "ScopeView".
+ */
+export interface ScopeView {
+  text: string;
+  used: number;
+  ended: string;
+}
+/**
  * A line of PTX or SASS. ``line``: of the candidate's shown text, 0 for none. ``stall``: cycles until the warp may
  * issue the next instruction; None where that is not known.
  *
@@ -498,7 +510,8 @@ export interface TutorialView {
 }
 /**
  * What the front end may send. Anything else is refused. ``target_id``: the candidate to branch from, the place of
- * a comment or pin (``c2:10-14``), or the one to lift; ``text``: the words that go with it.
+ * a comment or pin (``c2:10-14``), or the one to lift; ``text``: the words that go with it, or the scope of an
+ * approval (``3 steps``).
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "Command".
@@ -542,7 +555,7 @@ export type Verb = Command['verb'];
 export const VERBS: Record<Verb, { button: string; help: string }> = {
   "approve": {
     "button": "Approve {id}",
-    "help": "accept the candidate under review (its evidence must be in)"
+    "help": "accept the candidate under review, and those of a scope (3 steps, within 5%, until slower)"
   },
   "approve_unproven": {
     "button": "Approve without proof…",

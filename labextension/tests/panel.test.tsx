@@ -76,7 +76,14 @@ describe('what is shown', () => {
       tone: 'neutral',
       basis: ''
     } as const;
-    last.specialised = { source: 'only = 1\n', diff: [line], evidence: [row], diagnostics: [], heat: [] };
+    last.specialised = {
+      source: 'only = 1\n',
+      diff: [line],
+      evidence: [row],
+      diagnostics: [],
+      heat: [],
+      same_lines: {}
+    };
     last.config_changes = [{ name: 'threads', old: '128', new: '' }];
     await show(view);
     expect(host.querySelector('.cg-code')?.textContent).toContain('only = 1');
@@ -198,9 +205,9 @@ describe('hostile text', () => {
 
 describe('verbs', () => {
   const cases: [SampleName, string[]][] = [
-    ['review', ['approve', 'branch', 'edit', 'reject', 'retry', 'stop']],
-    ['unproven', ['approve_unproven', 'edit', 'reject', 'retry', 'stop']],
-    ['running', ['stop']],
+    ['review', ['approve', 'branch', 'comment', 'edit', 'pin', 'reject', 'retry', 'stop']],
+    ['unproven', ['approve_unproven', 'comment', 'edit', 'pin', 'reject', 'retry', 'stop']],
+    ['running', ['comment', 'pin', 'stop']],
     ['started', ['stop']],
     ['interrupted', ['resume']]
   ];
@@ -227,7 +234,7 @@ describe('verbs', () => {
     const sent: IAnswer[] = [];
     await show(sample('review'), answer => (sent.push(answer), Promise.resolve()));
     await click(/c1 row softmax/);
-    expect(verbs(host)).toEqual(['branch', 'stop']);
+    expect(verbs(host)).toEqual(['branch', 'comment', 'pin', 'stop']);
     await click('Branch from c1');
     expect(sent).toEqual([{ verb: 'branch', candidate_id: 'c5', target_id: 'c1' }]);
     expect(verbs(host)).toContain('approve'); // Whoever has answered follows the run again.

@@ -165,6 +165,23 @@ for (const [name, options] of Object.entries({
 })) {
   await show(name, 'review', { ...options, act: compare });
 }
+for (const [name, options] of Object.entries({
+  'pinned-light': { width: 1040 },
+  'pinned-dark': { width: 1040, scheme: 'dark' },
+  'pinned-narrow': { width: 620 }
+})) {
+  await show(name, 'pinned', {
+    ...options,
+    act: async page => {
+      await page.getByRole('button', { name: 'Pin…' }).click();
+      await page.locator('.cg-notes').scrollIntoViewIfNeeded();
+      await page.waitForTimeout(300);
+    }
+  });
+}
+await show('scope', 'review', {
+  act: page => page.getByRole('combobox', { name: 'Approve for' }).selectOption('floor')
+});
 await show('keys', 'review', { act: page => page.getByRole('button', { name: 'Keys' }).click() });
 await show('unproven', 'unproven', {
   act: page => page.getByRole('button', { name: /Approve without proof/ }).click()

@@ -64,8 +64,9 @@ def test_what_does_not_fit_is_an_input_error(given: tuple[object, ...], named: d
 def test_every_verb_of_the_table_is_a_method_with_its_arguments() -> None:
     taken = {verb: tuple(inspect.signature(getattr(RunHandle, verb)).parameters)[1:] for verb in VERBS}
     arguments = {
-        "nothing": (), "reason": ("reason",), "source": ("text",), "candidate": ("candidate_id", "feedback"),
-        "place": ("candidate_id", "lines", "text", "name"), "note": ("note_id",),
+        "nothing": (), "scope": ("scope",), "reason": ("reason",), "source": ("text",),
+        "candidate": ("candidate_id", "feedback"), "place": ("candidate_id", "lines", "text", "name"),
+        "note": ("note_id",),
     }  # fmt: skip
     assert taken == {verb: arguments[spec.takes] for verb, spec in VERBS.items()}
     for name in VERBS.keys() - {"stop", "resume"}:
@@ -80,6 +81,7 @@ def test_every_verb_of_the_table_is_a_method_with_its_arguments() -> None:
         (lambda run: run.reject("slow", wait=False), ("reject", "slow", "", False)),
         (lambda run: run.branch("c1"), ("branch", "c1", "", True)),
         (lambda run: run.approve(), ("approve", "", "", True)),
+        (lambda run: run.approve("3 steps"), ("approve", "3 steps", "", True)),
         (lambda run: run.later("x"), ("later", "x", "", True)),
         (lambda run: run.pin("c2", (10, 14), "keep"), ("pin", "c2:10-14", "keep", True)),
         (lambda run: run.comment("c2", name="epilogue", text="why?"), ("comment", "c2:epilogue", "why?", True)),

@@ -6,6 +6,7 @@ tested on what Python really says.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from cutegen_lab.core.candidate import Candidate, Proposal
@@ -31,6 +32,7 @@ from cutegen_lab.core.run import (
     StoredEvent,
     Timed,
 )
+from cutegen_lab.core.scopes import scope_of
 from cutegen_lab.core.trial import (
     CheckResult,
     LineCounters,
@@ -41,8 +43,10 @@ from cutegen_lab.core.trial import (
     Timing,
     WorkloadCheck,
 )
+from cutegen_lab.core.verbs import NoteVerb
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 from cutegen_lab.loop import fold
+from cutegen_lab.loop.notes import broken_by, note_event
 from cutegen_lab.profiles.rows import rows
 from cutegen_lab.views.build import build_view
 from cutegen_lab.views.compare import comparison
@@ -163,8 +167,11 @@ class Script:
         )
         self.say(Profiled(id_, Profile("emulator", "memory latency", counters, findings, lines)), 0.6)
 
-    def answer(self, kind: str, id_: str, text: str = "") -> None:
-        self.say(Answered(Answer(kind, id_, text)), 6.0)  # type: ignore[arg-type]
+    def note(self, verb: NoteVerb, place: str, words: str) -> None:
+        self.say(note_event(fold(stored.event for stored in self.stored), verb, place, words), 4.0)
+
+    def answer(self, kind: str, id_: str, text: str = "", scope: str = "") -> None:
+        self.say(Answered(Answer(kind, id_, text, scope=scope_of(scope))), 6.0)  # type: ignore[arg-type]
 
 
 def provenance() -> Provenance:
@@ -196,6 +203,8 @@ def upto_review() -> Script:
     run.compile("c1")
     run.check("c1", 1.71e-3)
     run.time("c1", 71.8)
+    run.note("comment", "c1:19-20", "is this rescaling needed in every iteration?")
+    run.note("pin", "c1:rows_per_block", "other kernels of ours share the grid")
     run.answer("approve", "c1")
     run.generate("c2", "c1", proposal("vector loads 4 → 8", "Half as many load instructions.", "−25% time", 64, 8, 1))
     diagnostic = Diagnostic(
@@ -228,6 +237,26 @@ def upto_review() -> Script:
     return run
 
 
+def pinned() -> Script:
+    run = Script()
+    run.generate("c1", None, proposal("row softmax", "A sound default.", "", 64, 4, 1))
+    run.compile("c1")
+    run.check("c1", 1.71e-3)
+    run.time("c1", 71.8)
+    run.note("pin", "c1:18-20", "our own running sum: leave it")
+    run.note("pin", "c1:vec", "")
+    run.note("comment", "c1:21", "could this wait until the loop is over?")
+    run.answer("approve", "c1")
+    changed = proposal("sum without rescaling", "Fewer operations.", "−10% time", 64, 4, 1)
+    changed = replace(changed, source=changed.source.replace(" * cute.exp2((running_max - block_max) * LOG2_E)", ""))
+    run.generate("c2", "c1", changed)
+    found = broken_by(fold(stored.event for stored in run.stored), changed)
+    why = f"it breaks {found[0].message}"
+    run.say(CompileFailed("c2", Verdict.PIN_BROKEN, why, provenance(), tuple(found)), 0.01)
+    run.say(StepStarted(Step.REVIEW, "c2"), 0.01)
+    return run
+
+
 def hostile() -> Script:
     run = Script(Problem(**{**vars(PROBLEM), "name": HOSTILE, "source": HOSTILE}))
     run.generate(
@@ -235,6 +264,7 @@ def hostile() -> Script:
     )
     bad = Diagnostic("error", HOSTILE, HOSTILE, 1, HOSTILE, HOSTILE, HOSTILE)
     run.say(CompileFailed("c1", Verdict.COMPILE_ERROR, HOSTILE, provenance(), (bad,)), 0.3)
+    run.note("comment", "c1:1", HOSTILE)
     return run
 
 
@@ -276,13 +306,14 @@ def main() -> None:
     unproven.say(StepFailed(Step.CHECK, "the emulator's worker died; Retry starts it again"), 0.4)
     write("unproven", unproven)
     running = upto_review()
-    running.answer("approve", "c5")
+    running.answer("approve", "c5", scope="3 steps")
     running.generate("c6", "c5", proposal("unroll 2 → 4", "Four loads in flight.", "−8% time", 256, 8, 4))
     running.compile("c6")
     write("running", running, ("c6: checking 3x8192",))
     started = Script()
     started.say(StepStarted(Step.GENERATE), 0.1)
     write("started", started, ("reading the reference",))
+    write("pinned", pinned())
     write("hostile", hostile(), (HOSTILE,))
 
 

@@ -109,11 +109,12 @@ def test_at_a_terminal(
 ) -> None:
     run = opened("here").start(PROBLEM)
     run.wait(10)
-    said = ["c", "c1:1-2", "why?", "p", "stagse", "", "p", "stages", "keep it", "l", "n1", "a"]
+    said = ["c", "c1:1-2", "why?", "p", "stagse", "", "p", "stages", "keep it", "l", "n1", "a for ever", "a 1 step"]
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(said) + "\n"))
     review(run)
     asked = capsys.readouterr().err
     assert "[c] comment" in asked and "[p] pin" in asked and "Did you mean 'stages'?" in asked
+    assert "is no scope of an approval" in asked and run.state.scope is not None
     assert [note.id for note in run.state.notes.values()] == ["n2"] and run.state.accepted == ("c1",)
     assert run.wait(10).current_id == "c2"
     monkeypatch.setattr("sys.stdin", io.StringIO("l\nn2\n"))

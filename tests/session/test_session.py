@@ -289,3 +289,22 @@ def test_cuda_asked_for_and_absent(tmp_path: Path) -> None:
             session.start(PROBLEM, RunSettings(device="cuda", provider="manual"))
         assert session.services.device("auto").kind == "emulator"
         assert session.runs() == []
+
+
+def test_an_approval_with_a_scope_goes_on_by_itself_and_asks_again(opened: Opener) -> None:
+    session = opened(["time 10", "time 9", "time 8", "time 8.5", "time 7"])
+    run = session.start(PROBLEM)
+    run.wait(10)
+    with pytest.raises(InputError, match="'for ever' is no scope"):
+        run.approve("for ever")
+    run.approve("until slower")
+    state = run.wait(10)
+    assert (state.step, state.current_id, state.accepted) == (Step.REVIEW, "c4", ("c1", "c2", "c3"))
+    view = run.view()
+    assert view.scope is not None and (view.scope.text, view.scope.used) == ("until slower", 2)
+    assert view.note.startswith("asked again, not “until slower”: c4 is slower: 8.5 µs predicted")
+    assert [c.answer for c in view.candidates[:3]] == [
+        "approved, and until slower", *["approved by the scope “until slower”"] * 2
+    ]  # fmt: skip
+    run.reject("slower")
+    assert run.wait(10).current_id == "c5" and run.view().scope is None

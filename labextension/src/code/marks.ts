@@ -46,6 +46,31 @@ export function linkedLines(
   ];
 }
 
+/** Tells the first and last line of each selection. One that ends before the first character of a line leaves that out. */
+export function selectedLines(onSelect: (first: number, last: number) => void): Extension {
+  return EditorView.updateListener.of(({ selectionSet, state }) => {
+    if (selectionSet) {
+      const { from, to } = state.selection.main;
+      const first = state.doc.lineAt(from).number;
+      const end = state.doc.lineAt(to);
+      onSelect(first, end.number > first && end.from === to ? end.number - 1 : end.number);
+    }
+  });
+}
+
+/** Draws a bar of its class beside the lines of each of `ranges`. */
+export function barredLines(ranges: readonly { first: number; last: number; class: string }[]): Extension {
+  return EditorView.decorations.of(view => {
+    const { doc } = view.state;
+    const lines = ranges.flatMap(each =>
+      Array.from({ length: Math.max(0, Math.min(each.last, doc.lines) - each.first + 1) }, (_, index) =>
+        Decoration.line({ class: each.class }).range(doc.line(each.first + index).from)
+      )
+    );
+    return Decoration.set(lines, true);
+  });
+}
+
 /** Marks `lines`; scrolls to the first of them where `reveal` says so. */
 export function markLines(view: EditorView, lines: readonly number[], reveal: boolean): void {
   const effects: StateEffect<unknown>[] = [setLinked.of(lines)];

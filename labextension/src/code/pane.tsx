@@ -2,7 +2,7 @@ import { Compartment, EditorState, type Extension } from '@codemirror/state';
 import { EditorView } from '@codemirror/view';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { Language } from './languages';
-import { linkedLines, markLines } from './marks';
+import { linkedLines, markLines, selectedLines } from './marks';
 import { common, readOnly } from './setup';
 
 interface IPaneProps {
@@ -17,15 +17,18 @@ interface IPaneProps {
   reveal: number;
   onHover: (line: number | null) => void;
   onPick: (line: number) => void;
+  /** The first and last line of what is selected. */
+  onSelect?: (first: number, last: number) => void;
 }
 
 /** A text to read: coloured, with its lines numbered and linked to those of other texts. */
-export function Pane({ label, text, language, extra = [], linked, reveal, onHover, onPick }: IPaneProps) {
+export function Pane(props: IPaneProps) {
+  const { label, text, language, extra = [], linked, reveal, onHover, onPick, onSelect } = props;
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const more = useRef(new Compartment());
-  const now = useRef({ extra, onHover, onPick });
-  now.current = { extra, onHover, onPick };
+  const now = useRef({ extra, onHover, onPick, onSelect });
+  now.current = { extra, onHover, onPick, onSelect };
   const revealed = useRef(reveal);
   useLayoutEffect(() => {
     const parent = host.current;
@@ -45,7 +48,8 @@ export function Pane({ label, text, language, extra = [], linked, reveal, onHove
           linkedLines(
             line => now.current.onHover(line),
             line => now.current.onPick(line)
-          )
+          ),
+          selectedLines((first, last) => now.current.onSelect?.(first, last))
         ]
       })
     });

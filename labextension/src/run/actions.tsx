@@ -1,93 +1,18 @@
-import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { CandidateView, RunView } from '../schema';
 import { Editor } from './editor';
 import { compared, timeRatio } from './format';
-import { buttonOf, type Ask, type IAnswer, type IKernel, type Verb } from './verbs';
+import { ScopeChoice, scopeText, THIS_STEP } from './scope';
+import { Prompt, useSending } from './sending';
+import { buttonOf, type IAnswer, type IKernel, type Verb } from './verbs';
 
 type Panel = 'reject' | 'edit' | 'approve_unproven' | 'approve';
-
-/** How long an answer may stay unheard before we say what that may mean. */
-const SILENCE_MS = 5000;
 
 interface IActionsProps {
   view: RunView;
   selected: CandidateView | null;
   kernel: IKernel;
   onSelect: (id: string) => void;
-}
-
-interface ISending {
-  busy: boolean;
-  message: string;
-  failed: boolean;
-  send: (answer: IAnswer) => Promise<boolean>;
-}
-
-/** One answer at a time; what the kernel says about it, or that it says nothing. */
-function useSending(ask: Ask): ISending {
-  const [state, setState] = useState({ busy: false, message: '', failed: false });
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const alive = useRef(true);
-  useEffect(() => {
-    alive.current = true;
-    return () => {
-      alive.current = false;
-      clearTimeout(timer.current);
-    };
-  }, []);
-  const settle = (next: typeof state) => {
-    clearTimeout(timer.current);
-    if (alive.current) {
-      setState(next);
-    }
-  };
-  const send = async (answer: IAnswer): Promise<boolean> => {
-    settle({ busy: true, message: 'Sending…', failed: false });
-    timer.current = setTimeout(
-      () =>
-        settle({
-          busy: false,
-          message: 'No answer from the kernel yet: it may be busy, or gone.',
-          failed: true
-        }),
-      SILENCE_MS
-    );
-    try {
-      await ask(answer);
-      settle({ busy: false, message: '', failed: false });
-      return true;
-    } catch (error) {
-      settle({ busy: false, message: error instanceof Error ? error.message : String(error), failed: true });
-      return false;
-    }
-  };
-  return { ...state, send };
-}
-
-interface IPromptProps {
-  label: string;
-  children: ComponentChildren;
-  onCancel: () => void;
-}
-
-/** A question under the action bar; Escape takes it back. */
-function Prompt({ label, children, onCancel }: IPromptProps) {
-  return (
-    <div
-      class="cg-prompt"
-      role="group"
-      aria-label={label}
-      onKeyDown={event => {
-        if (event.key === 'Escape') {
-          event.stopPropagation();
-          onCancel();
-        }
-      }}
-    >
-      {children}
-    </div>
-  );
 }
 
 function Reject({
@@ -196,6 +121,7 @@ function Slower({
 /** Every verb the run allows now, and none it does not. */
 export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
   const [panel, setPanel] = useState<Panel | null>(null);
+  const [scope, setScope] = useState(THIS_STEP);
   const drafts = useRef(new Map<string, string>());
   const { busy, message, failed, send } = useSending(kernel.ask);
   const can = (verb: Verb) => view.verbs.includes(verb);
@@ -214,9 +140,11 @@ export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
           drafts.current.delete(id);
         }
         setPanel(null);
+        setScope(THIS_STEP);
       }
     });
   };
+  const approve = () => say('approve', scope.until === '' ? {} : { text: scopeText(scope) });
   const toggle = (next: Panel) => setPanel(open === next ? null : next);
   const button = (verb: Verb, onClick: () => void, kind = '', expanded?: boolean, about = id) => {
     const { label, help } = buttonOf(verb, about);
@@ -250,10 +178,11 @@ export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
           <>
             {button(
               'approve',
-              () => (slower ? toggle('approve') : say('approve')),
+              () => (slower ? toggle('approve') : approve()),
               slower ? '' : 'cg-primary',
               slower ? open === 'approve' : undefined
             )}
+            {can('approve') && !view.settings.auto && <ScopeChoice scope={scope} onChange={setScope} />}
             {button('reject', () => toggle('reject'), '', open === 'reject')}
             {button('edit', () => toggle('edit'), '', open === 'edit')}
             {button('retry', () => say('retry'))}
@@ -285,13 +214,7 @@ export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
         />
       )}
       {open === 'approve' && slower && (
-        <Slower
-          id={id}
-          how={how}
-          busy={busy}
-          onApprove={() => say('approve')}
-          onCancel={() => setPanel(null)}
-        />
+        <Slower id={id} how={how} busy={busy} onApprove={approve} onCancel={() => setPanel(null)} />
       )}
       {open === 'approve_unproven' && (
         <Unproven

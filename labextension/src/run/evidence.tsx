@@ -85,7 +85,7 @@ export function Diagnostics({ items, onLine }: { items: readonly DiagnosticView[
               {item.code && <code>{item.code}</code>}{' '}
               {item.line > 0 && <WithLines text={`line ${item.line}`} onLine={onLine} />} {item.message}
             </p>
-            {item.excerpt && <pre>{item.excerpt}</pre>}
+            {item.excerpt && <pre tabIndex={0}>{item.excerpt}</pre>}
             {item.suggestion && <p class="cg-suggestion">Suggestion: {item.suggestion}</p>}
           </li>
         ))}

@@ -7,6 +7,8 @@ export const COMMANDS = {
   edit: 'edit it',
   retry: 'ask again from the same parent',
   branch: 'branch from the selected candidate',
+  comment: 'comment on the selected lines',
+  pin: 'pin the selected lines, a function or a parameter',
   compare: 'compare the selected candidate with the one in focus, or its parent',
   next: 'select the next candidate of the lineage',
   previous: 'select the one before',
@@ -22,6 +24,8 @@ export const DEFAULTS: Readonly<Record<Command, string>> = {
   edit: 'e',
   retry: 't',
   branch: 'b',
+  comment: 'm',
+  pin: 'p',
   compare: 'c',
   next: 'j',
   previous: 'k',
@@ -63,7 +67,9 @@ export const PRESSED: Readonly<
   reject: ['reject'],
   edit: ['edit'],
   retry: ['retry'],
-  branch: ['branch']
+  branch: ['branch'],
+  comment: ['comment'],
+  pin: ['pin']
 };
 
 /** The command of a key press; null for one with a modifier, or in a text field. */
@@ -73,7 +79,7 @@ export function commandOf(event: KeyboardEvent, keys: Readonly<Record<Command, s
     event.ctrlKey ||
     event.metaKey ||
     event.altKey ||
-    target?.closest('input, textarea, select, [contenteditable]')
+    target?.closest('input, textarea, select, [contenteditable="true"]')
   ) {
     return null;
   }

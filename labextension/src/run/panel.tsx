@@ -10,6 +10,7 @@ import { commandOf, currentKeys, PRESSED } from './keys';
 import { lineage } from './layout';
 import { Lineage } from './lineage';
 import { LOGO_TILE, LOGO_TILES } from './logo';
+import { ScopeNote } from './scope';
 import { COMPARE, Tabs } from './tabs';
 import { Timeline } from './timeline';
 import { Trends } from './trend';
@@ -179,6 +180,7 @@ export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPan
       {help && <Keys onClose={() => setHelp(false)} />}
       {note && <p class="cg-note">{withCode(note)}</p>}
       {view.note && <p class={`cg-note${view.outcome === 'failed' ? ' cg-note-bad' : ''}`}>{view.note}</p>}
+      <ScopeNote scope={view.scope} status={view.status} />
       {writing && (
         <div class="cg-attempt">
           <h4>Next candidate</h4>

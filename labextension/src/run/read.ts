@@ -46,10 +46,11 @@ function completed(view: RunView): RunView {
     metrics: [],
     counters: [],
     baselines: {},
-    terms: []
+    terms: [],
+    notes: []
   };
   return {
-    ...{ branch_points: view.candidates.map(each => each.id) },
+    ...{ branch_points: view.candidates.map(each => each.id), scope: null },
     ...view,
     candidates: view.candidates.map(each => {
       const { config, specialised } = { ...added, ...each };
@@ -59,7 +60,7 @@ function completed(view: RunView): RunView {
         config: Array.isArray(config)
           ? config
           : Object.entries<ConfigValue['value']>(config).map(([name, value]) => ({ name, value })),
-        specialised: specialised && { ...{ heat: [] }, ...specialised }
+        specialised: specialised && { ...{ heat: [], same_lines: {} }, ...specialised }
       };
     })
   };

@@ -34,7 +34,8 @@ export function Review({ view, candidate, parent, kernel }: ITabProps) {
         before={before}
         tunable={specialised === null ? null : tunable}
         onTunable={setTunable}
-        look={kernel?.look ?? null}
+        verbs={view.verbs}
+        kernel={kernel}
         asked={asked.of === candidate.id ? asked : NOT_ASKED}
       />
     </>

@@ -1,11 +1,12 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { changesSince } from '../code/changes';
-import { heatGutter, stallGutter } from '../code/marks';
+import { barredLines, heatGutter, stallGutter } from '../code/marks';
 import { Pane } from '../code/pane';
 import type { CandidateView, HeatColumn, ListingLine } from '../schema';
 import { ConfigChanges } from './comparison';
 import { ATTACHED, textOf, useMachineCode } from './machine';
-import type { Look } from './verbs';
+import { NoteForm, Notes, shownLines, useNoting } from './notes';
+import { buttonOf, type IKernel, type Verb } from './verbs';
 
 type Which = 'cute' | 'ptx' | 'sass';
 
@@ -56,8 +57,10 @@ interface ISourceProps {
   /** Whether the text shown has parameters; null where the candidate has one text only. */
   tunable: boolean | null;
   onTunable: (tunable: boolean) => void;
-  /** How to ask the kernel for more; null where there is none. */
-  look: Look | null;
+  /** What the analyst may do now. */
+  verbs: readonly Verb[];
+  /** null where there is none. */
+  kernel: IKernel | null;
   /** A line that is asked for elsewhere, and how often one was. */
   asked: { line: number; count: number };
 }
@@ -66,7 +69,8 @@ interface ISourceProps {
  * A candidate's source as a profiler shows it: what changed since its parent or the whole text, what each line costs,
  * and PTX and SASS beside it, with the lines that belong together marked in all of them.
  */
-export function Source({ candidate, before, tunable, onTunable, look, asked }: ISourceProps) {
+export function Source({ candidate, before, tunable, onTunable, verbs, kernel, asked }: ISourceProps) {
+  const look = kernel?.look ?? null;
   const [whole, setWhole] = useState(false);
   const [heat, setHeat] = useState<string | null>(null); // the label of a column, '' for none, null for the first
   const [beside, setBeside] = useState<ReadonlySet<'ptx' | 'sass'>>(new Set());
@@ -74,6 +78,15 @@ export function Source({ candidate, before, tunable, onTunable, look, asked }: I
   const [picked, setPicked] = useState(0);
   const [reveals, setReveals] = useState({ cute: 0, ptx: 0, sass: 0 });
   const section = useRef<HTMLElement>(null);
+  const same = tunable === false ? (candidate.specialised?.same_lines ?? null) : null;
+  const noting = useNoting(candidate, same, kernel, verbs);
+  const reveal = (at: number) => {
+    setWhole(true);
+    setPicked(at);
+    setLine(at);
+    setReveals(now => revealed(now));
+    section.current?.scrollIntoView({ block: 'nearest' });
+  };
 
   const hasDiff = candidate.diff.length > 0 && before !== null;
   const showDiff = hasDiff && !whole;
@@ -93,17 +106,25 @@ export function Source({ candidate, before, tunable, onTunable, look, asked }: I
   const hover = (at: number | null) => setLine(at ?? picked);
   useEffect(() => {
     if (asked.count > 0) {
-      setWhole(true);
-      setPicked(asked.line);
-      setLine(asked.line);
-      setReveals(now => revealed(now));
-      section.current?.scrollIntoView({ block: 'nearest' });
+      reveal(asked.line);
     }
   }, [asked]);
 
+  const bars = useMemo(
+    () =>
+      candidate.notes.flatMap(note => {
+        const lines = shownLines(note, same);
+        return lines === null ? [] : [{ ...lines, class: `cg-cm-${note.pin ? 'pin' : 'comment'}` }];
+      }),
+    [candidate.notes, same]
+  );
   const extra = useMemo(
-    () => [column ? heatGutter(column, columns) : [], showDiff ? changesSince(before) : []],
-    [column, columns, showDiff, before]
+    () => [
+      column ? heatGutter(column, columns) : [],
+      showDiff ? changesSince(before) : [],
+      barredLines(bars)
+    ],
+    [column, columns, showDiff, before, bars]
   );
   const linked = useMemo(() => (line > 0 ? [line] : []), [line]);
   const toggle = (which: 'ptx' | 'sass') => {
@@ -142,6 +163,25 @@ export function Source({ candidate, before, tunable, onTunable, look, asked }: I
               <option value="">None</option>
             </select>
           </label>
+        )}
+        {kernel !== null && (
+          <span class="cg-choice" role="group" aria-label="Comments and pins">
+            {noting.kinds
+              .filter(kind => verbs.includes(kind))
+              .map(kind => (
+                <button
+                  key={kind}
+                  type="button"
+                  class="cg-button cg-small"
+                  data-verb={kind}
+                  aria-expanded={noting.open === kind}
+                  title={buttonOf(kind, candidate.id).help}
+                  onClick={() => noting.toggle(kind)}
+                >
+                  {buttonOf(kind, candidate.id).label}
+                </button>
+              ))}
+          </span>
         )}
         {tunable !== null && (
           <span class="cg-choice" role="group" aria-label="Which text">
@@ -197,6 +237,8 @@ export function Source({ candidate, before, tunable, onTunable, look, asked }: I
           {loading ? 'Reading the machine code…' : error || `No SASS: ${missing}`}
         </p>
       )}
+      {noting.open !== null && <NoteForm candidate={candidate} noting={noting} same={same} />}
+      <Notes notes={candidate.notes} same={same} noting={noting} onLine={reveal} />
       <div class="cg-code" data-panes={1 + beside.size}>
         <Pane
           label={`Source of ${candidate.id}`}
@@ -207,6 +249,7 @@ export function Source({ candidate, before, tunable, onTunable, look, asked }: I
           reveal={reveals.cute}
           onHover={hover}
           onPick={at => pick('cute', at)}
+          onSelect={noting.select}
         />
         {code !== null &&
           (['ptx', 'sass'] as const)

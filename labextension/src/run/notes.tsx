@@ -1,0 +1,241 @@
+import { useState } from 'preact/hooks';
+import type { CandidateView, NoteView } from '../schema';
+import { Prompt, useSending } from './sending';
+import { buttonOf, type Ask, type IKernel, type Verb } from './verbs';
+
+type Kind = 'comment' | 'pin';
+
+interface ILines {
+  first: number;
+  last: number;
+}
+
+/** Lines of a candidate's own text and those of the text that is shown; null where both are the same text. */
+type Same = Readonly<Record<string, number>> | null;
+
+const MARKS: Record<NoteView['state'], string> = { open: '', gone: '', kept: '✓', broken: '✕' };
+const WORDS: Record<NoteView['state'], string> = {
+  open: 'open',
+  gone: 'these lines are gone',
+  kept: 'kept',
+  broken: 'broken'
+};
+
+/** Where a note is in the text that is shown; null where it is nowhere in it. */
+export function shownLines({ first, last }: ILines, same: Same): ILines | null {
+  if (same === null) {
+    return first > 0 ? { first, last } : null;
+  }
+  const there = Object.entries(same).filter(([own]) => Number(own) >= first && Number(own) <= last);
+  const lines = there.map(([, line]) => line);
+  return lines.length ? { first: Math.min(...lines), last: Math.max(...lines) } : null;
+}
+
+/** The lines of the candidate's own text behind those that are shown; null where they have none. */
+export function ownLines({ first, last }: ILines, same: Same): ILines | null {
+  if (same === null) {
+    return { first, last };
+  }
+  const there = Object.entries(same).filter(([, line]) => line >= first && line <= last);
+  const lines = there.map(([own]) => Number(own));
+  return lines.length ? { first: Math.min(...lines), last: Math.max(...lines) } : null;
+}
+
+const NO_KERNEL: Ask = () => Promise.reject(new Error('No kernel is attached.'));
+
+/** The selected lines, which form is open, and what the kernel says. */
+export function useNoting(
+  candidate: CandidateView,
+  same: Same,
+  kernel: IKernel | null,
+  verbs: readonly Verb[]
+) {
+  const [open, setOpen] = useState<Kind | null>(null);
+  const [lines, setLines] = useState<ILines>({ first: 1, last: 1 });
+  const { busy, message, failed, send } = useSending(kernel?.ask ?? NO_KERNEL);
+  const say = (verb: Kind | 'lift', target: string, text = '') =>
+    void send({ verb, candidate_id: candidate.id, target_id: target, text }).then(taken => {
+      if (taken) {
+        setOpen(null);
+      }
+    });
+  return {
+    kinds: ['comment', 'pin'] as const,
+    open,
+    lines,
+    busy,
+    message,
+    failed,
+    canLift: kernel !== null && verbs.includes('lift'),
+    toggle: (kind: Kind) => setOpen(open === kind ? null : kind),
+    close: () => setOpen(null),
+    select: (first: number, last: number) => setLines({ first, last }),
+    lift: (id: string) => say('lift', id),
+    /** On `name`, or on the selected lines; false where these have no lines in the candidate's own text. */
+    note: (kind: Kind, name: string, text: string): boolean => {
+      const own = name ? null : ownLines(lines, same);
+      if (!name && own === null) {
+        return false;
+      }
+      say(kind, `${candidate.id}:${own === null ? name : `${own.first}-${own.last}`}`, text);
+      return true;
+    }
+  };
+}
+
+type INoting = ReturnType<typeof useNoting>;
+
+/** Names that a note can be on: parameters, functions, classes and what the module assigns. */
+function namesOf({ config, source }: CandidateView): string[] {
+  const defined = [...source.matchAll(/^(?:def|class) +(\w+)|^(\w+) *(?::[^=\n]*)?=(?!=)/gm)];
+  return [
+    ...new Set([...config.map(each => each.name), ...defined.map(found => found[1] ?? found[2] ?? '')])
+  ];
+}
+
+interface INoteFormProps {
+  candidate: CandidateView;
+  noting: INoting;
+  same: Same;
+}
+
+/** What to note, and the analyst's words. */
+export function NoteForm({ candidate, noting, same }: INoteFormProps) {
+  const kind = noting.open ?? 'comment';
+  const [name, setName] = useState('');
+  const [words, setWords] = useState('');
+  const { first, last } = noting.lines;
+  const count = candidate.source.split('\n').length;
+  const nowhere = name === '' && ownLines(noting.lines, same) === null;
+  const number = (label: string, value: number, set: (line: number) => void) => (
+    <input
+      class="cg-input cg-line-number"
+      type="number"
+      aria-label={label}
+      min={1}
+      max={count}
+      value={value}
+      onInput={event => set(Math.min(count, Math.max(1, Number(event.currentTarget.value) || 1)))}
+    />
+  );
+  return (
+    <Prompt label={`${kind === 'pin' ? 'Pin in' : 'Comment on'} ${candidate.id}`} onCancel={noting.close}>
+      <div class="cg-row">
+        <label>
+          {kind === 'pin' ? 'Later candidates must not change ' : 'Comment on '}
+          <select class="cg-select" value={name} onChange={event => setName(event.currentTarget.value)}>
+            <option value="">lines</option>
+            {namesOf(candidate).map(each => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        </label>
+        {name === '' && (
+          <>
+            {number('First line', first, line => noting.select(line, Math.max(line, last)))}
+            <span aria-hidden="true">to</span>
+            {number('Last line', last, line => noting.select(Math.min(first, line), line))}
+            <span class="cg-muted">or select them in the source</span>
+          </>
+        )}
+      </div>
+      <label>
+        {kind === 'pin'
+          ? 'Why (it goes to the provider, and may be empty)'
+          : 'What should be different there?'}
+        <textarea
+          class="cg-input"
+          rows={2}
+          value={words}
+          ref={element => element?.focus()}
+          onInput={event => setWords(event.currentTarget.value)}
+        />
+      </label>
+      {nowhere && (
+        <p class="cg-tone-warn" role="status">
+          These lines are of the specialised text alone: choose others, or show the tunable text.
+        </p>
+      )}
+      <div class="cg-row">
+        <button
+          type="button"
+          class="cg-button cg-primary"
+          disabled={noting.busy || nowhere || (kind === 'comment' && words.trim() === '')}
+          onClick={() => noting.note(kind, name, words.trim())}
+        >
+          {kind === 'pin' ? 'Pin' : 'Comment'}
+        </button>
+        <button type="button" class="cg-button" onClick={noting.close}>
+          Cancel
+        </button>
+      </div>
+    </Prompt>
+  );
+}
+
+interface INotesProps {
+  notes: readonly NoteView[];
+  same: Same;
+  noting: INoting;
+  onLine: (line: number) => void;
+}
+
+/** Comments and pins, with what became of each in this candidate. */
+export function Notes({ notes, same, noting, onLine }: INotesProps) {
+  return (
+    <>
+      {noting.message && (
+        <p
+          class={noting.failed ? 'cg-note cg-note-bad' : 'cg-note'}
+          role={noting.failed ? 'alert' : 'status'}
+        >
+          {noting.message}
+        </p>
+      )}
+      {notes.length > 0 && (
+        <ul class="cg-notes" aria-label="Comments and pins">
+          {notes.map(note => {
+            const lines = shownLines(note, same);
+            const what = note.what.replaceAll('`', '');
+            return (
+              <li key={note.id} class={`cg-noted cg-noted-${note.state}`}>
+                <span class="cg-basis">{note.pin ? 'pin' : 'comment'}</span>{' '}
+                {lines === null ? (
+                  what
+                ) : (
+                  <button type="button" class="cg-link" onClick={() => onLine(lines.first)}>
+                    {what}
+                  </button>
+                )}
+                {!note.quote.includes('\n') && <code>{note.quote.trim()}</code>}
+                <b
+                  class={
+                    note.state === 'broken' ? 'cg-tone-bad' : note.state === 'kept' ? 'cg-tone-good' : ''
+                  }
+                >
+                  {MARKS[note.state] && <span aria-hidden="true">{MARKS[note.state]} </span>}
+                  {WORDS[note.state]}
+                </b>
+                {note.text && <span class="cg-noted-words">{note.text}</span>}
+                {noting.canLift && (
+                  <button
+                    type="button"
+                    class="cg-button cg-small"
+                    disabled={noting.busy}
+                    title={buttonOf('lift', note.id).help}
+                    onClick={() => noting.lift(note.id)}
+                  >
+                    {note.pin ? 'Lift' : 'Remove'}
+                    <span class="cg-hidden"> {note.id}</span>
+                  </button>
+                )}
+              </li>
+            );
+          })}
+        </ul>
+      )}
+    </>
+  );
+}
