@@ -55,8 +55,11 @@ export async function openNotebook(page, base, name, { asks = false } = {}) {
   const question = page.locator('.jp-Dialog', { hasText: 'Select Kernel' });
   await page.removeLocatorHandler(question);
   if (!asks) {
-    // A machine with much to do starts the kernel late, and JupyterLab asks meanwhile.
-    await page.addLocatorHandler(question, () => question.locator('.jp-mod-accept').click());
+    // A machine with much to do starts the kernel late, and JupyterLab asks meanwhile. Asked before its session is
+    // there, it does not take the answer: so it is answered again, rather than waited for.
+    await page.addLocatorHandler(question, () => question.locator('.jp-mod-accept').click(), {
+      noWaitAfter: true
+    });
   }
   await page.goto(`${base}/lab/tree/${name}?reset`);
   await page.locator('.jp-NotebookPanel:visible .jp-Notebook').waitFor();

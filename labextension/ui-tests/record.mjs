@@ -11,8 +11,10 @@ if (names.length === 0) {
   throw new Error('name the notebooks under notebooks/ to record');
 }
 
+/** The code cells of a saved notebook; none while it is being written. */
 function code(path) {
-  return JSON.parse(readFileSync(path, 'utf8')).cells.filter(cell => cell.cell_type === 'code');
+  const text = readFileSync(path, 'utf8');
+  return text.trimEnd().endsWith('}') ? JSON.parse(text).cells.filter(cell => cell.cell_type === 'code') : [];
 }
 
 /** A copy that was never run. */
@@ -43,7 +45,8 @@ async function record(page, base, root, name) {
   await until(`${name}, saved`, async () => {
     await page.keyboard.press('Control+s');
     await page.waitForTimeout(1000);
-    return code(path).every((cell, index) => cell.execution_count === index + 1);
+    const saved = code(path);
+    return saved.length === length && saved.every((cell, index) => cell.execution_count === index + 1);
   });
   await page.screenshot({ path: `${shots}/record-${name}.png` });
   copyFileSync(path, join(shared, name));

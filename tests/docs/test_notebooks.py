@@ -1,0 +1,110 @@
+"""Tutorials: complete as saved, public API only, links that lead somewhere, measured figures as in the results."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TUTORIALS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_INTERNAL = re.compile(r"^\s*(?:from|import)\s+cutegen_lab\b", re.MULTILINE)
+_RMS_NORM_BYTES = 2 * (2 * 16384 * 8192 + 8192)
+_H200_BYTES_PER_US = 4.8e6
+
+
+def cells(path: Path, kind: str) -> list[Mapping[str, Any]]:
+    return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == kind]
+
+
+def text_of(path: Path, kind: str) -> str:
+    return "\n".join("".join(cell["source"]) for cell in cells(path, kind))
+
+
+def results(name: str) -> Any:
+    return json.loads((ROOT / "benchmarks/results" / name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_is_saved_as_run(path: Path) -> None:
+    title = "".join(cells(path, "markdown")[0]["source"]).splitlines()[0]
+    assert re.fullmatch(r"# \S.{10,80}", title), "the first line is the title of a launcher card"
+    code = cells(path, "code")
+    assert "".join(code[0]["source"]) == "%load_ext cutegen_lab"
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    for cell in code:
+        failed = any(output["output_type"] == "error" for output in cell["outputs"])
+        assert failed == ("raises-exception" in cell["metadata"].get("tags", ())), "".join(cell["source"])
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_uses_the_public_api_only(path: Path) -> None:
+    assert _INTERNAL.search(text_of(path, "code")) is None
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_links_of_a_tutorial_lead_somewhere(path: Path) -> None:
+    for link in _LINK.findall(text_of(path, "markdown")):
+        assert "://" in link or (path.parent / link.partition("#")[0]).exists(), link
+
+
+def test_tutorials_are_numbered_and_in_the_readme() -> None:
+    numbers = [re.match(r"(\d\d)_", path.name) for path in TUTORIALS]
+    assert len({number[1] for number in numbers if number}) == len(TUTORIALS)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in TUTORIALS if f"notebooks/{path.name}" not in readme] == []
+
+
+def fused_products() -> Iterator[str]:
+    recorded = results("bench_h200.json")
+    for values in recorded["rows"]:
+        row = dict(zip(recorded["columns"], values, strict=False))
+        if row["work"] == "linear_bias_gelu":
+            (config,) = row["configs"]
+            times = " | ".join(f"{row[f'times_us/{by}']:.0f}" for by in ("c0", "eager", "compile"))
+            tile = "x".join(str(config[f"tile_{mode}"]) for mode in "mnk")
+            yield f"| {tile}, {config['cluster_m']}x{config['cluster_n']}, {config['schedule']} | {times} |"
+
+
+def plain_softmax() -> Iterator[str]:
+    (search,) = (s for s in results("tune_on_gpu.json")["searches"] if s["problem"] == "plain_softmax")
+    (workload,) = search["workloads"]
+    best = search["best"]
+    yield f"`{search['inputs']}`"
+    yield f"ruled out | {search['configs']}, {search['evaluated']}, {search['ruled_out']} |"
+    yield f"seconds of the search | {search['search_s']} |"
+    yield f"| {workload['default_us']:.2f} µs |"
+    yield f"threads={best['threads']}, tile={best['tile']} | {workload['chosen_us']:.2f} µs |"
+
+
+def rms_norm() -> Iterator[str]:
+    rows = [row for row in results("search_sweeps_on_gpu.json")["rows"] if row[0] == "rmsnorm"]
+    times = {tuple(config): times_us[0] for _, config, times_us, _ in rows}
+    yield f"{len(times)} configs"
+    bound_us = _RMS_NORM_BYTES / _H200_BYTES_PER_US
+    yield f"bound is {bound_us:.1f} µs"
+    fastest = min(times, key=lambda config: times[config])
+    for config in ((1, 512, 2, 1, 8), (1, 256, 1, 1, 64), (8, 256, 1, 1, 1), fastest):
+        vec, threads, rows_per_block, _, loads = config
+        share = f"{bound_us / times[config]:.0%}"
+        yield f"| {vec} | {threads} | {rows_per_block} | {loads} | {times[config]:.1f} µs | {share} |"
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "figures"),
+    [
+        ("03_spec_fused_gemm", "bench_h200.json", fused_products),
+        ("04_two_stage_tuning", "tune_on_gpu.json", plain_softmax),
+        ("06_to_the_roofline", "search_sweeps_on_gpu.json", rms_norm),
+    ],
+)
+def test_measured_figures_are_those_of_the_results(name: str, file: str, figures: Any) -> None:
+    text, recorded = text_of(ROOT / "notebooks" / f"{name}.ipynb", "markdown"), results(file)
+    expected = [*figures(), f"NVIDIA H200, driver {recorded['driver']}, {recorded['date'][:10]}", file]
+    assert len(expected) > 4
+    assert [figure for figure in expected if figure not in text] == []
