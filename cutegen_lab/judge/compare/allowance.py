@@ -70,6 +70,8 @@ class Allowance:
     """References with what honest formulas may lose of small results."""
     by_instructions: tuple[torch.Tensor, ...] = ()
     """The same without what sums in another order lose."""
+    vanished: bool = False
+    """Whether the results are small as a whole, so that the norm is one of small results."""
     bias: bool = False
     """Whether the mean relative difference is limited (:mod:`local_errors`)."""
 

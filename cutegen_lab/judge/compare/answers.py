@@ -37,10 +37,10 @@ from cutegen_lab.judge.rounding.samples import (
     MORE_SAMPLES,
     SAMPLES,
     approximate_samples,
-    distributed_samples,
     few_decide,
     jump_results,
     perturbed_samples,
+    regrouped_samples,
     rerounded_results,
     run_with_masked_attention,
     undecided_by_attention,
@@ -153,17 +153,18 @@ class OutputComparison:
             return errors
         count = MORE_SAMPLES if few_decide(inputs, wanted) else SAMPLES
         samples += perturbed_samples(self._reference, inputs, check.seed, range(len(samples), count))
-        samples += distributed_samples(self._reference, inputs, check.seed, range(count))
+        samples += regrouped_samples(self._reference, inputs, check.seed, range(count))
         again = zip(*rerounded_results(self._reference, inputs, check.seed, range(count)), strict=True)
         allowances = [replace(a, rerounded=tuple(results)) for a, results in zip(allowances, again, strict=True)]
         if not exact and not kind.rounds_nothing and (jumped := jump_results(self._reference, inputs, check.seed)):
             each = zip(allowances, zip(*jumped, strict=True), strict=True)
             allowances = [replace(a, jumped=results) for a, results in each]
-        if by_slice and kind.known_loss:
+        vanished = [rms(want) < _VANISHING * usual for want, usual in zip(wanted, self._usual, strict=True)]
+        if kind.known_loss and (by_slice or any(vanished)):
             lossy = zip(*approximate(0.0), strict=True)
             allowances = [
-                replace(a, by_instructions=some) if spec.dtype in _WITH_SMALL_RESULTS else a
-                for a, spec, some in zip(allowances, self._workload.outputs, lossy, strict=True)
+                replace(a, by_instructions=some, vanished=small) if spec.dtype in _WITH_SMALL_RESULTS else a
+                for a, spec, some, small in zip(allowances, self._workload.outputs, lossy, vanished, strict=True)
             ]
         if odd:
             tame = [self._with_finite_inputs(inputs, check.seed ^ turn) for turn in range(_FINITE_RUNS)]

@@ -25,6 +25,7 @@ from cutegen_lab.judge.compare.exclusions import (
     without_lost,
     without_undecided,
 )
+from cutegen_lab.judge.compare.local_errors import LOSSES
 from cutegen_lab.judge.compare.slices import worst_slice
 from cutegen_lab.judge.rounding.few_numbers import largest_share, rounding_limit
 
@@ -111,6 +112,8 @@ def compare(
         norm, element = max(norm, least_norm), max(element, least_element)
     if norm > _VAGUE and got.numel() >= _ENOUGH:
         norm = _unless_small(norm, got, [reference, own, *again, *moved])
+    for lost in (distances(m, own, reference, allow.scale)[0] for m in instructions if allow.vanished):
+        norm, element = max(norm, LOSSES * lost.norm), max(element, LOSSES * lost.worst)
     index = mine.index
     if allow.by_slice is not None and mine.norm <= norm and mine.worst <= element:
 

@@ -11,11 +11,11 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.approximate import Approximate
 from cutegen_lab.judge.rounding.attention_formula import AttentionFormula
-from cutegen_lab.judge.rounding.distributed import Distributed
 from cutegen_lab.judge.rounding.few_numbers import largest_share
 from cutegen_lab.judge.rounding.jumps import Jump, Jumping, JumpRecorder, rounding_errors
 from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF
 from cutegen_lab.judge.rounding.perturbed import Perturbed
+from cutegen_lab.judge.rounding.regrouped import Regrouped
 from cutegen_lab.judge.rounding.rerounded import Rerounded
 from cutegen_lab.problems import Reference
 
@@ -45,13 +45,12 @@ def perturbed_samples(
     return [perturbed(reference, inputs, _unit(inputs), seed ^ (number + 1)) for number in numbers]
 
 
-def distributed_samples(
+def regrouped_samples(
     reference: Reference, inputs: Sequence[torch.Tensor], seed: int, numbers: range = range(SAMPLES)
 ) -> list[Results]:
-    """Several runs of the float64 reference with products of differences as differences of products
-    (:mod:`distributed`)."""
+    """Several runs of the float64 reference with sums and their products regrouped (:mod:`regrouped`)."""
     unit = _unit(inputs)
-    return [_in_float64(reference, inputs, partial(Distributed, unit, seed ^ (number + 1))) for number in numbers]
+    return [_in_float64(reference, inputs, partial(Regrouped, unit, seed ^ (number + 1))) for number in numbers]
 
 
 def _unit(inputs: Sequence[torch.Tensor]) -> float:

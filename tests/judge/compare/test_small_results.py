@@ -35,6 +35,12 @@ def sigmoid(x: torch.Tensor) -> torch.Tensor:
     return 0.5 * _tanh_of_11_bits(0.5 * x.float()) + 0.5
 
 
+def tanh_by_exp(x: torch.Tensor) -> torch.Tensor:
+    """Off by an epsilon of 1, however small the result is."""
+    power = (-2 * x.abs()).exp()
+    return ((1 - power) / (1 + power)).copysign(x)
+
+
 X, XY = "x: {}[16,300]", "x: {0}[16,300], y: {0}[16,300]"
 WRONG: dict[str, tuple[str, str, Function]] = {
     "sigmoid from -6": ("torch.sigmoid(x)", X.format("bf16"), lambda x: torch.where(x < -6, 0.0, x.float().sigmoid())),
@@ -70,6 +76,16 @@ WRONG: dict[str, tuple[str, str, Function]] = {
         X.format("bf16"),
         lambda x: (x.float() * x.float().sigmoid() * (x > -5)).clamp(-0.2, 6.0),
     ),
+    "tanh near zero": (
+        "torch.tanh(x)",
+        X.format("f32"),
+        lambda x: torch.where(x.abs() < 1e-5, 0.0, x.tanh()),
+    ),
+    "tanh of all small numbers": (
+        "torch.tanh(x)",
+        X.format("f32"),
+        lambda x: x.tanh() * (1.1 if bool(x.abs().amax() < 1e-3) else 1.0),
+    ),
     "shares of a sum": ("torch.softmax(x + y, -1)", "x: f32[48,64], y: f32[48,64]", shares_above(-18.0)),
     "shares of a 16-bit sum": ("torch.softmax(x + y, -1)", "x: bf16[48,64], y: bf16[48,64]", shares_above(-18.0)),
 }
@@ -80,6 +96,9 @@ HONEST: dict[str, tuple[str, str, Function]] = {
     "SiLU written out": ("x / (1 + torch.exp(-x))", X.format("bf16"), lambda x: x.float() * sigmoid(x)),
     "GELU of fp16 by five terms": ("F.gelu(x)", X.format("f16"),
                                    lambda x: 0.5 * x.float() * (1 + _erf_of_five_terms(x.float() * math.sqrt(0.5)))),
+    "tanh by exp": ("torch.tanh(x)", X.format("f32"), tanh_by_exp),
+    "tanh of bf16 by a sigmoid": ("torch.tanh(x)", X.format("bf16"), lambda x: 2 * torch.sigmoid(2 * x.float()) - 1),
+    "a soft cap": ("30 * torch.tanh(x / 30)", X.format("bf16"), lambda x: 30 * tanh_by_exp(x.float() * (1 / 30))),
     "a logarithm beside 1": ("torch.log(1 + x.abs())", X.format("bf16"),
                              lambda x: (1 + x.float().abs()).log2() * math.log(2)),
     "softplus": ("F.softplus(x, 0.5)", X.format("bf16"),

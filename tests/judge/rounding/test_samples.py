@@ -9,7 +9,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.judge.compare.distances import rms
 from cutegen_lab.judge.rounding.formula import run_and_test_exactness
 from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF
-from cutegen_lab.judge.rounding.samples import distributed_samples, perturbed, perturbed_samples, rerounded_results
+from cutegen_lab.judge.rounding.samples import perturbed, perturbed_samples, regrouped_samples, rerounded_results
 from cutegen_lab.problems import Reference, read_text
 
 
@@ -47,6 +47,8 @@ def test_intermediate_results_move_though_inputs_cancel_exactly() -> None:
         ("(x - x.mean(-1, keepdim=True)) / 0.5", 4.0),
         ("F.layer_norm(x, x.shape[-1:], None, None, 1e-4)", 200.0),
         ("(x - x.mean(-1, keepdim=True)).square()", 0.0),
+        ("F.log_softmax(x, -1)", 2.0),
+        ("x - (x.mean(-1, keepdim=True) + 0)", 2.0),
         ("x * 300 - x.mean(-1, keepdim=True) * 300", 0.0),
     ],
 )
@@ -54,7 +56,7 @@ def test_a_difference_of_products_loses_a_rounding_of_each(expression: str, size
     """Of one column the variance is 0, and so is the result: rounded x would make the variance of large x matter."""
     scaled, x = reference(expression, "x: f32[64,1]"), drawn(64, 1).exp() * 1e7
     assert not bool(scaled.run_float64([x])[0].any())
-    for (sample,) in distributed_samples(scaled, [x], 1):
+    for (sample,) in regrouped_samples(scaled, [x], 1):
         lost = float((sample / x).abs().max()) * 2**24
         assert 0.8 * size <= lost <= size
 
