@@ -372,6 +372,28 @@ export interface ProfileView {
   checks: CheckCell[];
 }
 /**
+ * An export format.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "FormatView".
+ */
+export interface FormatView {
+  name: string;
+  suffix: string;
+  help: string;
+  needs: string;
+}
+/**
+ * The export formats, and the files that were written.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "ExportView".
+ */
+export interface ExportView {
+  formats: FormatView[];
+  paths: string[];
+}
+/**
  * What the front end may send. Anything else is refused.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
@@ -386,14 +408,15 @@ export interface Command {
 }
 /**
  * What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
- * parameters), its ``profile``, or what the gate and the lint rules say of ``text``, a draft (``check``).
+ * parameters), its ``profile``, what the gate and the lint rules say of ``text``, a draft (``check``), or that it is
+ * written in the format ``text`` (``export``; without one nothing is written).
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "Query".
  */
 export interface Query {
   request_id: string;
-  query: 'machine_code' | 'profile' | 'check';
+  query: 'machine_code' | 'profile' | 'check' | 'export';
   candidate_id: string;
   general: boolean;
   text: string;

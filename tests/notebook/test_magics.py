@@ -88,9 +88,10 @@ def test_from_review_to_an_accepted_kernel(
     assert run.best == second
     kernel = tmp_path / "kernel.py"
     shell.run_line_magic("cutegen", f"export {kernel}")
-    assert "wrote" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "judged again in a fresh process on" in said and "wrote" in said
     assert "TUNABLE" not in kernel.read_text() and "def launch(x: cute.Tensor, out: cute.Tensor" in kernel.read_text()
-    shell.run_line_magic("cutegen", f"export {kernel} --general")
+    shell.run_line_magic("cutegen", f"export {kernel} --general --no-verify")
     assert second.strip() in kernel.read_text()
     assert run.export(tmp_path / "run.html").read_text().startswith("<!")
     text = run.source + "\n# the analyst was here\n"

@@ -2,6 +2,7 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import type { RunView } from '../schema';
 import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
+import { Export } from './export';
 import { statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { Keys } from './help';
@@ -218,6 +219,9 @@ export function RunPanel({ view, kernel, awaited = false }: IRunPanelProps) {
             />
           )}
           <footer class="cg-footer">
+            {kernel !== null && selected !== null && (
+              <Export key={selected.id} id={selected.id} look={kernel.look} />
+            )}
             <Log lines={view.log} />
             <Problem view={view} />
             <Provenance candidate={selected} versions={view.versions} />
