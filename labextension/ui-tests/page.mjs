@@ -50,7 +50,12 @@ const CODE = {
 const EXPORT = {
   formats: [
     { name: 'kernel', suffix: '.py', help: 'the kernel', needs: 'nvidia-cutlass-dsl' },
-    { name: 'flashinfer-bench', suffix: '.json', help: 'the kernel as a solution of flashinfer-bench', needs: '' },
+    {
+      name: 'flashinfer-bench',
+      suffix: '.json',
+      help: 'the kernel as a solution of flashinfer-bench',
+      needs: ''
+    },
     { name: 'view', suffix: '.cutegen-run.json', help: 'the run, for JupyterLab', needs: 'JupyterLab' }
   ],
   paths: ['softmax-1a2b-c5.json']
