@@ -112,7 +112,7 @@ def test_a_candidate_is_exported_into_the_folder_of_the_notebook(widget: RefineW
     listed = asked(widget, query="export", text="")
     assert listed["ok"] and [each["name"] for each in listed["data"]["formats"]] == list(FORMATS)
     assert listed["data"]["paths"] == []
-    written = asked(widget, query="export", text="torch-op")
+    written = asked(widget, query="export", text="torch-op", general=True)
     assert written["data"]["paths"] == [f"{run.run_id}-c1.py"]
     assert "torch.library.custom_op" in Path(f"{run.run_id}-c1.py").read_text()
     for content in ({"text": "weel"}, {"text": "wheel", "candidate_id": "c9"}):
