@@ -121,7 +121,7 @@ def test_runs_are_listed(run: NotebookRun, shell: InteractiveShell, capsys: pyte
         ("edit binary.py", "binary.py is not UTF-8 text"),
         ('edit "half quoted', "Write %cutegen edit FILE"),
         ("show nothing-0000", "nothing-0000"),
-        ("export kernel.txt", "Name a file .py (the kernel), .html (a page of the run), .cutegen-run.json"),
+        ("export kernel.txt", "Name a file .py (the kernel), .whl (the kernel as a package"),
         ("import gone.cutegen", "cannot read gone.cutegen"),
         ("import binary.py", "binary.py is damaged, or no archived run"),
         ("import", "Write %cutegen import FILE"),
