@@ -49,11 +49,11 @@ _ALL = (
         "torch and the GPU it was compiled for", made_by="torch_op:torch_op", machine_code=True,
     ),
     Format(
-        "wheel", ".whl", "that operator as a package for pip, with the kernel's text and tests",
+        "wheel", ".whl", "the kernel as a package for pip: the operator, the text and tests",
         "torch and the GPU it was compiled for", made_by="wheel:wheel", machine_code=True,
     ),
     Format(
-        "object", ".o", "its machine code as an object file, with a C header that launches it",
+        "object", ".o", "the machine code as an object file, with a C header that launches it",
         "a C compiler and the CUDA driver", made_by="c_object:c_object", machine_code=True,
     ),
     Format(
@@ -69,7 +69,7 @@ _ALL = (
         "SOL-ExecBench and a definition of the problem's name", made_by="solutions:sol_execbench",
     ),
     Format(
-        "tritonparse", ".ndjson", "its PTX beside its lines, as a trace of tritonparse", "tritonparse",
+        "tritonparse", ".ndjson", "PTX beside the lines of the kernel, as a trace of tritonparse", "tritonparse",
         made_by="tritonparse:trace",
     ),
     Format("page", ".html", "a page of the run", "a browser", of="run"),

@@ -52,7 +52,8 @@ HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest r
   resume [RUN]         {VERBS["resume"].help}
 {_lines({verb: spec for verb, spec in VERBS.items() if verb != "resume"})}
   export [FORMAT] PATH the accepted kernel (.py, .whl, .o, …; --general: with all its parameters, not for its config
-                       alone), or the run: a page (.html), for JupyterLab (.cutegen-run.json), to send (.cutegen).
+                       alone; --no-verify: not judged again), or the run: a page (.html), for JupyterLab
+                       (.cutegen-run.json), to send (.cutegen).
                        Formats: {", ".join(FORMATS)}
   import FILE          a run that somebody sent (.cutegen), to look at; nothing of it is run
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches
@@ -226,9 +227,10 @@ class CutegenMagics(Magics):
                 run = self._run(named or (rest[0] if rest else "") or self._newest or self._newest_stored())
                 self._show(run.resume() if verb == "resume" else run.attend())
             case "export":
-                words = [word for word in rest if word != "--general"]
+                words = [word for word in rest if word not in ("--general", "--no-verify")]
                 first, second = words if len(words) == 2 else (_one(words, "export [FORMAT] PATH"), "")
-                print(f"wrote {self._run(named).export(first, second, general='--general' in rest)}")
+                general, verify = "--general" in rest, "--no-verify" not in rest
+                print(f"wrote {self._run(named).export(first, second, general=general, verify=verify)}")
             case "import":
                 run_id = self.session("").import_run(_one(rest, "import FILE")).run_id
                 self._show(self._run(run_id).attend())

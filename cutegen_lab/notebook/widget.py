@@ -15,10 +15,11 @@ from pydantic import ValidationError
 
 from cutegen_lab.core.errors import CutegenError, SetupError
 from cutegen_lab.core.verbs import VERBS
+from cutegen_lab.exports import FORMATS, format_of
 from cutegen_lab.notebook.run import NotebookRun, static_bundle
 from cutegen_lab.views.evidence import diagnostics
 from cutegen_lab.views.hints import NOTEBOOK, advised
-from cutegen_lab.views.model import MIME_TYPE, Command, Query, RunView
+from cutegen_lab.views.model import MIME_TYPE, Command, ExportView, FormatView, Query, RunView
 
 STATIC = Path(__file__).parent / "static"
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
@@ -196,8 +197,22 @@ class RefineWidget(anywidget.AnyWidget):
             return [each.model_dump(mode="json") for each in diagnostics(self._run.handle.check(query.text))]
         if query.query == "profile":
             return self._run.handle.profile_view(query.candidate_id).model_dump(mode="json")
+        if query.query == "export":
+            return self._exported(query).model_dump(mode="json")
         found = self._run.handle.machine_code(query.candidate_id, general=query.general)
         return found.model_dump(mode="json")
+
+    def _exported(self, query: Query) -> ExportView:
+        """Writes into the notebook's folder, under the names of the run and the candidate."""
+        written: tuple[Path, ...] = ()
+        if query.text:
+            chosen = FORMATS.get(query.text) or format_of(query.text, "")
+            name = self._run.run_id if chosen.of == "run" else f"{self._run.run_id}-{query.candidate_id}"
+            written = self._run.handle.export_as(
+                f"{name}{chosen.suffix}", chosen.name, query.candidate_id, general=query.general, verify=True
+            )
+        formats = [FormatView(name=f.name, suffix=f.suffix, help=f.help, needs=f.needs) for f in FORMATS.values()]
+        return ExportView(formats=formats, paths=[str(each) for each in written])
 
     def _perform(self, command: Command) -> None:
         match VERBS[command.verb].takes:

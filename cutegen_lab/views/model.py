@@ -311,14 +311,31 @@ class Command(BaseModel):
     text: str = Field(default="", max_length=400_000)
 
 
+class FormatView(View):
+    """An export format."""
+
+    name: str
+    suffix: str
+    help: str
+    needs: str
+
+
+class ExportView(View):
+    """The export formats, and the files that were written."""
+
+    formats: list[FormatView]
+    paths: list[str]
+
+
 class Query(BaseModel):
     """What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
-    parameters), its ``profile``, or what the gate and the lint rules say of ``text``, a draft (``check``)."""
+    parameters), its ``profile``, what the gate and the lint rules say of ``text``, a draft (``check``), or that it is
+    written in the format ``text`` (``export``; without one nothing is written)."""
 
     model_config = ConfigDict(extra="forbid")
 
     request_id: str = Field(max_length=200)
-    query: Literal["machine_code", "profile", "check"]
+    query: Literal["machine_code", "profile", "check", "export"]
     candidate_id: str = Field(max_length=200)
     general: bool = False
     text: str = Field(default="", max_length=400_000)
@@ -331,7 +348,11 @@ def json_schema() -> dict[str, Any]:
     from cutegen_lab.views.profile import ProfileView
 
     schema = RunView.model_json_schema(mode="serialization")
+<<<<<<< HEAD
     for each in (MachineCodeView, ProfileView, RunList, Changes, TutorialView):
+=======
+    for each in (MachineCodeView, ProfileView, ExportView):
+>>>>>>> share
         answer = each.model_json_schema(mode="serialization", ref_template="#/$defs/{model}")
         schema["$defs"] |= {**answer.pop("$defs", {}), each.__name__: answer}
     schema["$defs"] |= {each.__name__: each.model_json_schema() for each in (Command, Query)}

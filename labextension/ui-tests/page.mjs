@@ -46,6 +46,21 @@ const CODE = {
   sass_note: ''
 };
 
+// The kernel's answer to a menu of export formats, one of which was chosen.
+const EXPORT = {
+  formats: [
+    { name: 'kernel', suffix: '.py', help: 'the kernel', needs: 'nvidia-cutlass-dsl' },
+    {
+      name: 'flashinfer-bench',
+      suffix: '.json',
+      help: 'the kernel as a solution of flashinfer-bench',
+      needs: ''
+    },
+    { name: 'view', suffix: '.cutegen-run.json', help: 'the run, for JupyterLab', needs: 'JupyterLab' }
+  ],
+  paths: ['softmax-1a2b-c5.json']
+};
+
 const PROFILE = JSON.parse(readFileSync(`${here}../tests/answers/profile.json`, 'utf8'));
 
 async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) {
@@ -76,7 +91,7 @@ async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) 
       const model = { get: () => state, on, off() {}, send };
       widget.render({ model, el: document.getElementById('host') });
     },
-    [module, view, { machine_code: CODE, profile: PROFILE }]
+    [module, view, { machine_code: CODE, profile: PROFILE, export: EXPORT }]
   );
   await act?.(page);
   if (await page.evaluate(() => globalThis.pwned !== undefined)) {
@@ -114,6 +129,14 @@ await show('edit', 'review', {
   scheme: 'dark',
   act: page => page.getByRole('button', { name: 'Edit…' }).click()
 });
+async function exported(page) {
+  await page.locator('.cg-export > summary').click();
+  await page.getByRole('button', { name: 'flashinfer-bench' }).click();
+  await page.getByText('Wrote softmax').scrollIntoViewIfNeeded();
+}
+await show('export-light', 'review', { act: exported });
+await show('export-dark-narrow', 'review', { scheme: 'dark', width: 620, act: exported });
+
 async function source(page) {
   await page.getByRole('button', { name: 'Show full source' }).click();
   await page.getByRole('button', { name: 'PTX' }).click();

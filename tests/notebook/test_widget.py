@@ -13,6 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.run import RunSettings
+from cutegen_lab.exports import FORMATS
 from cutegen_lab.notebook import widget as module
 from cutegen_lab.notebook.run import NotebookRun
 from cutegen_lab.notebook.widget import WIDGET_MIME, RefineWidget
@@ -116,6 +117,18 @@ def test_a_draft_is_checked_as_it_is_written(widget: RefineWidget) -> None:
     reply = asked(widget, query="check", text="import os\n")
     assert reply["ok"] and {(each["line"], each["code"]) for each in reply["data"]} >= {(1, "G04-import")}
     assert asked(widget, query="check", text="")["data"] != asked(widget, query="check", text="x = (")["data"]
+
+
+def test_a_candidate_is_exported_into_the_folder_of_the_notebook(widget: RefineWidget, run: NotebookRun) -> None:
+    listed = asked(widget, query="export", text="")
+    assert listed["ok"] and [each["name"] for each in listed["data"]["formats"]] == list(FORMATS)
+    assert listed["data"]["paths"] == []
+    written = asked(widget, query="export", text="torch-op", general=True)
+    assert written["data"]["paths"] == [f"{run.run_id}-c1.py"]
+    assert "torch.library.custom_op" in Path(f"{run.run_id}-c1.py").read_text()
+    for content in ({"text": "weel"}, {"text": "wheel", "candidate_id": "c9"}):
+        failed = asked(widget, query="export", **content)
+        assert not failed["ok"] and ("wheel" in failed["error"] or "c9" in failed["error"])
 
 
 @pytest.mark.parametrize("content", [{"query": "environment"}, {"query": "check", "text": 3}])

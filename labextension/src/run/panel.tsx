@@ -3,6 +3,7 @@ import type { RunView } from '../schema';
 import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
 import { Away, type IAway } from './away';
+import { Export } from './export';
 import { statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { Keys } from './help';
@@ -224,6 +225,9 @@ export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPan
             />
           )}
           <footer class="cg-footer">
+            {kernel !== null && selected !== null && (
+              <Export key={selected.id} id={selected.id} look={kernel.look} />
+            )}
             <Log lines={view.log} />
             <Problem view={view} />
             <Provenance candidate={selected} versions={view.versions} />

@@ -1,0 +1,51 @@
+import { useState } from 'preact/hooks';
+import type { ExportView } from '../schema';
+import type { Look } from './verbs';
+
+/** Formats in which the kernel writes a candidate, or its run, as files of the notebook's folder. */
+export function Export({ id, look }: { id: string; look: Look }) {
+  const [formats, setFormats] = useState<ExportView['formats']>([]);
+  const [message, setMessage] = useState('');
+  const [busy, setBusy] = useState(false);
+  const ask = async (format: string) => {
+    setBusy(true);
+    setMessage(format ? `Writing ${format}…` : '');
+    try {
+      const found = (await look({ query: 'export', candidate_id: id, text: format })) as ExportView;
+      setFormats(found.formats);
+      setMessage(found.paths.length ? `Wrote ${found.paths.join(', ')}.` : '');
+    } catch (error) {
+      setMessage(error instanceof Error ? error.message : String(error));
+    }
+    setBusy(false);
+  };
+  return (
+    <details
+      class="cg-details cg-export"
+      onToggle={event => {
+        if (event.currentTarget.open && formats.length === 0) {
+          void ask('');
+        }
+      }}
+    >
+      <summary>Export {id}</summary>
+      <ul aria-label={`Export formats of ${id}`}>
+        {formats.map(({ name, suffix, help, needs }) => (
+          <li key={name}>
+            <button
+              type="button"
+              class="cg-button cg-small"
+              disabled={busy}
+              title={`Needs ${needs}`}
+              onClick={() => void ask(name)}
+            >
+              {name}
+            </button>
+            <span>{`${suffix}: ${help}`}</span>
+          </li>
+        ))}
+      </ul>
+      <p role="status">{message}</p>
+    </details>
+  );
+}
