@@ -2,8 +2,9 @@
 
     python -m benchmarks.formula_flips OUT.json [--seeds 20] [--first 1] [--processes N] [--seconds 600]
 
-The formulas are those of ``tests/judge/honest.py``, as ``tests/judge/test_formulas.py`` judges them. All of one seed
-come before the next, so that a run that ends early has judged each alike. Prints every refusal; writes the counts.
+The formulas are those of ``tests/judge/more_formulas.py``, as ``tests/judge/test_formulas.py`` judges them. All of
+one seed come before the next, so that a run that ends early has judged each alike. Prints every refusal; writes the
+counts.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import torch
 
 from cutegen_lab.bench.record import about
 from cutegen_lab.core.verdict import Verdict
-from tests.judge.honest import FORMULAS
+from tests.judge.more_formulas import ALL_FORMULAS
 from tests.judge.test_formulas import judged
 
 
 def judge(trial: tuple[int, int]) -> tuple[int, int, str]:
     """Number of the formula, seed, and why it was refused ("" if it passed)."""
     number, seed = trial
-    found = judged(*FORMULAS[number][1:], seed)
+    found = judged(*ALL_FORMULAS[number][1:], seed)
     return number, seed, "" if found.verdict is Verdict.PASSED else f"{found.verdict.value}: {found.reason}"
 
 
@@ -40,7 +41,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600.0, help="no trial counts that ends later")
     arguments = parser.parse_args()
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    trials = [(number, seed) for seed in seeds for number in range(len(FORMULAS))]
+    trials = [(number, seed) for seed in seeds for number in range(len(ALL_FORMULAS))]
     passed, refused, ends = Counter[str](), dict[str, str](), time.monotonic() + arguments.seconds
     with multiprocessing.get_context("spawn").Pool(arguments.processes, torch.set_num_threads, (1,)) as pool:
         found = pool.imap_unordered(judge, trials)
@@ -49,14 +50,14 @@ def main() -> None:
                 number, seed, why = found.next(max(ends - time.monotonic(), 0.0))
             except multiprocessing.TimeoutError:
                 break
-            name = FORMULAS[number][0]
+            name = ALL_FORMULAS[number][0]
             passed[name] += not why
             if why:
                 refused[f"{name}, seed {seed}"] = why
                 print(f"{name}, seed {seed}: {why[:200]}", flush=True)
         pool.terminate()
     judgments = sum(passed.values()) + len(refused)
-    print(f"{judgments} of {len(trials)} trials of {len(FORMULAS)} formulas: {len(refused)} refused")
+    print(f"{judgments} of {len(trials)} trials of {len(ALL_FORMULAS)} formulas: {len(refused)} refused")
     record = {**about("cpu"), "first_seed": seeds[0], "seeds": len(seeds), "trials": judgments, "refused": refused}
     record["passed"] = dict(sorted(passed.items()))
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")

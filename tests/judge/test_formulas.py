@@ -9,7 +9,8 @@ import torch
 
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Verdict
-from tests.judge.honest import FORMULAS, Function
+from tests.judge.honest import Function
+from tests.judge.more_formulas import ALL_FORMULAS
 from tests.judge.test_draws import judged as judged_on_torch
 from tests.judge.test_draws import problem, writes
 
@@ -21,7 +22,9 @@ def judged(expression: str, inputs: str, function: Function, seed: int = 1) -> C
 
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom is <= 0")
-@pytest.mark.parametrize(("expression", "inputs", "function"), [f[1:] for f in FORMULAS], ids=[f[0] for f in FORMULAS])
+@pytest.mark.parametrize(
+    ("expression", "inputs", "function"), [f[1:] for f in ALL_FORMULAS], ids=[f[0] for f in ALL_FORMULAS]
+)
 def test_no_toss_of_a_coin(request: pytest.FixtureRequest, expression: str, inputs: str, function: Function) -> None:
     first = request.config.getoption("--seed")
     for seed in range(first, first + (ALL_SEEDS if request.config.getoption("--exhaustive") else SEEDS)):
@@ -48,11 +51,13 @@ def test_no_toss_of_a_coin(request: pytest.FixtureRequest, expression: str, inpu
         ("attention in bf16", 20300006),  # the same by an infinity among ordinary numbers
         ("layer norm, folded", 20300003),  # one column over all exponents: its variance is 0, and x · s cancels
         ("above the mean", 20300004),  # 61 roundings of a sum that lie further out than any of 12 runs of PyTorch's
+        ("tanh of bf16 by a sigmoid", 20400003),  # a draw of small numbers, all of which vanish beside 1
+        ("smoothed cross-entropy", 20400001),  # one column, where three multiples of x cancel
         ("masked attention, 16-bit shares", 9003),  # a share that rounds to 0 hides an infinity in one column of five
     ],
 )
 def test_trials_that_an_honest_formula_once_lost(name: str, seed: int) -> None:
-    expression, inputs, function = next(f[1:] for f in FORMULAS if f[0] == name)
+    expression, inputs, function = next(f[1:] for f in ALL_FORMULAS if f[0] == name)
     result = judged(expression, inputs, function, seed)
     assert result.verdict is Verdict.PASSED, result.reason
 

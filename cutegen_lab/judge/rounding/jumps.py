@@ -67,21 +67,30 @@ class Jumping(TorchDispatchMode):
         return torch.where(error > 0, other, result)
 
 
-def rounding_errors(exact: Sequence[Jump], rounded: Sequence[Sequence[Jump]]) -> list[torch.Tensor]:
-    """Largest honest error of each jump's distance, from runs with other rounding; none if those ran other operators.
+def rounding_errors(
+    exact: Sequence[Jump], own: Sequence[Jump], rounded: Sequence[Sequence[Jump]]
+) -> list[torch.Tensor]:
+    """Largest honest error of each jump's distance, from PyTorch's ``own`` run and runs with other rounding; none if
+    those ran other operators.
 
     It is the error of the difference of what is compared: numbers chosen from those they are compared with, as the
-    k-th largest of a row, share their errors.
+    k-th largest of a row, share their errors. A row of halves that PyTorch computes exactly has one right rounding.
     """
     errors = [torch.zeros_like(jump.distance) for jump in exact]
     names = [(jump.name, jump.distance.shape) for jump in exact]
-    for jumps in rounded:
+    for jumps in (own, *rounded):
         if [(jump.name, jump.distance.shape) for jump in jumps] != names:
             return []
         for error, jump, right in zip(errors, jumps, exact, strict=True):
-            apart = (jump.distance - right.distance).abs_().nan_to_num_(0.0, 0.0, 0.0)
-            torch.maximum(error, apart.mul_(_MARGIN), out=error)
+            torch.maximum(error, _apart(jump, right).mul_(_MARGIN), out=error)
+    for error, jump, right in zip(errors, own, exact, strict=True):
+        if jump.name not in COMPARISONS and error.dim():
+            error.mul_(_apart(jump, right).amax(-1, keepdim=True) > 0)
     return errors
+
+
+def _apart(one: Jump, other: Jump) -> torch.Tensor:
+    return (one.distance - other.distance).abs_().nan_to_num_(0.0, 0.0, 0.0)
 
 
 def jump_of(name: str, args: Sequence[Any], result: Any) -> Jump | None:

@@ -85,8 +85,12 @@ def jump_results(reference: Reference, inputs: Sequence[torch.Tensor], seed: int
     it decides no jump."""
     with JumpRecorder() as exact:
         reference.run_float64(inputs)
-    numbers = range(MORE_SAMPLES if exact.jumps else 0)
-    errors = rounding_errors(exact.jumps, [_rerounded(reference, inputs, seed, number)[1] for number in numbers])
+    if not exact.jumps:
+        return []
+    with JumpRecorder() as own:
+        tf32.torch_result(reference, inputs)
+    rounded = [_rerounded(reference, inputs, seed, number)[1] for number in range(MORE_SAMPLES)]
+    errors = rounding_errors(exact.jumps, own.jumps, rounded)
     results: list[Results] = []
     for side in (1, -1, 0) if any(bool(error.any()) for error in errors) else ():
         with Jumping(errors, side, seed):

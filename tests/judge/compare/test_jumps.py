@@ -47,6 +47,7 @@ def test_either_side_is_right_where_rounding_decides(expression: str, function: 
         (f"torch.where({ABOVE}, x, 0.0)", X, lambda x: torch.where(x > mean_one_by_one(x) * 1.001, x, 0.0)),
         (ABOVE, X, lambda x: x > mean_one_by_one(x) * 1.001),
         (f"({ABOVE}).sum(-1)", X, lambda x: (x > mean_one_by_one(x)).sum(-1) + 1),
+        ("(x * 2).round().clamp(-99, 99).int()", X, lambda x: (x * 2 + 0.5).floor().clamp(-99, 99).int()),
         ("x.sum(-1) > 30", X, lambda x: x.sum(-1) >= 30),
     ],
 )  # fmt: skip

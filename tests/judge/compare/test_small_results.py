@@ -13,6 +13,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge.compare.allowance import Allowance
 from cutegen_lab.judge.compare.correctness import compare
 from tests.judge.honest import Function, _erf_of_five_terms, _tanh_of_11_bits
+from tests.judge.more_formulas import tanh_by_exp
 from tests.judge.test_formulas import judged
 
 
@@ -33,12 +34,6 @@ def shares_above(least: float) -> Function:
 
 def sigmoid(x: torch.Tensor) -> torch.Tensor:
     return 0.5 * _tanh_of_11_bits(0.5 * x.float()) + 0.5
-
-
-def tanh_by_exp(x: torch.Tensor) -> torch.Tensor:
-    """Off by an epsilon of 1, however small the result is."""
-    power = (-2 * x.abs()).exp()
-    return ((1 - power) / (1 + power)).copysign(x)
 
 
 X, XY = "x: {}[16,300]", "x: {0}[16,300], y: {0}[16,300]"

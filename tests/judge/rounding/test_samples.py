@@ -9,7 +9,13 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.judge.compare.distances import rms
 from cutegen_lab.judge.rounding.formula import run_and_test_exactness
 from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF
-from cutegen_lab.judge.rounding.samples import perturbed, perturbed_samples, regrouped_samples, rerounded_results
+from cutegen_lab.judge.rounding.samples import (
+    jump_results,
+    perturbed,
+    perturbed_samples,
+    regrouped_samples,
+    rerounded_results,
+)
 from cutegen_lab.problems import Reference, read_text
 
 
@@ -59,6 +65,26 @@ def test_a_difference_of_products_loses_a_rounding_of_each(expression: str, size
     for (sample,) in regrouped_samples(scaled, [x], 1):
         lost = float((sample / x).abs().max()) * 2**24
         assert 0.8 * size <= lost <= size
+
+
+@pytest.mark.parametrize(
+    ("expression", "either"),
+    [
+        ("(x * 0.5).round()", False),
+        ("(x * 0.1).round()", True),
+        ("(x * 0.1).to(torch.int32)", True),
+        ("x > x.mean(-1, keepdim=True)", True),
+        ("x >= x.amax(-1, keepdim=True)", False),
+        ("(y := x * 3) >= y.amax(-1, keepdim=True)", False),
+        ("x > 5", False),
+    ],
+)
+def test_rounding_decides_a_jump_of_computed_numbers_next_to_it(expression: str, either: bool) -> None:
+    """0.1 is rounded, and so are its products at a half; the mean of 0 to 30 is 15, unless its sum is rounded."""
+    jumping, x = reference(expression, "x: f32[4,31]"), torch.arange(31.0).expand(4, 31)
+    (wanted,) = jumping.run_float64([x])
+    results = [result for (result,) in jump_results(jumping, [x], 1)]
+    assert any(not torch.equal(result, wanted) for result in results) is either
 
 
 def test_choosing_and_copying_rounds_nothing_more() -> None:
