@@ -65,7 +65,7 @@ def add_zeros_at_infinities(values: Values, workload: Workload, g: torch.Generat
 
 def add_special_pairs(values: Values, workload: Workload, g: torch.Generator, local: frozenset[int]) -> None:
     """Writes pairs of zeros, ones, NaN and infinities into one row of two inputs of equal shape that are both ``local``
-    (:func:`local_inputs`), each pair at one place: all of them if there is room."""
+    (:func:`local_inputs`), each pair at one place: all of them if there is room; and zeros into another row of both."""
     pairs = [pair for pair in alike(workload) if local.issuperset(pair)]
     if not pairs:
         return
@@ -77,6 +77,9 @@ def add_special_pairs(values: Values, workload: Workload, g: torch.Generator, lo
     numbers = torch.tensor(_SPECIAL, dtype=values[i].dtype)
     rows[0][one, places] = numbers[which // len(_SPECIAL)]
     rows[1][one, places] = numbers[which % len(_SPECIAL)]
+    if len(rows[0]) >= FEW_ROWS:
+        for both in rows:
+            both[(one + 1) % len(both)] = 0.0
 
 
 def alike(workload: Workload) -> list[tuple[int, int]]:
