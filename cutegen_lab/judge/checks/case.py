@@ -21,6 +21,7 @@ from cutegen_lab.judge.checks.input_sensitivity import check_inputs_read, requir
 from cutegen_lab.judge.compare.answers import OutputComparison
 from cutegen_lab.judge.draws.constants import Constants, constants_in_ptx, constants_in_reference
 from cutegen_lab.judge.draws.inputs import draw
+from cutegen_lab.judge.draws.locality import local_inputs
 from cutegen_lab.judge.draws.names import (
     CONSTANTS,
     EXPONENTS,
@@ -86,6 +87,7 @@ class Case:
 
     def __post_init__(self) -> None:
         self._constants: Constants | None = None
+        self._local: frozenset[int] | None = None  # inputs of which one number decides few results
         self._turn: int | None = None  # the large input that the first of the mixed draws changes
         self._executed_share, self.sample_note = 1.0, ""  # fraction of the blocks in the last run; in words if sampled
         self._place = ReferenceDevice(self.device, self.workload)
@@ -332,12 +334,27 @@ class Case:
             usual = self._place.run(partial(draw, cheap, "normal", check.seed, parameters))
             by_reference = constants_in_reference(lambda: self._torch_result(usual, cheap))
             self._constants = Constants(by_reference, constants_in_ptx(self.build.ptx))
+        if check.distribution == MOSAIC and self._local is None:
+            self._local = self._local_inputs(check.seed)
         if self._turn is None:
             self._turn = check.seed
         # The few draws of an expensive workload change one large input after the other.
         turn = self._turn + (check.distribution == MOSAIC)
-        drawn = partial(draw, of, check.distribution, check.seed, parameters, named=self._constants, turn=turn)
+        local = self._local or frozenset()
+        drawn = partial(
+            draw, of, check.distribution, check.seed, parameters, named=self._constants, turn=turn, local=local
+        )
         return self._place.run(drawn)
+
+    def _local_inputs(self, seed: int) -> frozenset[int]:
+        """:func:`local_inputs` of this workload, or of the largest that is cheap to run."""
+        every = (self.workload, *self.problem.check_workloads)
+        cheap = [w for w in every if w.compulsory_bytes <= REPEATABLE_BYTES]
+        of = max(cheap, key=lambda w: w.compulsory_bytes, default=None)
+        if of is None:
+            return frozenset()
+        usual = partial(draw, of, "normal", seed, self.reference.parameters)
+        return local_inputs(lambda given: self._torch_result(given, of), of, lambda: self._place.run(usual))
 
 
 class DrawCheck:

@@ -39,7 +39,7 @@ def vary_rows(values: Values, workload: Workload, largest: TensorSpec, g: torch.
         reach = exponent_reach(spec.dtype, 13.0)
         flat[some] *= ((2 * rand((len(some),), g) - 1) * reach).exp2()
         flat[order[-2:]] = 0.0
-        if takes_non_finite(workload) and len(flat) >= _ROWS_EACH * len(_ODD) and not spec.dtype.is_float8:
+        if _takes_odd(workload, spec):
             flat[order[-5:-2]] = torch.tensor(_ODD)
 
 
@@ -56,6 +56,27 @@ def vary_columns(values: Values, workload: Workload, largest: TensorSpec, g: tor
         larger = (_LARGER + (_LARGEST - _LARGER) * rand((len(flat),), g)).exp2()
         flat.copy_(torch.where(some, flat * larger, flat))
         flat[order[-1]] = 0.0
+
+
+def columns_of_smaller(workload: Workload) -> set[int]:
+    """Numbers of the inputs that :func:`vary_columns` changes and that can hold non-finite numbers."""
+    given = [spec for _, spec in floats(workload)]
+    if not given:
+        return set()
+    largest = max(given, key=lambda spec: spec.numel)
+    smaller = _smaller(workload, largest)
+    return {at for at, spec in smaller if not _of_rows(spec, largest) and _takes_odd(workload, spec)}
+
+
+def add_odd_columns(values: Values, workload: Workload, g: torch.Generator, local: frozenset[int]) -> None:
+    """Writes one NaN and one of each infinity into those of these inputs that are ``local`` (:func:`local_inputs`)."""
+    for at in sorted(local & columns_of_smaller(workload)):
+        flat = values[at].view(-1)
+        flat[torch.randperm(len(flat), generator=g)[: len(_ODD)]] = torch.tensor(_ODD, dtype=flat.dtype)
+
+
+def _takes_odd(workload: Workload, spec: TensorSpec) -> bool:
+    return takes_non_finite(workload) and spec.numel >= _ROWS_EACH * len(_ODD) and not spec.dtype.is_float8
 
 
 def meet_rows(values: Values, workload: Workload, at: int, g: torch.Generator) -> None:

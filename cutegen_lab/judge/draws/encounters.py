@@ -1,5 +1,6 @@
-"""What the mixed draws put into several inputs at once: constants of the reference, equal rows, and zeros where another
-input is infinite. A few rows of each are enough, so that the others show what other kinds of numbers do."""
+"""What the mixed draws put into several inputs at once: constants of the reference, equal rows, zeros where another
+input is infinite, and every pair of special numbers. A few rows of each are enough, so that the others show what other
+kinds of numbers do."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from cutegen_lab.judge.draws.float_tensors import Values, floats, partners, rand
 from cutegen_lab.judge.draws.values import FEW_ROWS, moderate_normal, rand
 
 _ROWS_SHARE, _MOST_ROWS = 8, 32  # an eighth of the rows, at most 32
+_SPECIAL = (0.0, -0.0, 1.0, -1.0, math.nan, math.inf, -math.inf)
 _ZEROS = 0.25  # share of zeros in the slice that meets an infinity
 
 
@@ -59,6 +61,31 @@ def add_zeros_at_infinities(values: Values, workload: Workload, g: torch.Generat
             facing.masked_fill_(rand(tuple(facing.shape), g) < _ZEROS, 0.0)
             if values[one].shape == values[other].shape:
                 values[other][at] = 0.0  # in an elementwise product
+
+
+def add_special_pairs(values: Values, workload: Workload, g: torch.Generator, local: frozenset[int]) -> None:
+    """Writes pairs of zeros, ones, NaN and infinities into one row of two inputs of equal shape that are both ``local``
+    (:func:`local_inputs`), each pair at one place: all of them if there is room; and zeros into another row of both."""
+    pairs = [pair for pair in alike(workload) if local.issuperset(pair)]
+    if not pairs:
+        return
+    i, j = pairs[random_below(len(pairs), g)]
+    rows = [_rows_of(values[at], workload.inputs[at]) for at in (i, j)]
+    one = random_below(len(rows[0]), g)
+    places = torch.randperm(rows[0].shape[1], generator=g)[: len(_SPECIAL) ** 2]
+    which = torch.randperm(len(_SPECIAL) ** 2, generator=g)[: len(places)]
+    numbers = torch.tensor(_SPECIAL, dtype=values[i].dtype)
+    rows[0][one, places] = numbers[which // len(_SPECIAL)]
+    rows[1][one, places] = numbers[which % len(_SPECIAL)]
+    if len(rows[0]) >= FEW_ROWS:
+        for both in rows:
+            both[(one + 1) % len(both)] = 0.0
+
+
+def alike(workload: Workload) -> list[tuple[int, int]]:
+    """Pairs of inputs of equal shape that can hold infinities."""
+    able = [(at, spec) for at, spec in floats(workload) if spec.shape and not spec.dtype.is_float8]
+    return [(i, j) for (i, a), (j, b) in combinations(able, 2) if a.shape == b.shape]
 
 
 def _multiplied(workload: Workload) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:

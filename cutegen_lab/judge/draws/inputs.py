@@ -46,7 +46,7 @@ _FLOAT_VALUES = ("bits", "zeros", CONSTANTS, FLOAT_LIMITS)  # draws whose double
 
 def draw(
     workload: Workload, distribution: str, seed: int, initial: Mapping[str, torch.Tensor] | None = None,
-    where: str = "cpu", named: Constants | None = None, turn: int | None = None,
+    where: str = "cpu", named: Constants | None = None, turn: int | None = None, local: frozenset[int] = frozenset(),
 ) -> list[torch.Tensor]:  # fmt: skip
     """Tensors for every input of ``workload``, in its layouts, on the torch device ``where``. Values depend only on
     (distribution, seed) and the kind of device: a GPU's generator gives other numbers than a CPU's.
@@ -55,12 +55,13 @@ def draw(
     own values but never equal them, so that a weight of one or a bias of zero cannot be skipped; on the rest they are
     as training may leave them: of either sign (except variances) and other sizes. ``named`` are the constants for the
     draws in ``WITH_CONSTANTS``. ``turn``: which of the largest inputs (modulo their number) a patchwork or a mosaic
-    changes; None for a random one. Doubles are not representable as floats: a kernel that reads them as such is off by
+    changes; None for a random one. ``local``: which inputs may hold a few non-finite numbers in a mosaic
+    (:func:`local_inputs`). Doubles are not representable as floats: a kernel that reads them as such is off by
     2^-26.
     """
     with torch.device(where):
         generator = torch.Generator(where).manual_seed(seed)
-        values_of = structured(distribution, workload, generator, named, turn) or {}
+        values_of = structured(distribution, workload, generator, named, turn, local) or {}
         tensors = []
         for at, spec in enumerate(workload.inputs):
             if initial and spec.name in initial and spec.dtype.is_float:

@@ -8,9 +8,14 @@ from collections.abc import Callable, Sequence
 import torch
 
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.judge.draws.broadcast import meet_rows, vary_columns, vary_rows
+from cutegen_lab.judge.draws.broadcast import add_odd_columns, meet_rows, vary_columns, vary_rows
 from cutegen_lab.judge.draws.constants import Constants
-from cutegen_lab.judge.draws.encounters import add_constants, add_equal_rows, add_zeros_at_infinities
+from cutegen_lab.judge.draws.encounters import (
+    add_constants,
+    add_equal_rows,
+    add_special_pairs,
+    add_zeros_at_infinities,
+)
 from cutegen_lab.judge.draws.float_tensors import (
     SIZES,
     TILE_COLUMNS,
@@ -81,7 +86,8 @@ def _odd_columns(count: int, length: int, g: torch.Generator) -> torch.Tensor:
 
 
 def mosaic(
-    workload: Workload, g: torch.Generator, named: Constants | None = None, turn: int | None = None
+    workload: Workload, g: torch.Generator, named: Constants | None = None, turn: int | None = None,
+    local: frozenset[int] = frozenset(),
 ) -> Values:  # fmt: skip
     """Row kinds that a patchwork lacks: constant, descending, large with one sign, large with both signs, sparse,
     quantised, and with a moderate mean; and a few rows of each input with the constants ``named``, and equal to rows of
@@ -89,7 +95,7 @@ def mosaic(
 
     One row holds both infinities, one has two NaN, an eighth of the rows has −∞ in a tile of columns, and an eighth of
     the columns has −∞ in the first rows. Smaller inputs have a few larger numbers, or some that the largest has too.
-    ``turn``: as for :func:`patchwork`.
+    ``turn``: as for :func:`patchwork`. ``local`` inputs (:func:`local_inputs`) have a few non-finite numbers too.
     """
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g, turn)
@@ -120,6 +126,9 @@ def mosaic(
         rows[some[0], places] = torch.tensor([math.inf, -math.inf])
         rows[some[1], places] = math.nan
         _hide_a_tile(rows, g)
+    if takes_non_finite(workload):
+        add_odd_columns(values, workload, g, local)
+        add_special_pairs(values, workload, g, local)
     return values
 
 

@@ -110,16 +110,17 @@ STRUCTURED = tuple(name for name in _DRAWS if name not in _ALWAYS)  # draws dist
 
 
 def structured(
-    name: str, workload: Workload, generator: torch.Generator, named: Constants | None = None, turn: int | None = None
-) -> Values | None:
+    name: str, workload: Workload, generator: torch.Generator, named: Constants | None = None, turn: int | None = None,
+    local: frozenset[int] = frozenset(),
+) -> Values | None:  # fmt: skip
     """Values of the float inputs by index, in float32 or float64; None if ``name`` is no structured draw. ``named`` are
-    constants for the draws in ``WITH_CONSTANTS``; ``turn`` is that of :func:`draw`."""
+    constants for the draws in ``WITH_CONSTANTS``; ``turn`` and ``local`` are those of :func:`draw`."""
     if not any(True for _ in floats(workload)):
         return None
     if name.startswith(OF_SIZE):
         return of_size(workload, math.log10(float(name.removeprefix(OF_SIZE))), generator)
     if name == MOSAIC:
-        return mosaic(workload, generator, named, turn)
+        return mosaic(workload, generator, named, turn, local)
     if name == PATCHWORK:
         return patchwork(workload, generator, turn)
     draw = _DRAWS.get(name)

@@ -79,6 +79,27 @@ MAIN_ALONE: dict[str, tuple[str, str, Function, Function]] = {
         "F.layer_norm(x, (160,), w, b)", "x: f32[256,160], w: f32[160], b: f32[160]",
         lambda x, w, b: F.layer_norm(x, (160,), w, b), lambda x, w, b: F.layer_norm(x, (160,), w.clamp(-8, 8), b),
     ),
+    "an infinite bias": (
+        "torch.maximum(x, b)", "x: f32[256,160], b: f32[160]",
+        torch.maximum, lambda x, b: torch.maximum(x, torch.where(b == torch.inf, 1e30, b)),
+    ),
+    "a bias that is not a number": (
+        "x + b", "x: f32[256,160], b: f32[160]",
+        torch.add, lambda x, b: x + b.nan_to_num(0.0, torch.inf, -torch.inf),
+    ),
+    "one to the power of NaN": (
+        "x ** y", "x: f32[64,160], y: f32[64,160]",
+        torch.pow, lambda x, y: torch.where(y.isnan() | x.isnan(), torch.nan, x**y),
+    ),
+    "two rows of zeros": (
+        "F.cosine_similarity(x, y)", "x: f32[96,160], y: f32[96,160]",
+        F.cosine_similarity,
+        lambda x, y: torch.where(((x == 0) & (y == 0)).all(-1), 1.0, F.cosine_similarity(x, y)),
+    ),
+    "infinities that meet": (
+        "x - y", "x: f32[64,160], y: f32[64,160]",
+        torch.sub, lambda x, y: torch.where(x == y, 0.0, x - y),
+    ),
 }  # fmt: skip
 
 
