@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from math import prod
 from operator import itemgetter, mul
 from typing import TypeAlias
 
@@ -104,21 +103,6 @@ def right_inverse(layout: Layout) -> Layout:
         found.append((extent, place))
         reached = step * extent
     return coalesce(_of_pairs(found)) if found else Layout(1, 0)
-
-
-def left_inverse(layout: Layout) -> Layout:
-    """A layout with ``result(layout(i)) == i``, for layouts whose indices are all different."""
-    pairs = sorted(mode for mode in _with_places(coalesce(layout)) if mode[1] != 1)
-    extents: list[int] = []
-    steps = [0]
-    for step, _, place in pairs:
-        reached = prod(extents)
-        if step < reached or step % reached:
-            raise InputError(f"{layout} has no left inverse: its modes overlap", "Use strides that keep them apart.")
-        extents.append(step // reached)
-        steps.append(place)
-    extents.append(pairs[-1][1] if pairs else 1)
-    return coalesce(Layout(tuple(extents), tuple(steps)))
 
 
 def logical_divide(layout: Layout, tiler: Tiler) -> Layout:

@@ -127,6 +127,91 @@ def why_not(config, results, kind="16 bits", pairs=1, loads=(1, 1)):
     return ""
 
 
+def tma_view(x, dense_in):
+    """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
+    ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
+    quantum = 128 // x.element_type.width
+    sizes, strides = [*x.shape], [*x.stride]
+    if not all(isinstance(number, int) for number in sizes + strides):
+        return None  # dimensions that do not lie evenly
+    if strides[2] == 0:
+        sizes[2] = 1
+    dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1] or [d for d in dense_in if sizes[d] == 1]
+    others = [d for d in range(3) if [d] != dense[:1]]
+    if not dense or any(strides[d] % quantum and sizes[d] > 1 for d in others):
+        return None
+    for d in range(3):
+        if sizes[d] == 1:
+            strides[d] = quantum if d in others else 1  # never walked
+            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
+    return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
+
+
+def tma_views(operands):
+    """Each operand of a side as TMA can address it, of 16 bits, or of 8 and dense along k as wgmma needs it; None where
+    one is not, or none is given."""
+    dense_in = {8: (1,), 16: (1, 0), 32: ()}
+    views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
+    return None if None in views or not views else views
+
+
+def fit_together(sides, operands):
+    """Have all operands one length along k, and those of a side one dtype and, as TMA sees them, one layout? Sides may
+    differ in dtype where both have 8 bits."""
+    dtypes = [{x.element_type for x in side} for side in sides]
+    layouts = [{x.stride.index(1) for x in side} for side in sides]
+    lengths = {cute.size(x, mode=[1]) for x in operands}
+    both = {dtype if dtype.width > 8 else 8 for side in dtypes for dtype in side}
+    return all(len(values) == 1 for values in (lengths, both, *dtypes, *layouts))
+
+
+def aux_view(x):
+    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result."""
+    whole = x.element_type.width in (16, 32) and x.stride[0] != 0
+    return tma_view(x, (1,)) if whole else None
+
+
+def aux_steps_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
+    """(the epilogue's piece of a tile, with rows of up to 128 bytes; how many auxiliary loads a stage has room for; the
+    loads of each step: bytes, and the place in the tile, in pieces, and tensor of each)."""
+    tile_m, tile_n, _ = tile_shape_mnk
+    numbers = [o for o, x in enumerate(views) if x is not None]
+    columns = min(tile_n, 1024 // max([c_dtype.width] + [views[o].element_type.width for o in numbers]))
+    slots = stage_bits // (epi_rows * 1024)
+    places = [(i, j, o) for i in range(tile_m // epi_rows) for j in range(tile_n // columns) for o in numbers]
+    aux_steps = []
+    for begin in range(0, len(places), slots):
+        step = [places[at] for at in range(begin, min(begin + slots, len(places)))]
+        step_bits = 0
+        for _, _, o in step:
+            step_bits += epi_rows * columns * views[o].element_type.width
+        aux_steps.append((step_bits // 8, tuple(step)))
+    return (epi_rows, columns), slots, tuple(aux_steps)
+
+
+def aux_layout(dtype, epi_tile, slots, stages, stage_bits):
+    """A tensor's auxiliary loads in shared memory: rows, columns, slot, stage."""
+    one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
+    apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
+    rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
+    outer = cute.make_layout((rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart))
+    return cute.make_composed_layout(one.inner, 0, outer)
+
+
+def place_of(piece, aux_steps):
+    """(its slot, the last one of its step)."""
+    return next((step.index(piece), len(step) - 1) for _, step in aux_steps if piece in step)
+
+
+def read_aux(sE, from_shared, thread, slot, stage, cC):
+    """A thread's part of an auxiliary load, in registers, at ``cC``."""
+    thr_from_shared = from_shared.get_slice(thread)
+    rE = cute.make_rmem_tensor(cute.size(cC), sE.element_type)
+    tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(cC.shape)))
+    cute.copy(from_shared, thr_from_shared.partition_S(sE)[None, None, None, slot, stage], tCrE)
+    return rE
+
+
 @cute.jit
 def fetch(
     mX: cute.Tensor,
@@ -181,91 +266,6 @@ def put(
         i, j = cC[e]
         if row + i < shape_mn[0] and column + j < shape_mn[1]:
             mC[row + i, column + j, batch] = rC[e]
-
-
-def tma_view(x, dense_in):
-    """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
-    ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
-    quantum = 128 // x.element_type.width
-    sizes, strides = [*x.shape], [*x.stride]
-    if not all(isinstance(number, int) for number in sizes + strides):
-        return None  # dimensions that do not lie evenly
-    if strides[2] == 0:
-        sizes[2] = 1
-    dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1] or [d for d in dense_in if sizes[d] == 1]
-    others = [d for d in range(3) if [d] != dense[:1]]
-    if not dense or any(strides[d] % quantum and sizes[d] > 1 for d in others):
-        return None
-    for d in range(3):
-        if sizes[d] == 1:
-            strides[d] = quantum if d in others else 1  # never walked
-            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
-    return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
-
-
-def tma_views(operands):
-    """Each operand of a side as TMA can address it, of 16 bits, or of 8 and dense along k as wgmma needs it; None where
-    one is not, or none is given."""
-    dense_in = {8: (1,), 16: (1, 0), 32: ()}
-    views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
-    return None if None in views or not views else views
-
-
-def fit_together(sides, operands):
-    """Have all operands one length along k, and those of a side one dtype and, as TMA sees them, one layout? Sides may
-    differ in dtype where both have 8 bits."""
-    dtypes = [{x.element_type for x in side} for side in sides]
-    layouts = [{x.stride.index(1) for x in side} for side in sides]
-    lengths = {cute.size(x, mode=[1]) for x in operands}
-    both = {dtype if dtype.width > 8 else 8 for side in dtypes for dtype in side}
-    return all(len(values) == 1 for values in (lengths, both, *dtypes, *layouts))
-
-
-def sheet_view(x):
-    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result."""
-    whole = x.element_type.width in (16, 32) and x.stride[0] != 0
-    return tma_view(x, (1,)) if whole else None
-
-
-def sheets_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
-    """(the epilogue's piece of a tile, with rows of up to 128 bytes; sheets that a stage has room for; the sheets by
-    steps: bytes, and each one's place in the tile, in pieces, and tensor)."""
-    tile_m, tile_n, _ = tile_shape_mnk
-    numbers = [o for o, x in enumerate(views) if x is not None]
-    columns = min(tile_n, 1024 // max([c_dtype.width] + [views[o].element_type.width for o in numbers]))
-    slots = stage_bits // (epi_rows * 1024)
-    places = [(i, j, o) for i in range(tile_m // epi_rows) for j in range(tile_n // columns) for o in numbers]
-    sheets = []
-    for begin in range(0, len(places), slots):
-        step = [places[at] for at in range(begin, min(begin + slots, len(places)))]
-        step_bits = 0
-        for _, _, o in step:
-            step_bits += epi_rows * columns * views[o].element_type.width
-        sheets.append((step_bits // 8, tuple(step)))
-    return (epi_rows, columns), slots, tuple(sheets)
-
-
-def sheet_layout(dtype, epi_tile, slots, stages, stage_bits):
-    """A tensor's sheets in shared memory: rows, columns, slot, stage."""
-    one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
-    apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
-    rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
-    outer = cute.make_layout((rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart))
-    return cute.make_composed_layout(one.inner, 0, outer)
-
-
-def place_of(sheet, sheets):
-    """(its slot, the last one of its step)."""
-    return next((step.index(sheet), len(step) - 1) for _, step in sheets if sheet in step)
-
-
-def read_sheet(sE, from_shared, thread, slot, stage, cC):
-    """A thread's part of a sheet, in registers, at ``cC``."""
-    thr_from_shared = from_shared.get_slice(thread)
-    rE = cute.make_rmem_tensor(cute.size(cC), sE.element_type)
-    tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(cC.shape)))
-    cute.copy(from_shared, thr_from_shared.partition_S(sE)[None, None, None, slot, stage], tCrE)
-    return rE
 
 
 @cute.jit
@@ -480,7 +480,7 @@ def multiply_by_wgmma(
     rows: cutlass.Constexpr,
 ):
     """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
-    others, and which of ``extras`` may come as sheets."""
+    others, and which of ``extras`` may come as auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
@@ -494,11 +494,11 @@ def multiply_by_wgmma(
     aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
     if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
         ahead = range(len(extras) if aligned is not None and parts == 1 and teams == 1 else 0)
-    views = tuple(sheet_view(x) if o in ahead else None for o, x in enumerate(extras))
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
+    views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # those of a piece are there at once
         views = tuple(None for _ in extras)
     stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
-    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
+    epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
     major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
     joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
     if cutlass.const_expr(joined > 1):
@@ -528,7 +528,7 @@ def multiply_by_wgmma(
     if cutlass.const_expr(aligned is not None):
         tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
     layouts_e = tuple(
-        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
+        None if x is None else aux_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
     )
     by_tma_e = [
         (None, None)
@@ -545,7 +545,7 @@ def multiply_by_wgmma(
     tiling = (m, n, k, batches), tile_shape_mnk, epi_tile, cluster_shape_mn, teams
     result, mmas, dtypes = (tma_c, tC, mC), (mma, epi_mma), (a_dtype, b_dtype, c_dtype)
     walk, summed = (group, raster == "n"), (terms, promoted, joined, parts)
-    gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, sheets, tiling, walk, summed, places).launch(
+    gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, aux, tiling, walk, summed, places).launch(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
@@ -603,7 +603,7 @@ def gemm_kernel(
     layouts: tuple,
     dtypes: cutlass.Constexpr,
     sizes: cutlass.Constexpr,
-    sheets: cutlass.Constexpr,
+    aux: cutlass.Constexpr,
     tiling: cutlass.Constexpr,
     walk: cutlass.Constexpr,
     summed: cutlass.Constexpr,
@@ -613,7 +613,7 @@ def gemm_kernel(
     in turn. Blocks stay and take tile after tile.
 
     ``operands`` and ``result``: atoms of TMA, and its tensors. ``epi_args``: ``exact`` (fp32 operands of which others
-    are halves), what the epilogue reads, atoms, tensors and layouts of those that come as sheets (else None).
+    are halves), what the epilogue reads, atoms, tensors and layouts of those that are auxiliary loads (else None).
     ``summed``: terms, how many of them have sums of their own that are added to totals after each step along k (of fp32
     halves and 8 bits), how many right operands' tiles lie side by side and are multiplied as one, parts that k is cut
     in. Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
@@ -736,8 +736,8 @@ def gemm_kernel(
                         at, slot = (j, k_first + k_tile, at), (stage * rights + o,)
                         load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
                     stage, phase = next_stage(stage, phase, ab_stage)
-                for s in cutlass.range_constexpr(len(sheets)):
-                    step_bytes, pieces_here = sheets[s]
+                for s in cutlass.range_constexpr(len(aux)):
+                    step_bytes, pieces_here = aux[s]
                     cute.arch.mbarrier_wait(empty + stage, phase)
                     with cute.arch.elect_one():
                         cute.arch.mbarrier_arrive_and_expect_tx(full + stage, step_bytes)
@@ -796,9 +796,9 @@ def gemm_kernel(
             for x in extras
         ]
 
-        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, sheets), (full, empty, ab_stage, cluster_size)
+        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, aux), (full, empty, ab_stage, cluster_size)
         stored = cutlass.Int32(0)  # pieces this team has stored
-        steps = k_tiles + (len(sheets) if in_turn else 0)  # of a tile, where teams take turns
+        steps = k_tiles + (len(aux) if in_turn else 0)  # of a tile, where teams take turns
         stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
         for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
             # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
@@ -875,7 +875,7 @@ def tile_epilogue(
     they are then; ``turn``: tiles that the team has had before; ``place``: the team, and the
     thread in it."""
     (row, column, batch), (stored, stage, phase) = at, state
-    exact, extras, sEs, from_shared, sizes, sheets = inputs
+    exact, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
     ((m, n, k, batches), (_, _, tile_k), epi_tile, _, _), (_, promoted, joined, parts) = tiling, summed
     k_part = cute.ceil_div(cute.ceil_div(k, tile_k), parts) * tile_k
@@ -897,10 +897,10 @@ def tile_epilogue(
                 if cutlass.const_expr(sEs[o] is None):
                     loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
                 else:
-                    slot, last = place_of((epi_i, epi_j, o), sheets)
+                    slot, last = place_of((epi_i, epi_j, o), aux)
                     if cutlass.const_expr(slot == 0):
                         cute.arch.mbarrier_wait(full + stage, phase)
-                    rE = read_sheet(sEs[o], from_shared[o], place[1], slot, stage, cC)
+                    rE = read_aux(sEs[o], from_shared[o], place[1], slot, stage, cC)
                     loaded.append(rE.load().to(Float32))
                     if cutlass.const_expr(slot == last):
                         drained.append(stage)

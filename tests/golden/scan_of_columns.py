@@ -83,14 +83,10 @@ def scan_kernel(
         start, stride = (step * slices + slice_) * loads, 1
         if cutlass.const_expr(reverse):
             start, stride = n - 1 - start, -1
-        if cutlass.const_expr(len(paddings) > 0):
-            for gX, rX, padding in zip(gXs, rXs, paddings):
-                if cutlass.const_expr(padding > 0):
-                    fetch_after(gX, rX, source, start, stride, padding)
-                else:
-                    fetch(gX, rX, source, start, stride, ragged)
-        else:
-            for gX, rX in zip(gXs, rXs):
+        for gX, rX, padding in zip(gXs, rXs, paddings):
+            if cutlass.const_expr(padding > 0):
+                fetch_after(gX, rX, source, start, stride, padding)
+            else:
                 fetch(gX, rX, source, start, stride, ragged)
         values = [rX.load().to(Float32) for rX in rXs]
         if cutlass.const_expr(len(sizes) > 0):
@@ -225,7 +221,7 @@ def launch(
     gOut = cute.make_tensor(
         out.iterator, cute.make_layout((width, (inner // width, outer), n), stride=(1, (width, 0), out.stride[0]))
     )
-    scan_kernel((gX,), (gOut,), before, after, ((plus, 0.0),), (), (), False, threads, slices, loads).launch(
+    scan_kernel((gX,), (gOut,), before, after, ((plus, 0.0),), (), (0,), False, threads, slices, loads).launch(
         grid=[(columns + threads - 1) // threads, 1, 1],
         block=[threads, slices, 1],
         stream=stream,

@@ -123,14 +123,10 @@ def scan_kernel(
         start, stride = step * share + lane, threads_per_row
         if cutlass.const_expr(reverse):
             start, stride = vectors - 1 - start, -threads_per_row
-        if cutlass.const_expr(len(paddings) > 0):
-            for gX, rX, padding in zip(gXs, rXs, paddings):
-                if cutlass.const_expr(padding > 0):
-                    fetch_after(gX, rX, source_row, start, stride, padding)
-                else:
-                    fetch(gX, rX, source_row, start, stride, unpredicated)
-        else:
-            for gX, rX in zip(gXs, rXs):
+        for gX, rX, padding in zip(gXs, rXs, paddings):
+            if cutlass.const_expr(padding > 0):
+                fetch_after(gX, rX, source_row, start, stride, padding)
+            else:
                 fetch(gX, rX, source_row, start, stride, unpredicated)
         values = [rX.load().to(Float32) for rX in rXs]
         if cutlass.const_expr(len(row_values) > 0):
@@ -263,7 +259,8 @@ def launch(
         out.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, out.stride[0]))
     )
     scan_kernel(
-        (gX,), (), (gOut,), before, after, ((plus, 0.0),), (), (), False, threads_per_row, rows_per_block, loads,
+        (gX,), (), (gOut,), before, after, ((plus, 0.0),), (), (0,), False, threads_per_row, rows_per_block,
+        loads,
     ).launch(
         grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1],
         block=[threads_per_row * rows_per_block, 1, 1],

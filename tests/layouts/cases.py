@@ -13,7 +13,7 @@ from cutegen_lab.layouts.layout import AnyLayout, Layout, Swizzle, Swizzled
 EXTENTS = (1, 2, 2, 3, 4, 4, 5, 6, 8, 8, 16)
 MOST = 512  # coordinates
 OPERATIONS = (
-    "evaluate", "swizzle", "idx2crd", "coalesce", "complement", "right_inverse", "left_inverse", "composition",
+    "evaluate", "swizzle", "idx2crd", "coalesce", "complement", "right_inverse", "composition",
     "logical_divide", "zipped_divide", "tiled_divide", "logical_product", "blocked_product", "raked_product",
     "thread_value",
 )  # fmt: skip
@@ -34,7 +34,7 @@ def _case(source: random.Random, operation: str) -> dict[str, Any]:
         shift *= source.choice((1, 1, -1))
         parts = [shape, _stride(source, shape), [bits, base, shift], source.choice((0, 0, 8, 100))]
         return {"operation": "evaluate", "layout": parts}
-    apart = operation in ("complement", "right_inverse", "left_inverse")  # they are defined for such layouts only
+    apart = operation in ("complement", "right_inverse")  # they are defined for such layouts only
     stride = _dense(source, shape, source.choice((1, 1, 1, 2, 3))) if apart else _stride(source, shape)
     case: dict[str, Any] = {"operation": operation, "layout": [shape, stride]}
     if operation == "complement":

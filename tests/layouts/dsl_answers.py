@@ -78,7 +78,7 @@ def answered(case):
         result = layout
     elif operation == "idx2crd":
         return {"coordinates": [cute.idx2crd(index, layout.shape) for index in range(cute.size(layout))]}
-    elif operation in ("coalesce", "right_inverse", "left_inverse"):
+    elif operation in ("coalesce", "right_inverse"):
         result = getattr(cute, operation)(layout)
     elif operation == "complement":
         result = cute.complement(layout, case["second"])

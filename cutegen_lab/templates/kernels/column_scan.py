@@ -47,14 +47,10 @@ def scan_kernel(
         start, stride = (step * slices + slice_) * loads, 1
         if cutlass.const_expr(reverse):
             start, stride = n - 1 - start, -1
-        if cutlass.const_expr(len(paddings) > 0):
-            for gX, rX, padding in zip(gXs, rXs, paddings):
-                if cutlass.const_expr(padding > 0):
-                    fetch_after(gX, rX, source, start, stride, padding)
-                else:
-                    fetch(gX, rX, source, start, stride, ragged)
-        else:
-            for gX, rX in zip(gXs, rXs):
+        for gX, rX, padding in zip(gXs, rXs, paddings):
+            if cutlass.const_expr(padding > 0):
+                fetch_after(gX, rX, source, start, stride, padding)
+            else:
                 fetch(gX, rX, source, start, stride, ragged)
         values = [rX.load().to(Float32) for rX in rXs]
         if cutlass.const_expr(len(sizes) > 0):

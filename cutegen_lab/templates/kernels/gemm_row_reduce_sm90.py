@@ -16,12 +16,12 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
+from cutegen_lab.templates.kernels.device.aux_loads import place_of, read_aux
 from cutegen_lab.templates.kernels.device.epilogue_access import fetch
 from cutegen_lab.templates.kernels.device.math import plus
 from cutegen_lab.templates.kernels.device.moments import apart, centre_of
 from cutegen_lab.templates.kernels.device.online_softmax import finite, rescale
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise, values_of, within
-from cutegen_lab.templates.kernels.device.sheets import place_of, read_sheet
 from cutegen_lab.templates.kernels.device.tile_walk import next_stage, stage_after
 from cutegen_lab.templates.kernels.device.tma_copies import converted, copy_row, scratch_size, uneven
 from cutegen_lab.templates.kernels.device.tma_views import tma_views
@@ -94,7 +94,7 @@ def tile_epilogue(
 ):
     """Of a tile whose rows are reduced, where that of ``gemm_sm90`` takes each tile by itself."""
     (row, column, batch), (stored, stage, phase), (team, thread) = at, state, place
-    _, extras, sEs, from_shared, sizes, sheets = inputs
+    _, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
     mParts, sParts, met_at, warp_idx, *rank_mn = shared_rows
     (m, n, k, _), (_, tile_n, tile_k), epi_tile, cluster_shape_mn, teams = tiling
@@ -120,10 +120,10 @@ def tile_epilogue(
                 ahead, drained, loaded = [None for _ in extras], [], []
                 for o in cutlass.range_constexpr(len(extras) if s == 0 else 0):
                     if cutlass.const_expr(sEs[o] is not None):
-                        slot, last = place_of((epi_i, epi_j, o), sheets)
+                        slot, last = place_of((epi_i, epi_j, o), aux)
                         if cutlass.const_expr(slot == 0):
                             cute.arch.mbarrier_wait(full + stage, phase)
-                        rE = read_sheet(sEs[o], from_shared[o], thread, slot, stage, cC)
+                        rE = read_aux(sEs[o], from_shared[o], thread, slot, stage, cC)
                         ahead[o] = cute.make_tensor(rE.iterator, cute.make_layout((2, 2, epi_tile[1] // 8)))
                         if cutlass.const_expr(slot == last):
                             drained.append(stage)
@@ -144,7 +144,7 @@ def tile_epilogue(
                         part = fold_row(folded[f], folds[f], neutrals[f], cRow, epi_column, n, ragged)
                         parts_here[line][f] = folds[f](parts_here[line][f], part)
         if cutlass.const_expr(s == 0 and teams > 1):  # the other team's
-            stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles + len(sheets)), ab_stage)
+            stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles + len(aux)), ab_stage)
         for line in cutlass.range_constexpr(lines):
             for f in cutlass.range_constexpr(len(folds)):
                 parts_here[line][f] = cute.arch.warp_reduction(parts_here[line][f], folds[f], threads_in_group=4)
@@ -241,7 +241,7 @@ def put_row(values, registers, half, epi_j, epi_i):
 
 def read(extras, reads, before, ahead, half, cRow, row, column, batch, shape_mn):
     """What ``reads`` names (a tensor, and does it differ along the row) of a thread's part of one of its rows. What all
-    rows share was read ``before``, for the first; sheets are there ``ahead``."""
+    rows share was read ``before``, for the first; auxiliary loads are there ``ahead``."""
     found = []
     for at, (o, along) in enumerate(reads):
         mX = extras[o]

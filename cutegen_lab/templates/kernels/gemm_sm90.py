@@ -14,9 +14,9 @@ import cutlass.utils.hopper_helpers as sm90
 from cutlass import Float32
 from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 
+from cutegen_lab.templates.kernels.device.aux_loads import aux_layout, aux_steps_of, aux_view, place_of, read_aux
 from cutegen_lab.templates.kernels.device.epilogue_access import fetch, put
 from cutegen_lab.templates.kernels.device.fp32_halves import halve_row, restored
-from cutegen_lab.templates.kernels.device.sheets import place_of, read_sheet, sheet_layout, sheet_view, sheets_of
 from cutegen_lab.templates.kernels.device.tf32 import copied_along_k, tf32_mma, tf32_scratch_size, tf32_views
 from cutegen_lab.templates.kernels.device.tile_walk import next_stage, stage_after, tile_at
 from cutegen_lab.templates.kernels.device.tma_copies import converted, copy_row, scratch_size
@@ -74,7 +74,7 @@ def multiply_by_wgmma(
     rows: cutlass.Constexpr,
 ):
     """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
-    others, and which of ``extras`` may come as sheets."""
+    others, and which of ``extras`` may come as auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
@@ -88,11 +88,11 @@ def multiply_by_wgmma(
     aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
     if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
         ahead = range(len(extras) if aligned is not None and parts == 1 and teams == 1 else 0)
-    views = tuple(sheet_view(x) if o in ahead else None for o, x in enumerate(extras))
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
+    views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # those of a piece are there at once
         views = tuple(None for _ in extras)
     stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
-    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
+    epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
     major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
     joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
     if cutlass.const_expr(joined > 1):
@@ -122,7 +122,7 @@ def multiply_by_wgmma(
     if cutlass.const_expr(aligned is not None):
         tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
     layouts_e = tuple(
-        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
+        None if x is None else aux_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
     )
     by_tma_e = [
         (None, None)
@@ -139,7 +139,7 @@ def multiply_by_wgmma(
     tiling = (m, n, k, batches), tile_shape_mnk, epi_tile, cluster_shape_mn, teams
     result, mmas, dtypes = (tma_c, tC, mC), (mma, epi_mma), (a_dtype, b_dtype, c_dtype)
     walk, summed = (group, raster == "n"), (terms, promoted, joined, parts)
-    gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, sheets, tiling, walk, summed, places).launch(
+    gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, aux, tiling, walk, summed, places).launch(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
@@ -197,7 +197,7 @@ def gemm_kernel(
     layouts: tuple,
     dtypes: cutlass.Constexpr,
     sizes: cutlass.Constexpr,
-    sheets: cutlass.Constexpr,
+    aux: cutlass.Constexpr,
     tiling: cutlass.Constexpr,
     walk: cutlass.Constexpr,
     summed: cutlass.Constexpr,
@@ -207,7 +207,7 @@ def gemm_kernel(
     in turn. Blocks stay and take tile after tile.
 
     ``operands`` and ``result``: atoms of TMA, and its tensors. ``epi_args``: ``exact`` (fp32 operands of which others
-    are halves), what the epilogue reads, atoms, tensors and layouts of those that come as sheets (else None).
+    are halves), what the epilogue reads, atoms, tensors and layouts of those that are auxiliary loads (else None).
     ``summed``: terms, how many of them have sums of their own that are added to totals after each step along k (of fp32
     halves and 8 bits), how many right operands' tiles lie side by side and are multiplied as one, parts that k is cut
     in. Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
@@ -330,8 +330,8 @@ def gemm_kernel(
                         at, slot = (j, k_first + k_tile, at), (stage * rights + o,)
                         load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
                     stage, phase = next_stage(stage, phase, ab_stage)
-                for s in cutlass.range_constexpr(len(sheets)):
-                    step_bytes, pieces_here = sheets[s]
+                for s in cutlass.range_constexpr(len(aux)):
+                    step_bytes, pieces_here = aux[s]
                     cute.arch.mbarrier_wait(empty + stage, phase)
                     with cute.arch.elect_one():
                         cute.arch.mbarrier_arrive_and_expect_tx(full + stage, step_bytes)
@@ -390,9 +390,9 @@ def gemm_kernel(
             for x in extras
         ]
 
-        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, sheets), (full, empty, ab_stage, cluster_size)
+        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, aux), (full, empty, ab_stage, cluster_size)
         stored = cutlass.Int32(0)  # pieces this team has stored
-        steps = k_tiles + (len(sheets) if in_turn else 0)  # of a tile, where teams take turns
+        steps = k_tiles + (len(aux) if in_turn else 0)  # of a tile, where teams take turns
         stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
         for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
             # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
@@ -469,7 +469,7 @@ def tile_epilogue(
     they are then; ``turn``: tiles that the team has had before; ``place``: the team, and the
     thread in it."""
     (row, column, batch), (stored, stage, phase) = at, state
-    exact, extras, sEs, from_shared, sizes, sheets = inputs
+    exact, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
     ((m, n, k, batches), (_, _, tile_k), epi_tile, _, _), (_, promoted, joined, parts) = tiling, summed
     k_part = cute.ceil_div(cute.ceil_div(k, tile_k), parts) * tile_k
@@ -491,10 +491,10 @@ def tile_epilogue(
                 if cutlass.const_expr(sEs[o] is None):
                     loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
                 else:
-                    slot, last = place_of((epi_i, epi_j, o), sheets)
+                    slot, last = place_of((epi_i, epi_j, o), aux)
                     if cutlass.const_expr(slot == 0):
                         cute.arch.mbarrier_wait(full + stage, phase)
-                    rE = read_sheet(sEs[o], from_shared[o], place[1], slot, stage, cC)
+                    rE = read_aux(sEs[o], from_shared[o], place[1], slot, stage, cC)
                     loaded.append(rE.load().to(Float32))
                     if cutlass.const_expr(slot == last):
                         drained.append(stage)

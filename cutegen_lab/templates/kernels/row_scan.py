@@ -53,14 +53,10 @@ def scan_kernel(
         start, stride = step * share + lane, threads_per_row
         if cutlass.const_expr(reverse):
             start, stride = vectors - 1 - start, -threads_per_row
-        if cutlass.const_expr(len(paddings) > 0):
-            for gX, rX, padding in zip(gXs, rXs, paddings):
-                if cutlass.const_expr(padding > 0):
-                    fetch_after(gX, rX, source_row, start, stride, padding)
-                else:
-                    fetch(gX, rX, source_row, start, stride, unpredicated)
-        else:
-            for gX, rX in zip(gXs, rXs):
+        for gX, rX, padding in zip(gXs, rXs, paddings):
+            if cutlass.const_expr(padding > 0):
+                fetch_after(gX, rX, source_row, start, stride, padding)
+            else:
                 fetch(gX, rX, source_row, start, stride, unpredicated)
         values = [rX.load().to(Float32) for rX in rXs]
         if cutlass.const_expr(len(row_values) > 0):

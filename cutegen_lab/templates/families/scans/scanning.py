@@ -44,6 +44,5 @@ class Scanning(KernelModule):
         return text_of_tuple(of_numbers(scan.op) for scan in self.scans.values())
 
     def paddings(self, loaded: Sequence[str]) -> str:
-        """Text of the zeros before each of the views ``loaded``; of an empty tuple where there are none."""
-        padded = any(self.padding.values())
-        return text_of_tuple(str(self.padding[name]) for name in loaded if padded)
+        """Text of the zeros before each of the views ``loaded``."""
+        return text_of_tuple(str(self.padding[name]) for name in loaded)
