@@ -36,6 +36,7 @@ export interface RunView {
     | 'lift'
   )[];
   scope: ScopeView | null;
+  cost: CostView | null;
   branch_points: string[];
   log: string[];
   versions: {
@@ -300,6 +301,21 @@ export interface ScopeView {
   text: string;
   used: number;
   ended: string;
+}
+/**
+ * Tokens of all answers so far, and dollars where a price is given. ``streamed``: about how many tokens the answer
+ * has that is being written.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "CostView".
+ */
+export interface CostView {
+  prompt: number;
+  completion: number;
+  usd: number | null;
+  max_tokens: number | null;
+  max_usd: number | null;
+  streamed: number;
 }
 /**
  * A line of PTX or SASS. ``line``: of the candidate's shown text, 0 for none. ``stall``: cycles until the warp may

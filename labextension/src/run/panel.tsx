@@ -2,6 +2,7 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import type { RunView } from '../schema';
 import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
+import { Cost } from './cost';
 import { statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { Keys } from './help';
@@ -45,6 +46,7 @@ function Header({ view, help, onHelp }: { view: RunView; help: boolean; onHelp: 
         {detail && ` · ${detail}`}
       </span>
       <span class="cg-spacer" />
+      <Cost cost={view.cost} />
       <span class="cg-muted">
         {settings.provider}
         {settings.model && ` (${settings.model})`} · {settings.arch} for {settings.gpu} · on {settings.device}{' '}
