@@ -107,6 +107,9 @@ def _add_run(run: Parser) -> None:
         "--max-seconds", type=_seconds, metavar="S", help="seconds of work after which no candidate is asked"
     )
     run.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens a model may use")
+    run.add_argument("--max-cost", type=_dollars, metavar="USD", help="dollars a model may use, at --price")
+    run.add_argument("--price", default="", metavar="IN/OUT",
+                     help="dollars for a million tokens sent and received, as 1.25/10; none is built in")  # fmt: skip
     run.add_argument("--out", metavar="FILE", help="write the accepted kernel here")
     _general(run)
     run.add_argument("--name", help="the run's name (default: the file's)")
@@ -266,7 +269,15 @@ def _positive(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
+    return _above_zero(text, "seconds")
+
+
+def _dollars(text: str) -> float:
+    return _above_zero(text, "dollars")
+
+
+def _above_zero(text: str, unit: str) -> float:
     with contextlib.suppress(ValueError):
         if (value := float(text)) > 0:  # also false for nan
             return value
-    raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of {unit}")

@@ -12,6 +12,7 @@ from cutegen_lab.cli.facts import proven, run_facts
 from cutegen_lab.cli.output import Output, note
 from cutegen_lab.cli.progress import Progress
 from cutegen_lab.cli.review import review
+from cutegen_lab.core.cost import price_of
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.core.syntax import parse_problem
@@ -37,8 +38,12 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         auto=arguments.auto,
         language=arguments.language,
         budget=Budget(
-            max_steps=arguments.max_steps, max_seconds=arguments.max_seconds, max_tokens=arguments.max_tokens
+            max_steps=arguments.max_steps,
+            max_seconds=arguments.max_seconds,
+            max_tokens=arguments.max_tokens,
+            max_usd=arguments.max_cost,
         ),
+        price=price_of(arguments.price),
     )
     judge = partial(make_judge, max_autotune=arguments.max_autotune)
     with Session.open(arguments.workdir, judge=judge) as session:

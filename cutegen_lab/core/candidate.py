@@ -46,6 +46,9 @@ class TokenUsage:
     def total(self) -> int:
         return self.prompt + self.completion
 
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(self.prompt + other.prompt, self.completion + other.completion)
+
 
 @dataclass(frozen=True)
 class Proposal:

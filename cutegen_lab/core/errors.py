@@ -18,7 +18,9 @@ A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an 
 from __future__ import annotations
 
 import errno
+from typing import Self
 
+from cutegen_lab.core.candidate import TokenUsage
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.plain_text import plain
 
@@ -75,6 +77,14 @@ class SetupError(CutegenError):
 
 class ProviderError(CutegenError):
     """A provider could not answer."""
+
+    usage = TokenUsage()
+    """Tokens that were spent on it nevertheless."""
+
+    def after(self, usage: TokenUsage) -> Self:
+        """The same error, with ``usage`` spent before it too."""
+        self.usage = self.usage + usage
+        return self
 
 
 class NotCovered(ProviderError):

@@ -25,6 +25,7 @@ class Advice(StrEnum):
     START_MANUAL = "Start a run whose provider is manual"
     OTHER_MODEL = "Choose another model"
     MORE_TOKENS = "Allow more tokens, or accept what there is"
+    GIVE_PRICE = "Give the price of the model's tokens, or bound tokens"
     USE_EMULATOR = "Use the emulator, or check nvidia-smi and CUDA_VISIBLE_DEVICES"
     DOCTOR = "Ask cutegen's doctor what this machine has"
     WEAK_CAGE = "Run where the kernel has Landlock or namespaces, or allow a weak cage"

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, get_args
 
-from cutegen_lab.core.candidate import Candidate
-from cutegen_lab.core.hints import Hint
+from cutegen_lab.core.candidate import Candidate, TokenUsage
+from cutegen_lab.core.cost import Price, dollars
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.notes import Note
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
@@ -52,6 +54,8 @@ class Budget:
     """Most seconds of the run; None for no limit."""
     max_tokens: int | None = None
     """Most tokens of all answers; None for no limit."""
+    max_usd: float | None = None
+    """Most dollars of all answers at :attr:`RunSettings.price`; None for no limit."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,16 @@ class RunSettings:
     """Limits of the run."""
     language: Language = "dsl"
     """What a model is asked to write."""
+    price: Price | None = None
+    """Price of the provider's answers; None if it is not known."""
     profile_after: int = 0
     """Number of candidates that must pass before any is profiled (CuTeGen's delayed profiling)."""
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a cap in dollars that nothing could be compared with."""
+        if self.budget.max_usd is not None and self.price is None:
+            cap = dollars(self.budget.max_usd)
+            raise InputError(f"a cap of {cap} needs a price", Hint(Advice.GIVE_PRICE))
 
 
 # --- events ---------------------------------------------------------------------------------------------------------
@@ -131,6 +143,8 @@ class GenerateFailed:
     """Whether it has nothing more to propose, which is a normal end."""
     hint: Hint | None = None
     """What to do about it, if ``reason`` does not say so."""
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    """Tokens that were spent on it nevertheless."""
     type: Literal["generate_failed"] = "generate_failed"
     """Tag of the event in the store."""
 
@@ -324,6 +338,8 @@ class RunState:
     """Ids of all approved candidates, oldest first."""
     notes: Mapping[str, Note] = field(default_factory=dict)
     """Comments and pins by id, oldest first, without those taken away."""
+    wasted: TokenUsage = field(default_factory=TokenUsage)
+    """Tokens of answers that became no candidate."""
     scope: Scope | None = None
     """Scope of the last approval, while it holds."""
     scope_used: int = 0

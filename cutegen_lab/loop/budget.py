@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from cutegen_lab.core.cost import dollars, tokens
 from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.run import Resumed, RunState, StepStarted, StoredEvent
 from cutegen_lab.core.stopwatch import COPY
@@ -13,19 +14,16 @@ from cutegen_lab.core.stopwatch import COPY
 _AS_FAST = 0.01  # fraction of a copy's time within which two times count as equal
 
 
-def tokens(state: RunState) -> int:
-    """Prompt and completion tokens of all candidates so far."""
-    return sum(c.proposal.usage.total for c in state.candidates.values())
-
-
 def spent(state: RunState) -> str:
     """Why no further candidate may be requested, or "". The driver counts seconds."""
     budget = state.settings.budget
     if len(state.candidates) >= budget.max_steps:
         return f"budget: {len(state.candidates)} of {budget.max_steps} candidates used"
-    used = tokens(state)
-    if budget.max_tokens is not None and used >= budget.max_tokens:
-        return f"budget: {used} of {budget.max_tokens} tokens used"
+    used, price = tokens(state), state.settings.price
+    if budget.max_tokens is not None and used.total >= budget.max_tokens:
+        return f"budget: {used.total} of {budget.max_tokens} tokens used"
+    if budget.max_usd is not None and price is not None and price.usd(used) >= budget.max_usd:
+        return f"budget: {dollars(price.usd(used))} of {dollars(budget.max_usd)} used"
     return ""
 
 

@@ -112,6 +112,7 @@ def _generated(state: RunState, event: Generated) -> RunState:
 
 def _generate_failed(state: RunState, event: GenerateFailed) -> RunState:
     _expect(state, Step.GENERATE, event)
+    state = replace(state, wasted=state.wasted + event.usage)
     if event.exhausted and _editing(state):
         return replace(state, step=Step.REVIEW, problem_note=event.reason)
     if event.exhausted:

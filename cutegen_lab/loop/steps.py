@@ -69,9 +69,9 @@ class Steps:
         try:
             proposal = self._provider.propose(effect.request, say, cancel)
         except ProviderExhausted as error:
-            return GenerateFailed(error.message, exhausted=True)
+            return GenerateFailed(error.message, exhausted=True, usage=error.usage)
         except ProviderError as error:
-            return GenerateFailed(error.reason, hint=error.hint)
+            return GenerateFailed(error.reason, hint=error.hint, usage=error.usage)
         return Generated(Candidate(next_id(state), state.ask_parent_id, self._provider.name, proposal))
 
     def _compile(self, candidate: Candidate, state: RunState, say: Say, cancel: Cancel) -> Event:

@@ -15,6 +15,7 @@ from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument
 
 from cutegen_lab.config import Settings
+from cutegen_lab.core.cost import price_of
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.run import LANGUAGES, PROVIDERS
@@ -59,12 +60,13 @@ HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest r
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches
 %cute_layout?          pictures of CuTe layouts, and their options"""
 
-_BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok)")  # of a budget
+_BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok|usd)")  # of a budget
 
 _PROBLEM = (
     NAME, INPUTS, ARCH,
     argument("--provider", default="templates", help=f"{', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]}"),
     argument("--model", default="", help="the model, for --provider openai"),
+    argument("--price", default="", help="dollars for a million tokens sent and received, as 1.25/10"),
     argument("--language", default="dsl", help="what a model writes: dsl (CuTe modules, the default) or spec"),
     argument("--review", action="store_true", help="ask before each refinement (the default)"),
     argument("--replay", default="", help="play a recorded conversation: same as --provider replay:FILE"),
@@ -154,6 +156,7 @@ class CutegenMagics(Magics):
             device=arguments.device,
             auto=arguments.auto and not arguments.review,
             language=_language(arguments.language),
+            price=price_of(arguments.price),
             budget=parse_budget(arguments.budget, arguments.max_steps),
         )
         self._begin(arguments, problem, settings)
@@ -301,22 +304,26 @@ class CutegenMagics(Magics):
 
 
 def parse_budget(text: str, max_steps: int) -> Budget:
-    """Parses ``"600s,200000tok"``. Raises InputError for other text."""
+    """Parses ``"600s,200000tok,2.50usd"``. Raises InputError for other text."""
     from cutegen_lab.core.run import Budget
 
     seconds: float | None = None
     tokens: int | None = None
+    usd: float | None = None
     for part in filter(None, (p.strip().strip("\"'") for p in text.split(","))):
         read = _BOUND.fullmatch(part)
         if read is None or not float(read[1]):
-            raise InputError(f"cannot read the budget {part!r}", 'Write it as "600s", "200000tok" or both.')
+            how = 'Write it as "600s", "200000tok", "2.50usd", or several with commas.'
+            raise InputError(f"cannot read the budget {part!r}", how)
         if read[2] == "tok":
             tokens = math.ceil(float(read[1]))
+        elif read[2] == "usd":
+            usd = float(read[1])
         else:
             seconds = float(read[1])
     if max_steps < 1:
         raise InputError(f"--max-steps {max_steps} allows no candidate", "Use 1 or more.")
-    return Budget(max_steps=max_steps, max_seconds=seconds, max_tokens=tokens)
+    return Budget(max_steps=max_steps, max_seconds=seconds, max_tokens=tokens, max_usd=usd)
 
 
 def _language(text: str) -> Language:

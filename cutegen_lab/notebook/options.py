@@ -26,7 +26,7 @@ OF_A_RUN = (
     argument("--gpu", default="", help="whose speed of light is the bound (the first GPU of the architecture)"),
     argument("--device", default="auto", help="where kernels are judged: auto, cuda, cuda:N or emulator"),
     argument("--max-steps", type=int, default=8, help="candidates at most (8)"),
-    argument("--budget", default="", help='further bounds: "600s", "200000tok", or both with a comma'),
+    argument("--budget", default="", help='further bounds: "600s", "200000tok", "2.50usd" (at --price), or several'),
     argument("--auto", action="store_true", help="approve by itself whatever passes and is faster"),
     argument("--out", default="run", help="the variable that gets the run (run)"),
     argument("--wait", action="store_true", help="return when the run rests or is done, for scripted notebooks"),

@@ -40,6 +40,8 @@ class ConversationProvider(ABC):
     """
 
     name: str
+    streamed = 0
+    """Tokens of the answer that is being written, about; 0 while there is none."""
 
     def __init__(self, record: Path | None = None, source: str = "") -> None:
         self._record, self._source = record, source
@@ -53,16 +55,18 @@ class ConversationProvider(ABC):
         prompts = [render(request)]
         spent = TokenUsage()
         while True:
-            answer = self.answer(prompts[-1], say, cancel)
+            try:
+                answer = self.answer(prompts[-1], say, cancel)
+            except ProviderError as error:
+                raise error.after(spent)  # noqa: B904 - the same error
             self._keep(prompts[-1], answer)
-            spent = TokenUsage(spent.prompt + answer.usage.prompt, spent.completion + answer.usage.completion)
+            spent += answer.usage
             try:
                 parsed = parse(answer.text, specs=request.language == "spec")
             except MalformedAnswer as error:
                 if len(prompts) > MAX_REASKS:
-                    raise ProviderError(
-                        f"{self.name}: {error.message}, twice", "Retry, or try another model."
-                    ) from None
+                    twice = ProviderError(f"{self.name}: {error.message}, twice", "Retry, or try another model.")
+                    raise twice.after(spent) from None
                 say(f"{error.message}; asking again")
                 prompts.append(render_reask(prompts[0], f"{error.message[0].upper()}{error.message[1:]}."))
                 continue

@@ -57,7 +57,7 @@ class OpenAIProvider(ConversationProvider):
 
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
         """Raises ProviderError (key, model, network, cap, empty answer) or Cancelled within a poll."""
-        self._guard(len(prompt.text) // _CHARS_PER_TOKEN)
+        self._guard(len(prompt.text) // _CHARS_PER_TOKEN, 0)
         pieces: queue.SimpleQueue[Any] = queue.SimpleQueue()
         clients: queue.SimpleQueue[openai.OpenAI] = queue.SimpleQueue()
         stop = threading.Event()
@@ -67,6 +67,7 @@ class OpenAIProvider(ConversationProvider):
             return self._collect(prompt, pieces, say, cancel)
         finally:
             stop.set()
+            self.streamed = 0
             if not clients.empty():
                 clients.get().close()  # a client that waits to retry must not ask, and be charged, again
 
@@ -86,7 +87,7 @@ class OpenAIProvider(ConversationProvider):
             if item is _END:
                 break
             if isinstance(item, Exception):
-                raise self._explained(item) from None
+                raise self._explained(item).after(_estimated(asked, size)) from None
             usage, finish = item.usage or usage, item.finish or finish
             text.append(item.text)
             size += len(item.text)
@@ -94,23 +95,24 @@ class OpenAIProvider(ConversationProvider):
                 raise ProviderError(
                     f"the answer of {self.model} has more than {MAX_ANSWER_CHARS:,} characters",
                     "Retry, or try another model.",
-                )
-            so_far = size // _CHARS_PER_TOKEN
-            self._guard(asked + so_far)
-            if so_far - told >= 250:
+                ).after(_estimated(asked, size))
+            self.streamed = so_far = size // _CHARS_PER_TOKEN
+            self._guard(asked, so_far)
+            if so_far - told >= 100:
                 told = so_far
                 say(f"{self.model}: about {so_far:,} tokens…")
         usage = usage or TokenUsage(asked, size // _CHARS_PER_TOKEN)
-        self.spent = TokenUsage(self.spent.prompt + usage.prompt, self.spent.completion + usage.completion)
+        self.spent += usage
         if not finish:
-            raise ProviderError(f"the stream from {self.model} ended before the answer did", "Retry.")
+            raise ProviderError(f"the stream from {self.model} ended before the answer did", "Retry.").after(usage)
         try:
             answer = self._secrets.masked(joined(text))
         except Unreadable as error:
-            raise self._explained(error) from None
+            raise self._explained(error).after(usage) from None
         if not answer.strip():
             reason = self._secrets.masked(finish[:40])
-            raise ProviderError(f"{self.model} gave an empty answer (finish reason {reason!r})", "Retry.")
+            empty = ProviderError(f"{self.model} gave an empty answer (finish reason {reason!r})", "Retry.")
+            raise empty.after(usage)
         return Answer(answer, self.model, usage)
 
     def _stream(
@@ -143,10 +145,10 @@ class OpenAIProvider(ConversationProvider):
             default_headers={"Accept-Encoding": "identity"},
         )  # fmt: skip
 
-    def _guard(self, about_to_spend: int) -> None:
-        if self._cap is not None and self.spent.total + about_to_spend > self._cap:
+    def _guard(self, asked: int, answered: int) -> None:
+        if self._cap is not None and self.spent.total + asked + answered > self._cap:
             message = f"the token cap of {self._cap:,} is reached ({self.spent.total:,} spent)"
-            raise ProviderError(message, Hint(Advice.MORE_TOKENS))
+            raise ProviderError(message, Hint(Advice.MORE_TOKENS)).after(_estimated(asked, answered * _CHARS_PER_TOKEN))
 
     def _explained(self, error: Exception) -> ProviderError:
         """The error in one line, without credentials."""
@@ -172,3 +174,8 @@ class OpenAIProvider(ConversationProvider):
             case Unreadable():
                 return ProviderError(f"the answer of {where} cannot be used: {detail}", "Retry, or try another server.")
         return ProviderError(f"the answer of {where} could not be read: {type(error).__name__}: {detail}", "Retry.")
+
+
+def _estimated(asked: int, size: int) -> TokenUsage:
+    """Tokens of an answer that broke off after ``size`` characters; none where it had not begun."""
+    return TokenUsage(asked, size // _CHARS_PER_TOKEN) if size else TokenUsage()

@@ -97,7 +97,8 @@ class RunHandle:
         history, driving = self.history, self.driving
         elsewhere = "" if driving or history.state.finished else self._services.store.driven_by(self.run_id)
         texts = self._texts.known(history.state)
-        return build_view(history.state, history.events, self.log, driving, elsewhere, front, texts)
+        streamed = getattr(self._provider, "streamed", 0) if driving else 0
+        return build_view(history.state, history.events, self.log, driving, elsewhere, front, texts, streamed)
 
     def specialise(self, wait: bool = True) -> None:
         """Makes the candidates' texts for their config alone, which views show once they are there; without ``wait`` in

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.cost import tokens
 from cutegen_lab.core.gains import scope_end
 from cutegen_lab.core.growth import can_grow, can_retry
 from cutegen_lab.core.problem import Problem, Workload
@@ -23,6 +24,7 @@ from cutegen_lab.views.metrics import baselines, counters, metrics, terms
 from cutegen_lab.views.model import (
     CandidateView,
     ConfigValue,
+    CostView,
     ProblemView,
     RunView,
     ScopeView,
@@ -42,7 +44,7 @@ Status = Literal["running", "review", "done", "interrupted"]
 
 def build_view(
     state: RunState, events: Sequence[StoredEvent], log: Sequence[str] = (), attached: bool = True, elsewhere: str = "",
-    front: Spelling = COMMAND_LINE, specialised: Mapping[str, SpecialisedText] | None = None,
+    front: Spelling = COMMAND_LINE, specialised: Mapping[str, SpecialisedText] | None = None, streamed: int = 0,
 ) -> RunView:  # fmt: skip
     """The complete view of a run.
 
@@ -50,7 +52,7 @@ def build_view(
     ``attached``: whether this process drives the run; otherwise an unfinished run is "interrupted" and ``resume`` is
     the only verb. ``elsewhere``: name of another process that drives it, with the same effect on verbs. ``front``:
     where it is shown, which says how options are spelled. ``specialised``: by candidate, its text for its config alone,
-    if it has one.
+    if it has one. ``streamed``: tokens of the answer that the provider is writing.
     """
     driven = attached or bool(elsewhere)
     note = note_of(state, front)
@@ -84,6 +86,7 @@ def build_view(
         best_id=best_id(state),
         verbs=allowed_verbs(state, attached),
         scope=scope,
+        cost=_cost(state, streamed),
         branch_points=branch_points(state),
         log=list(log)[-LOG_LINES:],
         versions=_versions(events),
@@ -137,6 +140,16 @@ def branch_points(state: RunState) -> list[str]:
 def proven(trial: Trial | None) -> bool:
     """Whether it was compiled and checked, and every check passed."""
     return trial is not None and trial.verdict.passed and trial.check is not None and trial.resources is not None
+
+
+def _cost(state: RunState, streamed: int) -> CostView | None:
+    used, settings = tokens(state), state.settings
+    if not used.total and not streamed:
+        return None
+    return CostView(
+        prompt=used.prompt, completion=used.completion, usd=settings.price.usd(used) if settings.price else None,
+        max_tokens=settings.budget.max_tokens, max_usd=settings.budget.max_usd, streamed=streamed,
+    )  # fmt: skip
 
 
 def _scope(state: RunState) -> ScopeView | None:

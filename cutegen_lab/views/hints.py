@@ -32,6 +32,8 @@ class Spelling:
     """Option that makes a template of a kernel."""
     tokens: str = "--max-tokens"
     """Option that bounds tokens."""
+    price: str = "--price"
+    """Option with the price of tokens."""
     replay: str = "--simulate"
     """Option that replays a search."""
     out: str = "by --out"
@@ -65,6 +67,9 @@ _TEXTS: Mapping[Advice, str] = {
     Advice.START_MANUAL: "Start a run with {provider} manual.",
     Advice.OTHER_MODEL: "Choose another with {model}.",
     Advice.MORE_TOKENS: "Raise {tokens}, or accept what there is.",
+    Advice.GIVE_PRICE: (
+        "Give {price} 1.25/10 (dollars for a million tokens sent and received), or bound tokens with {tokens}."
+    ),
     Advice.USE_EMULATOR: "Use {device} emulator, or check nvidia-smi and CUDA_VISIBLE_DEVICES.",
     Advice.DOCTOR: "{doctor} says what this machine has.",
     Advice.WEAK_CAGE: (

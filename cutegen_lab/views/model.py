@@ -282,11 +282,24 @@ class RunView(View):
     best_id: str | None = None
     verbs: list[Verb]
     scope: ScopeView | None = None
+    cost: CostView | None = None  # None where no model was asked
     branch_points: list[str] = []  # candidates that "branch" may name
     log: list[str]
     versions: dict[str, str] = {}
     started_at: float
     updated_at: float
+
+
+class CostView(View):
+    """Tokens of all answers so far, and dollars where a price is given. ``streamed``: about how many tokens the answer
+    has that is being written."""
+
+    prompt: int
+    completion: int
+    usd: float | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
+    streamed: int = 0
 
 
 class ScopeView(View):
@@ -348,11 +361,7 @@ def json_schema() -> dict[str, Any]:
     from cutegen_lab.views.profile import ProfileView
 
     schema = RunView.model_json_schema(mode="serialization")
-<<<<<<< HEAD
-    for each in (MachineCodeView, ProfileView, RunList, Changes, TutorialView):
-=======
-    for each in (MachineCodeView, ProfileView, ExportView):
->>>>>>> share
+    for each in (MachineCodeView, ProfileView, ExportView, RunList, Changes, TutorialView):
         answer = each.model_json_schema(mode="serialization", ref_template="#/$defs/{model}")
         schema["$defs"] |= {**answer.pop("$defs", {}), each.__name__: answer}
     schema["$defs"] |= {each.__name__: each.model_json_schema() for each in (Command, Query)}

@@ -22,7 +22,21 @@ export interface RunView {
   current_id: string | null;
   incumbent_id: string | null;
   best_id: string | null;
-  verbs: ('approve' | 'approve_unproven' | 'reject' | 'edit' | 'retry' | 'branch' | 'stop' | 'resume')[];
+  verbs: (
+    | 'approve'
+    | 'approve_unproven'
+    | 'reject'
+    | 'edit'
+    | 'retry'
+    | 'branch'
+    | 'stop'
+    | 'resume'
+    | 'comment'
+    | 'pin'
+    | 'lift'
+  )[];
+  scope: ScopeView | null;
+  cost: CostView | null;
   branch_points: string[];
   log: string[];
   versions: {
@@ -102,6 +116,7 @@ export interface CandidateView {
   };
   terms: TermView[];
   diagnostics: DiagnosticView[];
+  notes: NoteView[];
   heat: HeatColumn[];
   verdict: string;
   verdict_reason: string;
@@ -200,6 +215,24 @@ export interface DiagnosticView {
   suggestion: string;
 }
 /**
+ * A comment or pin as one candidate shows it. ``first``, ``last``: its lines in the candidate's own text, 0 where
+ * it has none there. ``state``: a pin is kept or broken, a comment open, or its lines are gone.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "NoteView".
+ */
+export interface NoteView {
+  id: string;
+  candidate_id: string;
+  pin: boolean;
+  text: string;
+  what: string;
+  quote: string;
+  first: number;
+  last: number;
+  state: 'open' | 'gone' | 'kept' | 'broken';
+}
+/**
  * What each line of a text costs in one resource. ``unit``: of ``total``, which includes code that belongs to no
  * line, and of the values by line.
  *
@@ -227,7 +260,8 @@ export interface ConfigChange {
 }
 /**
  * What a candidate's fields of these names are for its text without parameters, for its config alone. The diff is
- * between such texts; lines are those of this text, 0 where it has none.
+ * between such texts; lines are those of this text, 0 where it has none. ``same_lines``: of the candidate's own text,
+ * and those here that compile to the same.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "SpecialisedView".
@@ -238,6 +272,9 @@ export interface SpecialisedView {
   evidence: EvidenceRow[];
   diagnostics: DiagnosticView[];
   heat: HeatColumn[];
+  same_lines: {
+    [k: string]: number;
+  };
 }
 /**
  * One candidate in the trend plots. Errors are relative to float64; times in microseconds.
@@ -253,6 +290,32 @@ export interface TrendPoint {
   time_us: number | null;
   basis: '' | 'measured' | 'predicted';
   sol_gap: number | null;
+}
+/**
+ * Scope of the last approval. ``used``: answers it has given. ``ended``: why the analyst is asked again.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "ScopeView".
+ */
+export interface ScopeView {
+  text: string;
+  used: number;
+  ended: string;
+}
+/**
+ * Tokens of all answers so far, and dollars where a price is given. ``streamed``: about how many tokens the answer
+ * has that is being written.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "CostView".
+ */
+export interface CostView {
+  prompt: number;
+  completion: number;
+  usd: number | null;
+  max_tokens: number | null;
+  max_usd: number | null;
+  streamed: number;
 }
 /**
  * A line of PTX or SASS. ``line``: of the candidate's shown text, 0 for none. ``stall``: cycles until the warp may
@@ -394,14 +457,117 @@ export interface ExportView {
   paths: string[];
 }
 /**
- * What the front end may send. Anything else is refused.
+ * One run. ``driver``: the process that drives it, "" for none. ``notebook``: path of the notebook whose kernel
+ * that is, "" if it is not known.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "RunRow".
+ */
+export interface RunRow {
+  store: string;
+  run_id: string;
+  problem: string;
+  title: string;
+  status: 'running' | 'review' | 'done' | 'interrupted';
+  step: string;
+  outcome: string;
+  created_at: number;
+  updated_at: number;
+  candidates: number;
+  accepted: number;
+  gpu: string;
+  device: string;
+  best_id: string;
+  best_us: number | null;
+  best_kind: string;
+  speedup: number | null;
+  over: string;
+  trashed: boolean;
+  driver: string;
+  notebook: string;
+}
+/**
+ * A store that was found. ``folder``: of the notebooks that use it; ``error``: why it cannot be read, if so.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "StoreView".
+ */
+export interface StoreView {
+  name: string;
+  folder: string;
+  error: string;
+}
+/**
+ * A page of the runs that were asked for, latest first. ``total``: all of these; ``trashed``: runs in the trash.
+ * ``problems``, ``gpus``: what there is to filter by. ``machine``: the GPU of the server, or "emulator".
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "RunList".
+ */
+export interface RunList {
+  rows: RunRow[];
+  total: number;
+  trashed: number;
+  problems: string[];
+  gpus: string[];
+  stores: StoreView[];
+  machine: string;
+}
+/**
+ * Which run.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "RunKey".
+ */
+export interface RunKey {
+  store: string;
+  run_id: string;
+}
+/**
+ * What the event stream says: at first, and after each change. ``changed``: of which runs something changed; None
+ * for any. ``awaiting``: runs that need an answer.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "Changes".
+ */
+export interface Changes {
+  changed: RunKey[] | null;
+  running: number;
+  awaiting: RunRow[];
+  machine: string;
+}
+/**
+ * A notebook that comes with the package.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "TutorialView".
+ */
+export interface TutorialView {
+  name: string;
+  title: string;
+}
+/**
+ * What the front end may send. Anything else is refused. ``target_id``: the candidate to branch from, the place of
+ * a comment or pin (``c2:10-14``), or the one to lift; ``text``: the words that go with it, or the scope of an
+ * approval (``3 steps``).
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "Command".
  */
 export interface Command {
   request_id: string;
-  verb: 'approve' | 'approve_unproven' | 'reject' | 'edit' | 'retry' | 'branch' | 'stop' | 'resume';
+  verb:
+    | 'approve'
+    | 'approve_unproven'
+    | 'reject'
+    | 'edit'
+    | 'retry'
+    | 'branch'
+    | 'stop'
+    | 'resume'
+    | 'comment'
+    | 'pin'
+    | 'lift';
   candidate_id: string | null;
   target_id: string | null;
   text: string;
@@ -428,7 +594,7 @@ export type Verb = Command['verb'];
 export const VERBS: Record<Verb, { button: string; help: string }> = {
   "approve": {
     "button": "Approve {id}",
-    "help": "accept the candidate under review (its evidence must be in)"
+    "help": "accept the candidate under review, and those of a scope (3 steps, within 5%, until slower)"
   },
   "approve_unproven": {
     "button": "Approve without proof…",
@@ -457,5 +623,17 @@ export const VERBS: Record<Verb, { button: string; help: string }> = {
   "resume": {
     "button": "Resume",
     "help": "take it up in this process"
+  },
+  "comment": {
+    "button": "Comment…",
+    "help": "say something about lines (c2:10-14) or a name (c2:epilogue); it goes to the provider"
+  },
+  "pin": {
+    "button": "Pin…",
+    "help": "later candidates must leave these lines, this function or this parameter as it is (c2:stages)"
+  },
+  "lift": {
+    "button": "Remove",
+    "help": "take a comment away, or lift a pin (n1, n2, ...)"
   }
 };

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import type { RunView } from '../src/schema';
 
 export type SampleName =
-  'review' | 'running' | 'interrupted' | 'done' | 'unproven' | 'started' | 'hostile' | 'pinned';
+  'review' | 'running' | 'interrupted' | 'done' | 'unproven' | 'started' | 'hostile' | 'pinned' | 'model';
 
 /** A run as Python's build_view wrote it (tests/packaging/make_samples.py); a fresh copy each time. */
 export function sample(name: SampleName): RunView {

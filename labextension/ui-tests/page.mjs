@@ -202,6 +202,13 @@ for (const [name, options] of Object.entries({
     }
   });
 }
+for (const [name, options] of Object.entries({
+  'model-light': {},
+  'model-dark': { scheme: 'dark' },
+  'model-narrow': { width: 620 }
+})) {
+  await show(name, 'model', options);
+}
 await show('scope', 'review', {
   act: page => page.getByRole('combobox', { name: 'Approve for' }).selectOption('floor')
 });

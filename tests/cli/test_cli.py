@@ -317,3 +317,10 @@ def test_a_config_that_the_kernel_does_not_have_is_named(tmp_path: Path) -> None
         read_given(kernel, '{"threads": 100}')
     with pytest.raises(InputError, match=r"sets order to k; the kernel's TUNABLE has m, n[.] Choose one of them"):
         read_given(kernel, '{"order": "k"}')
+
+
+def test_a_cap_in_dollars_needs_a_price(place: Path) -> None:
+    done = cutegen(place, "run", "softmax.py", "--auto", "--max-cost", "2")
+    assert done.returncode == 2 and "a cap of $2.00 needs a price. Give --price 1.25/10" in done.stderr
+    done = cutegen(place, "run", "softmax.py", "--auto", "--max-cost", "2", "--price", "cheap")
+    assert done.returncode == 2 and "cannot read the price 'cheap'" in done.stderr

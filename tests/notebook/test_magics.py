@@ -253,6 +253,8 @@ def test_the_line_magic_lists_its_verbs(shell: InteractiveShell, capsys: pytest.
         (f"%%cutegen --arch sm90a\n{CELL}", "Did you mean 'sm_90a'? Use --arch with one of: sm_80, sm_89, sm_90a."),
         (f"%%cutegen --gpu H20\n{CELL}", "Did you mean 'H200'? Use --gpu with one of: "),
         (f"%%cutegen --device emulatr\n{CELL}", "Did you mean 'emulator'? Use one of: "),
+        (f"%%cutegen --budget 2usd\n{CELL}", "a cap of $2.00 needs a price. Give --price 1.25/10 (dollars "),
+        (f"%%cutegen --price 2\n{CELL}", "cannot read the price '2'. Write dollars for a million tokens "),
         (f"%%cutegen --language spce\n{CELL}", "Did you mean 'spec'? "),
     ],
 )
@@ -267,6 +269,7 @@ def test_a_misspelt_word_is_answered_with_the_word_that_was_meant(
 def test_budgets() -> None:
     assert parse_budget("", 8) == Budget(max_steps=8)
     assert parse_budget('"600s, 2000tok"', 3) == Budget(max_steps=3, max_seconds=600.0, max_tokens=2000)
+    assert parse_budget("2.50usd", 3) == Budget(max_steps=3, max_usd=2.5)
     for wrong in ("10m", "s", "tok", "x", "9stok", "2toks", "²s", "0s", "1" * 400 + "s"):
         with pytest.raises(InputError, match="cannot read the budget"):
             parse_budget(wrong, 8)

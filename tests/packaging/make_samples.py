@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from cutegen_lab.core.candidate import Candidate, Proposal
+from cutegen_lab.core.candidate import Candidate, Proposal, TokenUsage
+from cutegen_lab.core.cost import Price
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.predicted import as_counters
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
@@ -17,6 +18,7 @@ from cutegen_lab.core.roofline import GPUS, speed_of_light
 from cutegen_lab.core.run import (
     Answer,
     Answered,
+    Budget,
     Checked,
     Compiled,
     CompileFailed,
@@ -111,11 +113,11 @@ RESOURCES = Resources(registers=40, spill_bytes=0, static_smem_bytes=128, dynami
 class Script:
     """Events as a store would keep them: numbered, each a little later than the one before."""
 
-    def __init__(self, problem: Problem = PROBLEM) -> None:
+    def __init__(self, problem: Problem = PROBLEM, settings: RunSettings | None = None) -> None:
         self.stored: list[StoredEvent] = []
         self.at = START
         versions = {"cutegen-lab": "0.1.0", "nvidia-cutlass-dsl": "4.8.1", "torch": "2.13.0", "python": "3.11.2"}
-        self.say(RunStarted("r-7f3a91", problem, RunSettings(device="emulator"), SOL, versions), 0.0)
+        self.say(RunStarted("r-7f3a91", problem, settings or RunSettings(device="emulator"), SOL, versions), 0.0)
 
     def say(self, event: Event, seconds: float) -> None:
         self.at += seconds
@@ -257,6 +259,25 @@ def pinned() -> Script:
     return run
 
 
+def model() -> Script:
+    """A model's second answer is being written."""
+    settings = RunSettings(
+        "openai", "gpt-5", device="emulator", budget=Budget(max_tokens=60_000, max_usd=0.5), price=Price(1.25, 10)
+    )
+    run = Script(settings=settings)
+    run.say(StepStarted(Step.GENERATE), 0.05)
+    run.say(GenerateFailed("openai: the answer has no module, twice", usage=TokenUsage(9_400, 2_100)), 41.0)
+    run.say(Answered(Answer("retry")), 9.0)
+    first = proposal("row softmax", "One block a row.", "", 64, 4, 1)
+    run.generate("c1", None, replace(first, usage=TokenUsage(4_700, 3_900), model="gpt-5"))
+    run.compile("c1")
+    run.check("c1", 1.71e-3)
+    run.time("c1", 71.8)
+    run.answer("approve", "c1")
+    run.say(StepStarted(Step.GENERATE), 0.05)
+    return run
+
+
 def hostile() -> Script:
     run = Script(Problem(**{**vars(PROBLEM), "name": HOSTILE, "source": HOSTILE}))
     run.generate(
@@ -268,8 +289,8 @@ def hostile() -> Script:
     return run
 
 
-def write(name: str, run: Script, log: tuple[str, ...] = (), attached: bool = True) -> None:
-    view = build_view(fold(stored.event for stored in run.stored), run.stored, log, attached)
+def write(name: str, run: Script, log: tuple[str, ...] = (), attached: bool = True, streamed: int = 0) -> None:
+    view = build_view(fold(stored.event for stored in run.stored), run.stored, log, attached, streamed=streamed)
     (SAMPLES / f"{name}.json").write_text(view.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
@@ -313,6 +334,7 @@ def main() -> None:
     started = Script()
     started.say(StepStarted(Step.GENERATE), 0.1)
     write("started", started, ("reading the reference",))
+    write("model", model(), ("gpt-5: about 1,300 tokens…",), streamed=1_342)
     write("pinned", pinned())
     write("hostile", hostile(), (HOSTILE,))
 

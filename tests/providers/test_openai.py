@@ -41,6 +41,27 @@ def test_usage_is_estimated_where_the_server_reports_none() -> None:
     assert usage.prompt > 1000 and 0 < usage.completion < 200
 
 
+def test_an_answer_that_cannot_be_used_is_counted_with_the_error() -> None:
+    cases = ((Script("no module"), TokenUsage(200, 100)), (Script(""), TokenUsage(100, 50)))
+    for script, usage in cases:  # asked twice, asked once
+        with serving(script) as url, pytest.raises(ProviderError) as raised:
+            provider(url).propose(request(), quiet, threading.Event())
+        assert raised.value.usage == usage
+    with serving(Script(statuses=[401])) as url, pytest.raises(ProviderError) as raised:
+        provider(url).propose(request(), quiet, threading.Event())
+    assert raised.value.usage == TokenUsage()
+
+
+def test_the_tokens_of_an_answer_are_told_while_it_is_written() -> None:
+    seen = []
+    with serving(Script("x = 1\n" * 400 + ANSWER)) as url:
+        asked = provider(url)
+        asked.propose(request(), lambda line: seen.append((line, asked.streamed)), threading.Event())
+    assert seen and all(f"about {count:,} tokens" in line and count > 0 for line, count in seen)
+    assert [count for _, count in seen] == sorted(count for _, count in seen)
+    assert asked.streamed == 0
+
+
 def test_rate_limits_are_retried() -> None:
     script = Script(ANSWER, statuses=[429, 500])
     with serving(script) as url:

@@ -4,6 +4,7 @@ import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
 import { Away, type IAway } from './away';
 import { Export } from './export';
+import { Cost } from './cost';
 import { statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { Keys } from './help';
@@ -47,6 +48,7 @@ function Header({ view, help, onHelp }: { view: RunView; help: boolean; onHelp: 
         {detail && ` · ${detail}`}
       </span>
       <span class="cg-spacer" />
+      <Cost cost={view.cost} />
       <span class="cg-muted">
         {settings.provider}
         {settings.model && ` (${settings.model})`} · {settings.arch} for {settings.gpu} · on {settings.device}{' '}
