@@ -123,7 +123,7 @@ async function aRunOutlivesItsKernel(page, base) {
   await picture(page, 'awaits');
   await row(page, /^!live/)
     .locator('.cg-run-open')
-    .click();
+    .press('Enter');
   const tab = page.locator('.cg-page:visible .cg-root');
   await tab.getByText('c1').first().waitFor();
   assert.equal(await tab.getByRole('button', { name: 'Approve c1' }).isDisabled(), true);
@@ -134,6 +134,7 @@ async function aRunOutlivesItsKernel(page, base) {
   await tab.getByText('Interrupted', { exact: false }).first().waitFor();
   await picture(page, 'killed');
   await page.reload();
+  await page.locator('.lm-TabBar-tabLabel', { hasText: /^live-/ }).click();
   await page.locator('.cg-page:visible .cg-root').getByText('c1').first().waitFor();
   const dialog = page.locator('.jp-Dialog');
   await page.addLocatorHandler(dialog, () => dialog.locator('.jp-mod-accept').click());
@@ -151,7 +152,7 @@ async function darkAndNarrow(page) {
   await page.keyboard.press('Control+Shift+c');
   await page.locator('#modal-command-palette input').fill('Use Theme: JupyterLab Dark');
   await page.keyboard.press('Enter');
-  await page.locator('body[data-jp-theme-light="false"]').waitFor();
+  await page.locator('body[data-jp-theme-light="false"]').waitFor({ state: 'attached' });
   await page.waitForTimeout(1500);
   await picture(page, 'dark');
   await page.setViewportSize({ width: 620, height: 900 });
