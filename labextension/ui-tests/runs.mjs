@@ -90,19 +90,19 @@ async function compared(page) {
   await within(page, 'rms_norm', 'Compare with softmax').click();
   await until(
     'two runs beside each other',
-    async () => (await page.locator('.cg-tab:visible').count()) === 2
+    async () => (await page.locator('.cg-page:visible').count()) === 2
   );
-  await page.locator('.cg-tab .cg-root', { hasText: 'c2' }).first().waitFor();
+  await page.locator('.cg-page .cg-root', { hasText: 'c2' }).first().waitFor();
   await picture(page, 'compared');
 }
 
 async function filesOpen(page, base) {
   await page.goto(`${base}/lab/tree/sent.cutegen?reset`);
-  const tab = page.locator('.cg-tab:visible');
+  const tab = page.locator('.cg-page:visible');
   await tab.locator('.cg-root', { hasText: 'softmax' }).waitFor();
   await picture(page, 'archive');
   await page.goto(`${base}/lab/tree/broken.cutegen?reset`);
-  await page.locator('.cg-tab-failed', { hasText: 'damaged' }).waitFor();
+  await page.locator('.cg-page-failed', { hasText: 'damaged' }).waitFor();
   await picture(page, 'archive-broken');
 }
 
@@ -123,8 +123,8 @@ async function aRunOutlivesItsKernel(page, base) {
   await picture(page, 'awaits');
   await row(page, /^!live/)
     .locator('.cg-run-open')
-    .click();
-  const tab = page.locator('.cg-tab:visible .cg-root');
+    .press('Enter');
+  const tab = page.locator('.cg-page:visible .cg-root');
   await tab.getByText('c1').first().waitFor();
   assert.equal(await tab.getByRole('button', { name: 'Approve c1' }).isDisabled(), true);
   await picture(page, 'tab');
@@ -134,7 +134,8 @@ async function aRunOutlivesItsKernel(page, base) {
   await tab.getByText('Interrupted', { exact: false }).first().waitFor();
   await picture(page, 'killed');
   await page.reload();
-  await page.locator('.cg-tab:visible .cg-root').getByText('c1').first().waitFor();
+  await page.locator('.lm-TabBar-tabLabel', { hasText: /^live-/ }).click();
+  await page.locator('.cg-page:visible .cg-root').getByText('c1').first().waitFor();
   const dialog = page.locator('.jp-Dialog');
   await page.addLocatorHandler(dialog, () => dialog.locator('.jp-mod-accept').click());
   await page.getByRole('button', { name: 'Resume in a notebook' }).click();
@@ -151,7 +152,7 @@ async function darkAndNarrow(page) {
   await page.keyboard.press('Control+Shift+c');
   await page.locator('#modal-command-palette input').fill('Use Theme: JupyterLab Dark');
   await page.keyboard.press('Enter');
-  await page.locator('body[data-jp-theme-light="false"]').waitFor();
+  await page.locator('body[data-jp-theme-light="false"]').waitFor({ state: 'attached' });
   await page.waitForTimeout(1500);
   await picture(page, 'dark');
   await page.setViewportSize({ width: 620, height: 900 });

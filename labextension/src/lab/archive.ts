@@ -25,11 +25,11 @@ class UnreadModelFactory extends TextModelFactory {
 class ArchiveView extends Widget {
   constructor(read: Promise<unknown>) {
     super();
-    this.addClass('cg-tab');
+    this.addClass('cg-page');
     read.then(
       run => this.isDisposed || mount(this.node, run, null),
       (error: unknown) => {
-        this.addClass('cg-tab-failed');
+        this.addClass('cg-page-failed');
         this.node.setAttribute('role', 'alert');
         this.node.textContent = error instanceof Error ? error.message : String(error);
       }

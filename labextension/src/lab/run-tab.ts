@@ -19,13 +19,13 @@ export class RunTab extends Widget {
   ) {
     super();
     this.id = `cutegen-run-${keyOf(key)}`;
-    this.addClass('cg-tab');
+    this.addClass('cg-page');
     this.title.label = key.run_id;
     this.title.caption = `${key.run_id} in ${key.store}`;
     this.title.closable = true;
     this.node.tabIndex = -1;
-    this.host.className = 'cg-tab-run';
-    this.note.className = 'cg-tab-failed';
+    this.host.className = 'cg-page-run';
+    this.note.className = 'cg-page-failed';
     this.note.setAttribute('role', 'alert');
     server.changes.connect(this.onChanges);
     void this.refresh();
