@@ -166,9 +166,7 @@ def _moves(template: Template, config: Config, parent: Attempt) -> Iterator[_Mov
     bounds = _at_their_bounds(template, config)
     knobs = sorted(template.knobs.items(), key=lambda item: not _relieves(item[0], parent))
     for (knob, direction), reason in knobs:
-        values = list(template.domains[knob])
-        position = values.index(config[knob])
-        for value in values[position + 1 :] if direction > 0 else values[:position][::-1]:
+        for value in _beyond(template.domains[knob], config[knob], direction):
             moved = template.settled({**config, **bounds, knob: value})
             if template.feasible(moved) and moved != config:
                 changed = [f"{name} {config[name]} → {moved[name]}" for name in config if moved[name] != config[name]]
@@ -190,6 +188,17 @@ def _that_keep_pins(moves: Sequence[_Move], template: Template, request: Generat
         pins = ", ".join(f"{note.id} ({note.quote if note.name else note.what})" for note in request.notes if note.pin)
         raise ProviderExhausted(f"every config not tried yet breaks a pin: {pins}")
     return kept
+
+
+def _beyond(values: Sequence[Scalar], here: Scalar, direction: int) -> Sequence[Scalar]:
+    """The values of a domain past ``here``, nearest first. An analyst's first config may have a number between two."""
+    before = list(values[: values.index(here)]) if here in values else [v for v in values if _less(v, here)]
+    after = [value for value in values if value != here and value not in before]
+    return after if direction > 0 else before[::-1]
+
+
+def _less(left: Scalar, right: Scalar) -> bool:
+    return not isinstance(left, str) and not isinstance(right, str) and left < right
 
 
 def _at_their_bounds(template: Template, config: Config) -> Config:

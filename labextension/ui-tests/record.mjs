@@ -1,6 +1,6 @@
 // Runs shared notebooks in a real JupyterLab and saves them with what a reader will see: `npm run ui:record
 // 01_quickstart.ipynb`, after `make install`.
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { here, shots, withJupyter } from './jupyter.mjs';
 import { kernelIdle, menu, openNotebook, until } from './notebook.mjs';
@@ -11,10 +11,8 @@ if (names.length === 0) {
   throw new Error('name the notebooks under notebooks/ to record');
 }
 
-/** The code cells of a saved notebook; none while it is being written. */
-function code(path) {
-  const text = readFileSync(path, 'utf8');
-  return text.trimEnd().endsWith('}') ? JSON.parse(text).cells.filter(cell => cell.cell_type === 'code') : [];
+function code(text) {
+  return JSON.parse(text).cells.filter(cell => cell.cell_type === 'code');
 }
 
 /** A copy that was never run. */
@@ -33,7 +31,7 @@ async function record(page, base, root, name) {
     await page.waitForTimeout(3000);
     return (await page.locator('.jp-InputPrompt', { hasText: /\[[*1]\]:/ }).count()) > 0;
   });
-  const { length } = code(path);
+  const { length } = code(readFileSync(path, 'utf8'));
   const last = page.locator('.jp-InputPrompt', { hasText: `[${length}]:` });
   const failure = page.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]');
   await last.or(failure).first().waitFor({ timeout: 300_000 });
@@ -42,14 +40,18 @@ async function record(page, base, root, name) {
   }
   await kernelIdle(page);
   await page.waitForTimeout(2000); // the last states of widgets
-  await until(`${name}, saved`, async () => {
+  const text = await until(`${name}, saved`, async () => {
     await page.keyboard.press('Control+s');
     await page.waitForTimeout(1000);
-    const saved = code(path);
-    return saved.length === length && saved.every((cell, index) => cell.execution_count === index + 1);
+    const saved = readFileSync(path, 'utf8');
+    // JupyterLab empties the file before it writes it.
+    const whole = saved.trimEnd().endsWith('}');
+    return whole && code(saved).every((cell, index) => cell.execution_count === index + 1) && saved;
   });
   await page.screenshot({ path: `${shots}/record-${name}.png` });
-  copyFileSync(path, join(shared, name));
+  const notebook = JSON.parse(text);
+  delete notebook.metadata.widgets; // megabytes of plotly, of widgets whose place static output has taken
+  writeFileSync(join(shared, name), `${JSON.stringify(notebook, null, 1)}\n`);
 }
 
 await withJupyter(

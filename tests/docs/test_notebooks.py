@@ -43,6 +43,12 @@ def test_a_tutorial_is_saved_as_run(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_has_no_state_of_widgets(path: Path) -> None:
+    """A megabyte each of the widget's script, in place of which its static output is shown."""
+    assert "widgets" not in json.loads(path.read_text(encoding="utf-8"))["metadata"]
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_uses_the_public_api_only(path: Path) -> None:
     assert _INTERNAL.search(text_of(path, "code")) is None
 

@@ -54,6 +54,19 @@ def test_a_refinement_changes_one_parameter_and_says_why_and_what_to_expect() ->
     assert sum(a != b for a, b in zip(before, after, strict=True)) == 1, "the diff shows the change and nothing else"
 
 
+@pytest.mark.parametrize(("threads", "neighbours"), [(32, {64}), (96, {64, 128}), (2048, {1024})])
+def test_a_first_config_outside_the_domain_moves_to_the_nearest_in_it(threads: int, neighbours: set[int]) -> None:
+    provider = TemplatesProvider({"vec": 1, "threads": threads, "loads": 1})
+    request = first("def reference(x):\n    return torch.relu(x)\n", "x: f32[256,1024]")
+    start = attempt(1, proposed(provider, request))
+    history = [start]
+    with pytest.raises(ProviderExhausted):
+        for number in range(2, 40):
+            asked = replace(request, kind="refine", parent=start, history=tuple(history))
+            history.append(attempt(number, proposed(provider, asked)))
+    assert {each.candidate.config["threads"] for each in history} - {threads} == neighbours
+
+
 def test_no_config_is_proposed_twice_and_the_end_is_said() -> None:
     provider, request = TemplatesProvider(), first(inputs="x: f32[4,64]")
     start = attempt(1, proposed(provider, request))
