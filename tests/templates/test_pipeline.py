@@ -73,7 +73,7 @@ WIDE = "x: bf16[64,128], w: bf16[4096,128]"  # rows that no cluster of blocks ho
         ("return F.scaled_dot_product_attention(q, q, q, is_causal=True)", "q: bf16[2,48,32]",
          ["gemm1 > h1: f32[2,48,48]", "row > h2: bf16[2,48,48]", "gemm2"]),
         ("y = F.group_norm(x, 8, w, w); return y.amin(1)", "x: f32[9,64], w: f32[64]",
-         ["row1 > h1: f32[9,64]", "row2"]),
+         ["row1 > y: f32[9,64]", "row2"]),
         ("return x + x.T", "x: f32[32,32]", ["elementwise1 > h1: f32[32,32]", "elementwise2"]),
     ],
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import keyword
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,13 +59,16 @@ class _Statement:
 
 
 def _statements(source: str) -> dict[int, _Statement]:
-    """The assignment on each line."""
+    """The assignment on each line that has one statement: of several, a call does not say which it is in."""
+    simple = [node for node in ast.walk(parse(source)) if isinstance(node, ast.stmt) and not hasattr(node, "body")]
+    lines = {id(node): range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in simple}
+    count = Counter(line for node in simple for line in lines[id(node)])
     found = dict[int, _Statement]()
-    for node in ast.walk(parse(source)):
+    for node in simple:
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            found |= dict.fromkeys(lines, _Statement(node.lineno, tuple(_names(target, node.value))))
+            statement = _Statement(node.lineno, tuple(_names(target, node.value)))
+            found |= {line: statement for line in lines[id(node)] if count[line] == 1}
     return found
 
 

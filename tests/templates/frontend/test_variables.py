@@ -36,6 +36,7 @@ def _body(lines: str) -> str:
         ("for i in range(2):\n    y = x * 2\n    z = y + 1", [3, 4, 3, 4], {"0": "y", "1": "z", "2": "y", "3": "z"}),
         ("if x > 0:\n    y = x * 2", [2, 3], {"1": "y"}),
         ("return x * 2", [2], {}),
+        ("y = x * 2; return y + 1", [2, 2], {}),
     ],
 )
 def test_a_statements_last_call_has_its_variable(body: str, lines: list[int], named: dict[str, str]) -> None:
