@@ -155,6 +155,7 @@ describe('the list of runs', () => {
     await draw();
     expect(titles()).toEqual(['first', 'second', '<img src=x onerror=alert(1)>']);
     expect(host.querySelector('img')).toBeNull();
+    expect(host.querySelector('[data-lm-suppress-shortcuts]')).toBeNull(); // those of JupyterLab work there
     expect(host.textContent).toContain('Awaits you');
   });
 

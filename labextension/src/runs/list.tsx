@@ -187,7 +187,7 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
   };
 
   return (
-    <article class="cg-root cg-runs" aria-label="CuTeGen runs" data-lm-suppress-shortcuts="true">
+    <article class="cg-root cg-runs" aria-label="CuTeGen runs">
       <header class="cg-runs-head">
         <div class="cg-row">
           <h2>{trashed ? 'Trash' : 'Runs'}</h2>
