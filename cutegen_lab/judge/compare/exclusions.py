@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from cutegen_lab.judge.compare.allowance import Allowance
+from cutegen_lab.judge.compare.allowance import Allowance, conditioned_limit
 from cutegen_lab.judge.compare.distances import rms
 
 HUGE = 1e30  # larger elements are a mask's fill: their squares would dominate every norm
@@ -27,14 +27,19 @@ def without_fills(
     tolerance: float, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> Compared:
     """Replaces elements beyond ``HUGE``: by 0 if they are right, by infinity if not. Right: within ``tolerance``
-    (relative) of PyTorch's own, or equal to PyTorch's infinity or that of the rounded reference."""
+    (relative) of PyTorch's own, as far from the reference as rounding moves that element, or equal to PyTorch's infinity
+    or that of the rounded reference."""
     low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
     if float(low) > -HUGE and float(high) < HUGE:
         return got, own, reference, others
     fills = torch.isfinite(reference) & (reference.abs() > HUGE)
     same = (got == own) | (got == reference.to(got.dtype))  # exp(100) is finite only in float64
     same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by a flushed value: x / 0 instead of 0 / 0
-    right = fills & (same | ((got.double() / own.double() - 1).abs() < tolerance))
+    near = (got.double() / own.double() - 1).abs() < tolerance
+    if others:
+        moved = torch.stack([(other.double() / reference - 1).abs().nan_to_num(0.0, 0.0) for other in others]).amax(0)
+        near |= (got.double() / reference - 1).abs() <= conditioned_limit(moved, 1)
+    right = fills & (same | near)
     got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
     return got, *_blank(fills, own, reference, others)
 
