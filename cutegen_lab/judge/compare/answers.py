@@ -159,7 +159,10 @@ class OutputComparison:
         if not exact and not kind.rounds_nothing and (jumped := jump_results(self._reference, inputs, check.seed)):
             each = zip(allowances, zip(*jumped, strict=True), strict=True)
             allowances = [replace(a, jumped=results) for a, results in each]
-        vanished = [rms(want) < _VANISHING * usual for want, usual in zip(wanted, self._usual, strict=True)]
+        vanished = [
+            not kind.accurate_near_zero and rms(want) < _VANISHING * usual
+            for want, usual in zip(wanted, self._usual, strict=True)
+        ]
         if kind.known_loss and (by_slice or any(vanished)):
             lossy = zip(*approximate(0.0), strict=True)
             allowances = [

@@ -27,8 +27,8 @@ def without_fills(
     tolerance: float, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> Compared:
     """Replaces elements beyond ``HUGE``: by 0 if they are right, by infinity if not. Right: within ``tolerance``
-    (relative) of PyTorch's own, as far from the reference as rounding moves that element, or equal to PyTorch's infinity
-    or that of the rounded reference."""
+    (relative) of PyTorch's own, as far from the reference as rounding moves that element, or equal to PyTorch's
+    infinity or that of a rounded reference."""
     low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
     if float(low) > -HUGE and float(high) < HUGE:
         return got, own, reference, others
@@ -37,8 +37,11 @@ def without_fills(
     same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by a flushed value: x / 0 instead of 0 / 0
     near = (got.double() / own.double() - 1).abs() < tolerance
     if others:
-        moved = torch.stack([(other.double() / reference - 1).abs().nan_to_num(0.0, 0.0) for other in others]).amax(0)
-        near |= (got.double() / reference - 1).abs() <= conditioned_limit(moved, 1)
+        moved = torch.stack([(other.double() / reference - 1).abs() for other in others])
+        known = torch.where(moved < _JUMP, moved, 0.0).amax(0)  # an overflow or another element's jump says nothing
+        near |= (got.double() / reference - 1).abs() <= conditioned_limit(known, 1)
+        overflow = torch.stack([other.to(got.dtype) == got for other in others]).any(0) & got.isinf()
+        same |= overflow & (reference.abs() != torch.finfo(got.dtype).max)  # which is a mask's fill
     right = fills & (same | near)
     got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
     return got, *_blank(fills, own, reference, others)

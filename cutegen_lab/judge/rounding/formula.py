@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from cutegen_lab.judge.rounding.operators import (
+    ACCURATE_NEAR_ZERO,
     ADDING,
     ATTENTION,
     CHOOSING,
@@ -84,6 +85,8 @@ class FormulaKind:
     """Only sums, differences, products and copies, of which integers wrap in a defined way."""
     handles_infinity: bool
     """Infinities are told from numbers, so that their result is part of the formula."""
+    accurate_near_zero: bool
+    """``log1p`` or ``expm1``, which are there for their accuracy near 0."""
     infinite_factors: bool
     """With these inputs, a matrix product had an operand that is not finite."""
 
@@ -97,7 +100,7 @@ class _FormulaRecorder(TorchDispatchMode):
         self._plain = self._plain_alone = self._infinite = True
         self._wraps, self._signs_zeros, self._handles_infinity, self._sum_unit = True, True, False, 0.0
         self._rounded: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()
-        self._infinite_factors = False
+        self._accurate_near_zero = self._infinite_factors = False
 
     @property
     def kind(self) -> FormulaKind:
@@ -106,7 +109,7 @@ class _FormulaRecorder(TorchDispatchMode):
         return FormulaKind(
             plain, infinite, self._elementwise, self._strict, self._relative, self._known_loss,
             self._sum_unit, self._rounds_nothing, self._signs_zeros, self._wraps, self._handles_infinity,
-            self._infinite_factors,
+            self._accurate_near_zero, self._infinite_factors,
         )  # fmt: skip
 
     def __torch_dispatch__(
@@ -127,6 +130,7 @@ class _FormulaRecorder(TorchDispatchMode):
         )
         factors = args if name in PRODUCTS else args[:3] if name in ATTENTION else ()
         self._infinite_factors |= not all(bool(f.isfinite().all()) for f in factors if isinstance(f, torch.Tensor))
+        self._accurate_near_zero |= name in ACCURATE_NEAR_ZERO
         negates = name == "neg" and args[0].is_floating_point()
         self._signs_zeros = self._signs_zeros and (name in MOVING or aliases(func) or negates)
         result = func(*args, **(kwargs or {}))

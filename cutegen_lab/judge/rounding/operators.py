@@ -71,6 +71,7 @@ OF_KNOWN_LOSS = RELATIVE | MOVING | COMPARING | {
     "minimum", "mish", "ones", "ones_like", "relu", "rsub", "sigmoid", "silu", "sin", "softplus", "sub", "tanh",
     "tril", "triu", "zeros_like",
 }  # fmt: skip
+ACCURATE_NEAR_ZERO = {"log1p", "expm1"}
 # Operators of several steps, which are decomposed.
 DECOMPOSED = {
     "_fused_rms_norm", "_log_softmax", "_native_batch_norm_legit", "_softmax", "gelu", "logsumexp", "native_batch_norm",
