@@ -53,6 +53,7 @@ def test_no_toss_of_a_coin(request: pytest.FixtureRequest, expression: str, inpu
         ("above the mean", 20300004),  # 61 roundings of a sum that lie further out than any of 12 runs of PyTorch's
         ("tanh of bf16 by a sigmoid", 20400003),  # a draw of small numbers, all of which vanish beside 1
         ("smoothed cross-entropy", 20400001),  # one column, where three multiples of x cancel
+        ("Winograd's convolution", 20600006),  # which subtracts a heavy number beside the taps from small ones
         ("linear attention", 20500008),  # a sum beyond 1e30 whose terms nearly cancel
         ("masked attention, 16-bit shares", 9003),  # a share that rounds to 0 hides an infinity in one column of five
     ],

@@ -88,7 +88,9 @@ def compare(
         if allow.finite_limit is not None:  # elements that hold a mask's fill keep it
             towards = allow.finite_limit.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
             allow = replace(allow, finite_limit=towards)
-        got, own, reference, every = without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
+        got, own, reference, every = without_fills(
+            max(2 * spec.dtype.eps, element), limits.budget, got, own, reference, every, len(moved)
+        )
     got, own, reference, every = without_either(allow, got, own, reference, every)
     rest, kinds = iter(every), (moved, again, allow.approximate, allow.by_instructions)
     moved, again, lossy, instructions = (list(islice(rest, len(kind))) for kind in kinds)

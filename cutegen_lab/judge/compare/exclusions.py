@@ -13,6 +13,7 @@ from cutegen_lab.judge.compare.distances import rms
 HUGE = 1e30  # larger elements are a mask's fill: their squares would dominate every norm
 _TOWARDS = 2.0**40  # larger results go to infinity with their inputs
 _JUMP = 1e-3  # largest relative difference between results for infinite and for large inputs; beyond it formulas differ
+_ROUNDINGS = 4  # to the output's type, that move a number beyond HUGE at most
 _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
@@ -24,24 +25,32 @@ def same_value(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def without_fills(
-    tolerance: float, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
-) -> Compared:
+    tolerance: float, budget: float, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor,
+    others: list[torch.Tensor], moved: int,
+) -> Compared:  # fmt: skip
     """Replaces elements beyond ``HUGE``: by 0 if they are right, by infinity if not. Right: within ``tolerance``
-    (relative) of PyTorch's own, as far from the reference as rounding moves that element, or equal to PyTorch's
-    infinity or that of a rounded reference."""
+    (relative) of PyTorch's own, or as far from the reference as rounding may move that element, overflow included, or
+    equal to PyTorch's infinity or that of the rounded reference. The first ``moved`` of ``others`` are rounded to
+    float32 on the way, the rest to the output's type, for which ``budget`` is the margin."""
     low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
     if float(low) > -HUGE and float(high) < HUGE:
         return got, own, reference, others
     fills = torch.isfinite(reference) & (reference.abs() > HUGE)
     same = (got == own) | (got == reference.to(got.dtype))  # exp(100) is finite only in float64
     same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by a flushed value: x / 0 instead of 0 / 0
+    numbers = torch.finfo(got.dtype)
     near = (got.double() / own.double() - 1).abs() < tolerance
     if others:
-        moved = torch.stack([(other.double() / reference - 1).abs() for other in others])
-        known = torch.where(moved < _JUMP, moved, 0.0).amax(0)  # an overflow or another element's jump says nothing
-        near |= (got.double() / reference - 1).abs() <= conditioned_limit(known, 1)
-        overflow = torch.stack([other.to(got.dtype) == got for other in others]).any(0) & got.isinf()
-        same |= overflow & (reference.abs() != torch.finfo(got.dtype).max)  # which is a mask's fill
+        effects = [(other.double() / reference - 1).abs() for other in others]
+        # A larger effect is an overflow or another element's jump, which says nothing of this one.
+        known = [torch.where(e < max(_JUMP, _ROUNDINGS * numbers.eps), e, 0.0) for e in effects]
+        none = [torch.zeros_like(reference)]
+        limit = conditioned_limit(torch.stack(known[:moved] or none).amax(0), 1)
+        limit = torch.maximum(limit, budget * torch.stack(known[moved:] or none).amax(0))
+        near |= (got.double() / reference - 1).abs() <= limit
+        edge = reference.abs() * (1 + limit) > numbers.max
+        fill = reference.abs() == numbers.max  # a mask's, which does not overflow
+        same |= edge & ~fill & got.isinf() & ((got > 0) == (reference > 0))
     right = fills & (same | near)
     got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
     return got, *_blank(fills, own, reference, others)

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 _PARTIAL = 64  # most partial sums of a product that are computed
+_BESIDE = 3  # places beside a convolution's taps that Winograd's F(4, 3) combines with them
 _TERMS = 1024  # most terms of a sum that are searched for equal ones
 
 
@@ -72,8 +74,27 @@ def _partial_scattered(
     return squares.scatter_add(-1, places, partial.square()).movedim(-1, dim)
 
 
+def _winograd(
+    x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
+) -> torch.Tensor | None:  # fmt: skip
+    """For each element of a convolution with three taps an axis: Σ over channels of the squares of the numbers that
+    Winograd's F(4, 3) adds and subtracts for it (Lavin and Gray, arXiv 1509.09308), among them inputs up to three
+    places beside its taps. None for other convolutions."""
+    size = w.shape[2:]
+    if transposed or set(size) != {3} or set(stride) | set(dilation) != {1}:
+        return None
+    axes = len(size)
+    sides = [p + _BESIDE for p in reversed(padding) for _ in range(2)]
+    pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[axes - 1]
+    largest = pool(F.pad(x.double().abs(), sides), 3 + 2 * _BESIDE, 1)
+    taps = w.double().abs().sum(list(range(2, 2 + axes)), keepdim=True)
+    return (F.conv1d, F.conv2d, F.conv3d)[axes - 1](largest.square(), taps.square(), groups=groups)
+
+
 # Σ S² over the partial sums S of an operator's results: added one after another, each is rounded.
-PARTIAL_SUM_SQUARES: Mapping[str, Callable[..., torch.Tensor]] = {
+# None: not known.
+PARTIAL_SUM_SQUARES: Mapping[str, Callable[..., torch.Tensor | None]] = {
     "mm": _partial_products,
     "bmm": _partial_products,
     "addmm": lambda bias, a, b, **_: _partial_products(a, b),
@@ -85,4 +106,5 @@ PARTIAL_SUM_SQUARES: Mapping[str, Callable[..., torch.Tensor]] = {
     "mean": _partial_means,
     "index_add": _partial_scattered,
     "scatter_add": _partial_scattered,
+    "convolution": _winograd,
 }

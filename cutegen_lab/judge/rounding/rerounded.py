@@ -58,7 +58,8 @@ class Rerounded(TorchDispatchMode):
         if (jump := jump_of(name, args, result)) is not None:
             self.jumps.append(jump)
         if name in PARTIAL_SUM_SQUARES and isinstance(result, torch.Tensor) and result.is_floating_point():
-            result = self._walked(result, PARTIAL_SUM_SQUARES[name](*args, **kwargs))
+            if (squares := PARTIAL_SUM_SQUARES[name](*args, **kwargs)) is not None:
+                result = self._walked(result, squares)
             if self._of_8_bits and name in _PRODUCTS:
                 result = self._aligned(result, *args[_PRODUCTS[name] :][:2])
         narrowed = name == "_to_copy" and args[0] in self._made and result.dtype.itemsize < args[0].dtype.itemsize
