@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from typing import Any
 
 from cutegen_lab import __version__
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.run import RunState
 
@@ -32,7 +32,7 @@ def judged_again(state: RunState, text: str) -> str:
     if found["verdict"] != "passed":
         raise InputError(
             f"judged again in a fresh process, the kernel ended {found['verdict']}: {one_line(found['reason'])}",
-            "Nothing was written. Say --no-verify to write it as it is.",
+            Hint(Advice.WITHOUT_VERIFYING),
         )
     names = ", ".join(dict.fromkeys(one_line(check["workload"]) for check in found["checks"]))
     return (
@@ -52,12 +52,9 @@ def _verdict(state: RunState, text: str) -> dict[str, Any] | str:
                    "--device", of.device, "--arch", of.arch, "--gpu", of.gpu]  # fmt: skip
         if state.problem.inputs_text:
             command.append(f"--inputs={state.problem.inputs_text}")
-        root = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
         try:
             done = subprocess.run(  # noqa: S603 - this package
-                command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=_SECONDS,
-                check=False,
+                command, capture_output=True, text=True, timeout=_SECONDS, check=False
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return f"it took over {_SECONDS / 60:.0f} minutes"

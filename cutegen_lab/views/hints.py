@@ -38,6 +38,8 @@ class Spelling:
     """Option that replays a search."""
     out: str = "by --out"
     """How another file is named."""
+    no_verify: str = "--no-verify"
+    """Option that leaves out judging a kernel again."""
     runs: str = "`cutegen runs list`"
     """Command that lists runs."""
     command: str = "`cutegen {}`"
@@ -51,6 +53,7 @@ NOTEBOOK = Spelling(
     tokens="--budget",
     replay="--replay",
     out="as the path",
+    no_verify="`verify=False`",
     runs="`%cutegen runs`",
     command="`!cutegen {}`",
     weak_cage="set CUTEGEN_ALLOW_WEAK_CAGE=1 before the notebook's kernel starts",
@@ -94,6 +97,7 @@ _TEXTS: Mapping[Advice, str] = {
     Advice.JUDGE_HERE: "To judge it here, export a kernel of it: {judge}.",
     Advice.SEARCH_FIRST: "Run the same command without {replay} first.",
     Advice.OTHER_OUT: "Name another one {out}.",
+    Advice.WITHOUT_VERIFYING: "Nothing was written. To write it as it is, use {no_verify}.",
     Advice.NAME_ENTRY: (
         "Write a launch() that calls the kernel, in a file of its own, and give that first; or name one by --entry."
     ),

@@ -150,6 +150,7 @@ def test_what_goes_wrong_is_one_line(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str], line: str, says: str
 ) -> None:
     Path("binary.py").write_bytes(b"\xff\xfe\x00")  # in the shell's folder
+    capsys.readouterr()  # what the run showed when it was made for this test
     assert not shell.run_cell(f"%cutegen {line}").success
     error = capsys.readouterr().out
     assert says in error and error.count("\n") == 1
@@ -183,6 +184,7 @@ def test_a_verb_with_wrong_arguments_shows_one_line(
     run: NotebookRun, shell: InteractiveShell, capsys: pytest.CaptureFixture[str], call: str, says: str
 ) -> None:
     shell.user_ns["wrongly"] = run
+    capsys.readouterr()  # what the run showed when it was made for this test
     assert not shell.run_cell(f"wrongly.{call}").success  # a cell that fails ends a notebook that runs by itself
     said = capsys.readouterr().out
     assert says in said and said.count("\n") == 1

@@ -255,7 +255,7 @@ def test_an_archive_is_looked_at_and_stored_nowhere(server: Server, store: Sqlit
 
 def test_tutorials(server: Server) -> None:
     found = server.ask("tutorials").body
-    assert [each["name"] for each in found][:2] == ["01_quickstart.ipynb", "02_hopper_gemm.ipynb"]
+    assert [each["name"] for each in found][:2] == ["01_quickstart.ipynb", "02_reading_the_evidence.ipynb"]
     assert all(each["title"] and each["title"] != each["name"] for each in found)
     assert server.ask("tutorials", name="01_quickstart.ipynb").body["nbformat"] == 4
     for name in ("../pyproject.toml", "none.ipynb", "/etc/passwd"):

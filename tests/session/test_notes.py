@@ -61,7 +61,8 @@ def test_they_outlive_the_process_and_travel_with_the_run(opened: Callable[[str]
     assert again.wait(10).step is Step.REVIEW and again.view().candidates[-1].verdict == "pin_broken"
     assert "approve_unproven" not in again.view().verbs
     again.stop()
-    there = opened("there").import_run(again.export_by_name(tmp_path / "run.cutegen"))
+    (sent,) = again.export_as(tmp_path / "run.cutegen")
+    there = opened("there").import_run(sent)
     assert there.state.notes == again.state.notes
     with pytest.raises(InputError, match="read from"):
         there.comment("c1", lines=(1,), text="mine")

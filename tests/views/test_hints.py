@@ -32,7 +32,13 @@ FRONT = (
     "templates/kernels",
     "layouts",
 )  # whose options are one table for both front ends
-OTHER_PROGRAMS = ("devices/cuda/ncu.py", "devices/cuda/sanitizer.py", "compile/dsl.py", "views/hints.py")
+OTHER_PROGRAMS = (
+    "devices/cuda/ncu.py",
+    "devices/cuda/sanitizer.py",
+    "compile/dsl.py",
+    "session/rejudged.py",
+    "views/hints.py",
+)
 ARCHS = ("sm_80", "sm_89")
 
 
