@@ -92,12 +92,13 @@ def format_of(name: str, file_name: str) -> Format:
         return found
     by_suffix = dict[str, Format]()
     for each in _ALL:
-        by_suffix.setdefault(each.suffix, each)
+        if each.suffix != ".json":  # of two formats
+            by_suffix.setdefault(each.suffix, each)
     # The longest suffix decides: .cutegen-run.json is not .json.
     for suffix in sorted(by_suffix, key=len, reverse=True):
-        if file_name.endswith(suffix) and (suffix != ".json"):
+        if file_name.endswith(suffix):
             return by_suffix[suffix]
-    *some, last = (f"{s} ({f.help})" for s, f in by_suffix.items() if s != ".json")
+    *some, last = (f"{s} ({f.help})" for s, f in by_suffix.items())
     raise InputError(
         f"cannot tell from the name {file_name!r} what to write",
         f"Name a file {', '.join(some)} or {last}, or a format too: {', '.join(FORMATS)}.",

@@ -99,8 +99,9 @@ class Trace:
         left = len(every) - len(groups)
         if len(groups) < 2 or left < 1:
             return None
-        between = sum(len(logs) * (fmean(logs) - fmean(every)) ** 2 for logs in groups.values())
-        total = sum((log - fmean(every)) ** 2 for log in every)
+        mean = fmean(every)
+        between = sum(len(logs) * (fmean(logs) - mean) ** 2 for logs in groups.values())
+        total = sum((log - mean) ** 2 for log in every)
         if total == 0.0:
             return None
         within = max(total - between, 0.0) / left
