@@ -30,8 +30,9 @@ def without_fills(
 ) -> Compared:  # fmt: skip
     """Replaces elements beyond ``HUGE``: by 0 if they are right, by infinity if not. Right: within ``tolerance``
     (relative) of PyTorch's own, or as far from the reference as rounding may move that element, overflow included, or
-    equal to PyTorch's infinity or that of the rounded reference. The first ``moved`` of ``others`` are rounded to
-    float32 on the way, the rest to the output's type, for which ``budget`` is the margin."""
+    equal to PyTorch's infinity or that of the rounded reference, or not finite where partial sums overflow in one of
+    ``others``. The first ``moved`` of ``others`` are rounded to float32 on the way, the rest to the output's type, for
+    which ``budget`` is the margin."""
     low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
     if float(low) > -HUGE and float(high) < HUGE:
         return got, own, reference, others
@@ -51,6 +52,8 @@ def without_fills(
         edge = reference.abs() * (1 + limit) > numbers.max
         fill = reference.abs() == numbers.max  # a mask's, which does not overflow
         same |= edge & ~fill & got.isinf() & ((got > 0) == (reference > 0))
+        overflows = torch.stack([~other.isfinite() for other in others[moved:]] or [fill]).any(0)
+        same |= overflows & ~fill & ~got.isfinite()
     right = fills & (same | near)
     got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
     return got, *_blank(fills, own, reference, others)

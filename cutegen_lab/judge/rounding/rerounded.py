@@ -69,10 +69,14 @@ class Rerounded(TorchDispatchMode):
 
     def _walked(self, result: torch.Tensor, squares: torch.Tensor) -> torch.Tensor:
         """Adds the rounding of each partial sum: up to half an epsilon of float32 (or float64), accumulating as a
-        random walk. An infinite sum stays as it is."""
-        unit = UNIT_ROUNDOFF[DType.F64 if result.dtype is torch.float64 else DType.F32]
-        noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(squares.sqrt().reshape(result.shape)).mul_(unit)
-        return _moved(result, noise)
+        random walk. An infinite sum stays as it is, and one whose partial sums overflow becomes infinite."""
+        accumulator = torch.float64 if result.dtype is torch.float64 else torch.float32
+        size = squares.sqrt().reshape(result.shape)
+        unit = UNIT_ROUNDOFF[DType.F64 if accumulator is torch.float64 else DType.F32]
+        sign = self._draw.uniform(result).mul_(2).sub_(1)
+        walked = _moved(result, sign * size * unit)
+        overflow = walked.isfinite() & (size > torch.finfo(accumulator).max)
+        return torch.where(overflow, math.inf * sign.sign(), walked).to(result.dtype)
 
     def _aligned(self, result: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Adds the truncation of tensor cores, which drop bits 13 below the largest of 32 products of 8-bit floats: an

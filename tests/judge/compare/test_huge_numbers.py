@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from cutegen_lab.judge.compare.exclusions import without_fills
+from cutegen_lab.judge.rounding.rerounded import Rerounded
 
 LARGEST = torch.finfo(torch.float32).max
 
@@ -26,6 +27,10 @@ LARGEST = torch.finfo(torch.float32).max
         (LARGEST, LARGEST, (), (math.inf, LARGEST), True),
         (LARGEST, math.inf, (), (math.inf, 0.9999 * LARGEST), False),
         (-LARGEST, -3e38, (), (-LARGEST, 0.0), False),
+        (1.86e38, math.inf, (), (-math.inf, 1.86e38), True),  # partial sums overflow
+        (1.86e38, math.nan, (), (-math.inf, 1.86e38), True),
+        (1.86e38, math.inf, (), (1.8601e38, 1.86e38), False),
+        (1.86e38, 1.7e38, (), (-math.inf, 1.86e38), False),
     ],
 )
 def test_a_huge_number(
@@ -41,3 +46,15 @@ def test_a_huge_number(
         len(moved),
     )
     assert bool((ours == 0).all()) == right
+
+
+@pytest.mark.parametrize(
+    ("terms", "finite"),
+    [((3e38, 2e38, -3e38, -1e38), False), ((1e38, -1e38, 2e38, -1e38), True)],
+)
+def test_a_sum_whose_partial_sums_overflow(terms: tuple[float, ...], finite: bool) -> None:
+    with Rerounded(1):
+        total = torch.tensor([terms]).double().sum(-1).float()
+        product = torch.tensor([terms]) @ torch.ones(4, 1)
+    assert bool(total.isfinite()), "double holds every partial sum"
+    assert bool(product.isfinite()) == finite
