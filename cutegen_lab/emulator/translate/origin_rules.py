@@ -177,7 +177,7 @@ class _Followed(Tagged):
         tags = ",".join(self.of(o) for o in emit.items(emit.ops[1]))
         self.late.append(f"store_tags(g,{space!r},{base},{offset},{WIDTH[self._kind()]},[{tags}])")
 
-    def _matrix(self, address: ptx.Operand, values: ptx.Operand) -> str:
+    def _matrix(self, address: ptx.Operand) -> str:
         emit = self.emit
         self.matters(self.of(address), "an address")
         base, offset = emit.address(address)
@@ -186,13 +186,13 @@ class _Followed(Tagged):
 
     def _load_matrix(self) -> None:
         target, address = self.emit.ops
-        rows, at = self.rows(self.emit.items(target)), self._matrix(address, target)
+        rows, at = self.rows(self.emit.items(target)), self._matrix(address)
         how = f"{len(self.emit.items(target))},{'trans' in self.emit.ins.mods},{self.site()}"
         self.early.append(f"U[list({rows})]=load_matrix_tags(g,{at},{how})")
 
     def _store_matrix(self) -> None:
         address, values = self.emit.ops
-        at, rows = self._matrix(address, values), self.rows(self.emit.items(values))
+        at, rows = self._matrix(address), self.rows(self.emit.items(values))
         self.late.append(f"store_matrix_tags(g,{at},U[list({rows})],{'trans' in self.emit.ins.mods})")
 
     def _product(self) -> None:
