@@ -20,6 +20,9 @@ from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Load, Reduce
 
 
 class ReducedModule(ProductModule):
+    """One module's text in the making: a product of shape (batches, m, n) whose rows of n are reduced in steps, each a
+    generated function that maps a row's fp32 values to what is kept of them and to the terms that are folded."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         if approximate(problem.workload)[0]:
             graph = divided_by_rows(graph)
