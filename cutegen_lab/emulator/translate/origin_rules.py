@@ -1,7 +1,7 @@
-"""Instructions that follow what nobody wrote to what it reaches, written beside each instruction of a kernel.
+"""Writes, next to each instruction of a kernel, the one that follows uninitialised values through it.
 
-A kernel may read shared or local memory or a register that nobody has written, and drop the value: rows past the end
-are loaded, reduced and not stored. Where a run has met such a read, it is done again by a program in which every
+A kernel may read uninitialised shared or local memory or an uninitialised register, and drop the value: rows past the
+end are loaded, reduced and not stored. Where a run has met such a read, it is done again by a program in which every
 register R has a tag R~ (:mod:`origins`), and reads are faults only if the value reaches an address, a branch, global
 memory, an atomic operation or a barrier. What an instruction computes has the tag of what it reads; ``selp``, ``and``
 and ``or`` of predicates, shuffles, matrix products and what works on packed halves tell which of it.
