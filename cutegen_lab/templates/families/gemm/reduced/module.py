@@ -11,7 +11,7 @@ from cutegen_lab.templates.emit.cute_text import divided_by_rows, number
 from cutegen_lab.templates.emit.module import Space, approximate, constraints, docstring, signature, tunable
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, NAME, exchanged
-from cutegen_lab.templates.families.gemm.reduced.parts import put_together
+from cutegen_lab.templates.families.gemm.reduced.row_partials import put_together
 from cutegen_lab.templates.families.gemm.reduced.steps import Step, in_parts, steps
 from cutegen_lab.templates.families.gemm.shape import Operand
 from cutegen_lab.templates.families.kernel_module import COMBINE, WISHES
