@@ -1,7 +1,7 @@
 """A matrix product for the tensor cores of GPUs before Hopper: mma.sync, fed by ldmatrix from shared memory that
 cp.async fills stages ahead.
 
-Rows past an edge are the last one again, whose products nobody stores; past the end of k both operands are zero. fp32
+Rows past an edge are the last one again, whose products are not stored; past the end of k both operands are zero. fp32
 operands are multiplied as two tf32 halves each, three products for one, and their sums begin anew with each step along
 k: the tensor cores truncate, which long sums would show (Ootomo and Yokota, "Recovering single precision accuracy from
 Tensor Cores while surpassing the FP32 theoretical peak performance", 2022, §3). Where TF32 is allowed, one product of
