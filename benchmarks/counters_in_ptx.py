@@ -89,7 +89,7 @@ def programs() -> Iterator[tuple[str, Workload, Build, Sequence[int]]]:
         yield _program(f"shared load {name}", _FILL + _OFFSET + address + load, offsets)
         if len(set(offsets)) == 32:
             store = f"  st.shared.{_WIDTHS[width]} [%r4], {registers};\n  bar.sync 0;\n  ld.shared.b32 %r9, [%r3];\n"
-            yield _program(f"shared store {name}", _FILL + _OFFSET + address + _set(width) + store, offsets)
+            yield _program(f"shared store {name}", _FILL + _OFFSET + address + _SET + store, offsets)
     for name, offsets in _MATRIX.items():
         load = "  ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r5,%r6,%r7,%r8}, [%r4];\n" + _SUM[4]
         yield _program(f"ldmatrix {name}", _FILL + _OFFSET + address + load, offsets)
@@ -100,6 +100,7 @@ def programs() -> Iterator[tuple[str, Workload, Build, Sequence[int]]]:
         yield _program(f"global load {name}", _OFFSET + at + load, offsets)
 
 
+_SET = "  mov.b16 %rs5, 7;\n" + "".join(f"  mov.b32 %r{5 + i}, {i};\n" for i in range(4))
 _SUM = {
     1: "  mov.b32 %r9, %r5;\n", 2: "  add.s32 %r9, %r5, %r6;\n",
     4: "  add.s32 %r9, %r5, %r6; add.s32 %r9, %r9, %r7; add.s32 %r9, %r9, %r8;\n",
@@ -113,10 +114,6 @@ def _registers(width: int) -> tuple[str, str]:
     count = max(width // 4, 1)
     listed = ",".join(f"%r{5 + i}" for i in range(count))
     return (f"{{{listed}}}" if count > 1 else listed), _SUM[count]
-
-
-def _set(width: int) -> str:
-    return "  mov.b16 %rs5, 7;\n" + "".join(f"  mov.b32 %r{5 + i}, {i};\n" for i in range(4))
 
 
 def _program(name: str, body: str, offsets: Sequence[int]) -> tuple[str, Workload, Build, Sequence[int]]:

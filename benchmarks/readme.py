@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import geometric_mean
 
 from benchmarks.results import RESULTS
-from cutegen_lab.bench.peers import QUACK
+from cutegen_lab.bench.quack import QUACK
 from cutegen_lab.bench.record import COPY, Row, read
 from cutegen_lab.bench.report import LARGE_BYTES, ratio
 from cutegen_lab.bench.suite import CASES

@@ -1,4 +1,4 @@
-"""Everything the environment may set, read in this one place."""
+"""Everything the environment may set, read in this one place (NO_COLOR is rich's own)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ class Settings:
     workdir: Path
     cache_dir: Path
     editor: str
-    no_color: bool
     allow_weak_cage: bool = False
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Reads OPENAI_API_KEY, OPENAI_BASE_URL, CUTEGEN_MODEL, CUTEGEN_HOME (the work directory), CUTEGEN_CACHE,
-        VISUAL or EDITOR, NO_COLOR and CUTEGEN_ALLOW_WEAK_CAGE."""
+        VISUAL or EDITOR, and CUTEGEN_ALLOW_WEAK_CAGE."""
         env = os.environ if environ is None else environ
         return cls(
             openai_api_key=env.get("OPENAI_API_KEY", ""),
@@ -38,7 +37,6 @@ class Settings:
             workdir=Path(env.get("CUTEGEN_HOME") or DEFAULT_WORKDIR),
             cache_dir=Path(env.get("CUTEGEN_CACHE") or Path("~/.cache/cutegen-lab")).expanduser(),
             editor=env.get("VISUAL") or env.get("EDITOR") or "vi",
-            no_color=bool(env.get("NO_COLOR")),
             allow_weak_cage=env.get(ALLOW_WEAK_CAGE, "") not in ("", "0"),
         )
 

@@ -11,8 +11,8 @@ from statistics import median
 import torch
 
 from cutegen_lab.bench.case import Case
-from cutegen_lab.bench.peers import QUACK
 from cutegen_lab.bench.prepared import Prepared
+from cutegen_lab.bench.quack import QUACK
 from cutegen_lab.bench.record import COPY, Row
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.protocols import Cancel

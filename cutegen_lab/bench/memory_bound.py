@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cutegen_lab.bench import peers
+from cutegen_lab.bench import quack
 from cutegen_lab.bench.case import Case
 
 MIB = 1 << 20
@@ -40,20 +40,20 @@ class Work:
 
 
 WORKS = (
-    Work("softmax", "torch.softmax(x, -1)", "x: {t}[{n},{k}]", 2, peers.SOFTMAX),
+    Work("softmax", "torch.softmax(x, -1)", "x: {t}[{n},{k}]", 2, quack.kernel("softmax")),
     Work("log_softmax", "torch.log_softmax(x, -1)", "x: {t}[{n},{k}]", 2),
-    Work("rms_norm", "F.rms_norm(x, w.shape, w, 1e-6)", "x: {t}[{n},{k}], w: {t}[{k}]", 2, peers.RMS_NORM),
+    Work("rms_norm", "F.rms_norm(x, w.shape, w, 1e-6)", "x: {t}[{n},{k}], w: {t}[{k}]", 2, quack.kernel("rms_norm")),
     Work("layer_norm", "F.layer_norm(x, w.shape, w, b)", "x: {t}[{n},{k}], w: {t}[{k}], b: {t}[{k}]", 2,
-         peers.LAYER_NORM),
+         quack.kernel("layer_norm")),
     Work("fused_add_rmsnorm", "F.rms_norm(x + r, w.shape, w, 1e-6), x + r",
-         "x: {t}[{n},{k}], r: {t}[{n},{k}], w: {t}[{k}]", 4, peers.ADD_RMS_NORM),
+         "x: {t}[{n},{k}], r: {t}[{n},{k}], w: {t}[{k}]", 4, quack.kernel("add_rms_norm")),
     Work("silu_and_mul", "F.silu(x[..., : x.shape[-1] // 2]) * x[..., x.shape[-1] // 2 :]", "x: {t}[{n},{k2}]", 3),
     Work("merge_attn_states", MERGED,
          "a: {t}[{n},{h},128], la: f32[{n},{h}], b: {t}[{n},{h},128], lb: f32[{n},{h}]", 3, columns=HEADS),
     Work("gelu", "F.gelu(x)", "x: {t}[{n},{k}]", 2),
     Work("sum", "x.sum(-1)", "x: {t}[{n},{k}]", 1),
     Work("cross_entropy", 'F.cross_entropy(x, t, reduction="none")', "x: {t}[{n},{k}], t: i64[{n}]", 1,
-         peers.CROSS_ENTROPY, VOCABULARIES),
+         quack.kernel("cross_entropy"), VOCABULARIES),
     Work("column_sum", "x.sum(0)", "x: {t}[{n},{k}]", 1),
     Work("total", "x.sum()", "x: {t}[{n},{k}]", 1),
 )  # fmt: skip

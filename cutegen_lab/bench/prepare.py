@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_lab.bench.case import Case
-from cutegen_lab.bench.peers import QUACK
 from cutegen_lab.bench.prepared import Prepared
+from cutegen_lab.bench.quack import QUACK
 from cutegen_lab.compile import CageCompiler, CompileJob
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config

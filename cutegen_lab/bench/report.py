@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from statistics import geometric_mean
 
-from cutegen_lab.bench.peers import QUACK
+from cutegen_lab.bench.quack import QUACK
 from cutegen_lab.bench.record import COPY, Row
 
 LARGE_BYTES = 1 << 28

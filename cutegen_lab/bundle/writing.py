@@ -19,6 +19,9 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Writer:
+    """Writes definitions as they stand in one module: imported names under their name in the bundle (``names``),
+    annotations as strings if ``quote`` is set, stubs for what is not reached."""
+
     def __init__(self, reach: Reach, names: Mapping[Key, str], quote: bool) -> None:
         self._reach, self._names, self._quote = reach, names, quote
 

@@ -27,11 +27,17 @@ class _Statement:
     """A statement without those in its blocks."""
 
     first: int
+    """Its first line, from 1."""
     last: int
-    scope: str  # the functions and classes around it
+    """Its last line."""
+    scope: str
+    """The functions and classes around it."""
     depth: int
-    block: str  # of the statement that it stands in
+    """Number of statements around it."""
+    block: str
+    """The block of the enclosing statement that it is in."""
     code: str
+    """Its syntax tree as text, without positions."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,9 @@ class _Text:
     """What a pin is compared with: a text and its config. Hashable, so that comparisons are kept."""
 
     source: str
+    """Text of the candidate."""
     config: tuple[tuple[str, str], ...]
+    """Parameters and their values, as Python writes them."""
 
     @classmethod
     def of(cls, proposal: Proposal) -> _Text:

@@ -1,13 +1,11 @@
 """A PTX machine on NumPy: executes launch plans on the CPU, checks every access, counts what moves.
 
-Reading order: ``ptx`` (text to instructions) → ``emit`` and ``isa`` (opcodes to Python) → ``cfg`` (blocks, liveness,
-rows) → ``program`` (a compiled kernel) → ``chunk``, ``group``, ``schedule`` (lanes in lockstep) → ``run`` (a plan).
-Asynchronous hardware: ``tensormap``, ``tiles`` and ``bulk`` (TMA), ``matrix_descriptor``, ``wgmma`` and
-``registers_in_flight``, ``async_races`` (what it does unordered with the threads); ``stuck`` explains a deadlock.
-Beside it: ``order`` (of blocks), ``clocks`` and ``lane_clocks`` (of warps, and of lanes apart), ``races`` and
-``block_races`` (what nothing orders; in small runs, and in a few clusters of large ones), ``copies``,
-``reads_in_flight``, ``stores_in_flight`` and ``bulk_groups`` (copies that nobody has waited for), ``overlap`` (of
-launches).
+Reading order: ``ptx`` (text to instructions) → ``translate`` and ``isa`` (instructions to Python, one function for each
+opcode) → ``program`` (a compiled kernel) → ``machine`` (CTAs in lockstep, their warps' schedule, barriers, deadlocks) →
+``run`` (a launch plan). ``memory`` is global, shared and local memory; ``tma`` and ``mma`` are bulk copies and tensor
+cores; ``races`` orders accesses by vector clocks and finds those that nothing orders; ``counters`` counts what moves;
+``analysis`` looks at a program without running it.
+
 To add an opcode, write one function in the file of its section in ``isa``.
 """
 

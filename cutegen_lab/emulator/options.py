@@ -10,8 +10,8 @@ LANES = 8192  # in lockstep: enough to hide a dispatch, few enough that the regi
 BUDGET = 2_000_000  # instructions dispatched until the blocks of a chunk end, whatever the work
 PLAN_BUDGET = 40_000_000  # … and in all launches
 EACH = 64  # instructions more for each byte or operation that a thread has to do: an honest one takes about eight
-FEW_THREADS = 128  # as many as work at once at least, where all launches are added up
-CHUNK_COST = 100  # dispatches that setting up a chunk takes as long as
+FEW_THREADS = 128  # least number that work at the same time, in the sum over all launches
+CHUNK_COST = 100  # time to set up a batch of CTAs, in dispatched instructions
 RACES_BYTES = 8 << 20
 RACE_TABLE_BYTES = 512 << 20  # that remember a tensor's accesses where few clusters are watched: most is never touched
 # Where blocks wait for each other, a whole chunk is watched, which takes 3 to 8 times as long: …

@@ -212,7 +212,7 @@ def fragment_panel(fragment: Fragment, window: Window) -> Panel:
     rows, columns = window.within(fragment.rows, fragment.columns)
     owners = fragment.owners()
     cells = [
-        _owned(fragment, row, column, owners[row, column], (at_row, at_column))
+        _owned(row, column, owners[row, column], (at_row, at_column))
         for at_row, row in enumerate(rows)
         for at_column, column in enumerate(columns)
         if (row, column) in owners
@@ -227,16 +227,14 @@ def values_panel(fragment: Fragment, window: Window) -> Panel:
     threads = sorted({thread for thread, _ in shown.values()})
     values = sorted({value for _, value in shown.values()})
     cells = [
-        _owned(fragment, row, column, owner, (threads.index(owner[0]), values.index(owner[1])), f"{row},{column}")
+        _owned(row, column, owner, (threads.index(owner[0]), values.index(owner[1])), f"{row},{column}")
         for (row, column), owner in shown.items()
     ]
     labels = tuple(f"T{thread}" for thread in threads), tuple(f"V{value}" for value in values)
     return Panel("registers: row and column of each value", *labels, tuple(cells))
 
 
-def _owned(
-    fragment: Fragment, row: int, column: int, owner: tuple[int, int], at: tuple[int, int], shown: str = ""
-) -> Cell:
+def _owned(row: int, column: int, owner: tuple[int, int], at: tuple[int, int], shown: str = "") -> Cell:
     thread, value = owner
     lines = (shown,) if shown else (f"T{thread}", f"V{value}")
     told = f"({row},{column}): thread {thread}, value {value}"

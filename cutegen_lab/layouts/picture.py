@@ -19,7 +19,7 @@ class Cell:
     told: str
     """What pointing at it says."""
     owner: str = ""
-    """Who has it: "thread 5", "bank 3"; empty for nobody."""
+    """Its thread or bank, as "thread 5"; empty if there is none."""
     element: str = ""
     """Which element it shows."""
     colour: int | None = None

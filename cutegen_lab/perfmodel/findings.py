@@ -39,7 +39,7 @@ def findings(
         _spills(kernel),
         _occupancy(shape, gpu, limiter),
         _lanes(counters),
-        _special(counters, limiter),
+        _special(limiter),
     ]
     return tuple(text for text in found if text)
 
@@ -193,7 +193,7 @@ def _lanes(counters: Mapping[str, float]) -> str:
     return f"{active:.0%} of lanes are active on average: warps diverge or are partly empty" if active < 0.85 else ""
 
 
-def _special(counters: Mapping[str, float], limiter: str) -> str:
+def _special(limiter: str) -> str:
     if "special-function" not in limiter:
         return ""
     return (

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Source = Literal["emulator", "ncu", "timer", "judge", "static"]
-"""Who says a number: the emulator (counted or predicted), Nsight Compute, a timer on a GPU, the judge (errors), or
-nobody who ran it (registers, bounds)."""
+"""Where a number is from: the emulator (counted or predicted), Nsight Compute, a timer on a GPU, the judge (errors), or
+static facts (registers, bounds)."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Row:
     kernel: str
     """The kernel; empty for a call with all its kernels."""
     source: Source
-    """Who says it."""
+    """Where it is from."""
     subject: str
-    """What it is about: whom was timed ("eager PyTorch"), the draw of a check ("normal"), the input, the resource."""
+    """What it is about: what was timed ("eager PyTorch"), the draw of a check ("normal"), the input, the resource."""
     metric: str
     """Name of the metric."""
     unit: str

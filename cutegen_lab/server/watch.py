@@ -26,7 +26,7 @@ class Watch:
         self._again = asyncio.Event()
 
     def follow(self, follower: Follower, seconds: float = 1.0) -> Callable[[], None]:
-        """Calls ``follower`` soon, and after each change, which it is told within ``seconds``. Returns what ends it."""
+        """Calls ``follower`` soon, and within ``seconds`` after each change. Returns a function that ends this."""
         self._followers[follower] = min(max(seconds, LEAST_SECONDS), MOST_SECONDS)
         if self._task is None or self._task.done():
             self._seen = None

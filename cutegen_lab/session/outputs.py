@@ -14,8 +14,6 @@ from cutegen_lab.session.kernels import is_unmodified, write_atomically
 if TYPE_CHECKING:
     from cutegen_lab.layouts.picture import Picture
 
-RUN_SUFFIX = ".cutegen-run.json"
-"""Of a run's view, which JupyterLab opens."""
 ARCHIVE_SUFFIX = ".cutegen"
 """Of a whole run."""
 _MOST_BYTES = 64 << 20  # of a page

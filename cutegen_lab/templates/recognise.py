@@ -20,7 +20,7 @@ def template_for(problem: Problem, arch: str) -> Single | Pipeline:
     if single.pays:
         return single
     try:
-        return pipeline_for(programs, ProviderError("several kernels are sooner done than one"))
+        return pipeline_for(programs, ProviderError("several kernels are faster than one"))
     except ProviderError:
         return single
 

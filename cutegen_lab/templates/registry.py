@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.problem import Workload
@@ -45,22 +43,13 @@ def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
 
 
 def _serving(graph: Graph, arch: str) -> Family | None:
-    asked = (avg_pool2d.FAMILY,) if any(graph.pools()) else families(arch)  # others know no windows
-    return next((family for family in asked if family.matches(graph)), None)
-
-
-def slowness(family: Family, graph: Graph, workload: Workload) -> float:
-    """How many times longer one kernel of ``family`` takes than the GPU's memory would: 1 but where rows are so few
-    that they leave multiprocessors idle, infinite where rows of a product do and several kernels are always sooner
-    done."""
-    if family is reduced.FAMILY:
-        return 1.0 if reduced.pays(graph, workload) else math.inf
-    return rows.slowness(graph, workload) if family is rows.FAMILY else 1.0
+    windows = any(graph.pools())
+    return next((each for each in families(arch) if each.windows == windows and each.matches(graph)), None)
 
 
 def pays(family: Family, graph: Graph, workload: Workload) -> bool:
     """Is one kernel of ``family`` all but as fast as memory: may it lose less than a further kernel's start takes?"""
-    return workload.compulsory_bytes * (slowness(family, graph, workload) - 1.0) < LAUNCH_BYTES
+    return workload.compulsory_bytes * (family.slowness(graph, workload) - 1.0) < LAUNCH_BYTES
 
 
 def _computed(graph: Graph) -> str:

@@ -85,7 +85,7 @@ class Single:
 
     @property
     def pays(self) -> bool:
-        """Is it sooner done than several kernels, with the main workload?"""
+        """Is it faster than several kernels, for the main workload?"""
         return pays(self.family, self.graph, self.problem.workload)
 
     def default_config(self) -> Config:

@@ -37,9 +37,9 @@ class Patience:
 
 @dataclass
 class Search:
-    """Ask for configs, tell their times in microseconds (None: failed). Deterministic for one seed and order.
+    """Asks for configs and records their times in microseconds (None: failed). Deterministic for one seed and order.
 
-    A config that was asked for and not told is pending: it is not proposed again, and counts with its expected time.
+    A config whose time is not recorded yet is pending: it is not proposed again, and counts with its expected time.
     """
 
     space: Space
@@ -51,7 +51,7 @@ class Search:
     first: int = 6
     """Configs spread over the space before the model is used, if none is predicted."""
     times_us: dict[str, float | None] = field(default_factory=dict)
-    """Times told so far in microseconds, by :func:`key`; None for a config that failed."""
+    """Recorded times in microseconds, by :func:`key`; None for a config that failed."""
     predicted_us: dict[str, float] = field(default_factory=dict)
     """Predicted times in microseconds, by :func:`key`."""
     _pending: dict[str, int] = field(default_factory=dict)

@@ -17,6 +17,14 @@ def test_no_record_is_large() -> None:
     assert not large, "write the fields that somebody reads, as benchmarks.results.write_table does"
 
 
+def test_every_record_is_cited() -> None:
+    """By a document, a tutorial, or the code that has a constant from it."""
+    root = RESULTS.parents[1]
+    places = [*root.glob("docs/*.md"), *root.glob("notebooks/*.ipynb"), *root.glob("cutegen_lab/**/*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in (*places, RESULTS / "README.md")]
+    assert not [path.name for path in RESULTS.glob("*.json") if not any(path.stem in text for text in texts)]
+
+
 def test_a_table_reads_back(tmp_path: Path) -> None:
     head = {"device": "a card", "why": {"a": {"of": 1}}}
     rows = [

@@ -489,10 +489,10 @@ def launch(
         out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
     )
     eB = cute.make_tensor(b.iterator, cute.make_layout((m, n, batches), stride=(0, b.stride[0], 0)))
-    lefts, rights = (mA,), (mB,)
+    mAs, mBs = (mA,), (mB,)
     extras, sizes = (eB,), ()
     if cutlass.const_expr(m <= n):
         extras = tuple(turned(x) for x in extras)
-        multiply_few(lefts, rights, turned(mC), extras, stream, sizes, ((0, 0),), (threads_n, threads_k), rows, loads, cluster_k)
+        multiply_few(mAs, mBs, turned(mC), extras, stream, sizes, ((0, 0),), (threads_n, threads_k), rows, loads, cluster_k)
     else:
-        multiply_few(rights, lefts, mC, extras, stream, sizes, ((0, 0),), (threads_n, threads_k), rows, loads, cluster_k)
+        multiply_few(mBs, mAs, mC, extras, stream, sizes, ((0, 0),), (threads_n, threads_k), rows, loads, cluster_k)

@@ -234,26 +234,26 @@ def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.C
 
 @cute.jit
 def multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
+    plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
         grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 
 
 @cute.kernel
 def plain_kernel(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     sizes: cutlass.Constexpr,
@@ -275,11 +275,11 @@ def plain_kernel(
     accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
     for p in cutlass.range_constexpr(len(pairs)):
         acc, (left, right) = accs[p], pairs[p]
-        k = cute.size(lefts[left], mode=[1])
+        k = cute.size(mAs[left], mode=[1])
         acc.fill(0.0)
         for start in cutlass.range(0, k, 16, unroll=1):
-            load_slab(lefts[left], sA, row, start, batch, m, k, dense_in_k[0][left])
-            load_slab(rights[right], sB, column, start, batch, n, k, dense_in_k[1][right])
+            load_slab(mAs[left], sA, row, start, batch, m, k, dense_in_k[0][left])
+            load_slab(mBs[right], sB, column, start, batch, n, k, dense_in_k[1][right])
             cute.arch.sync_threads()
             for step in cutlass.range_constexpr(16):
                 cute.autovec_copy(tA[None, step], rA)
@@ -384,8 +384,8 @@ def total_kernel(
 
 @cute.jit
 def multiply(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     partials: cute.Tensor,
     extras: tuple,
@@ -400,17 +400,17 @@ def multiply(
     group: cutlass.Constexpr,
     tf32: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch): the epilogue of the products of ``pairs``, of ``lefts`` (m, k, batch) and ``rights``
+    """``mC`` (m, n, batch): the epilogue of the products of ``pairs``, of ``mAs`` (m, k, batch) and ``mBs``
     (n, k, batch). Where k is cut into ``split_k`` parts, ``partials`` have room for each one's results. ``tf32``: fp32
     operands may be rounded to it."""
-    if cutlass.const_expr(not alike((*lefts, *rights))):
-        multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)
-    elif cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_shape_mnk[2]):  # one tile is not cut
+    if cutlass.const_expr(not alike((*mAs, *mBs))):
+        multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)
+    elif cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_shape_mnk[2]):  # one tile is not cut
         m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
         mPart = cute.make_tensor(partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n)))
         multiply_by_mma(
-            lefts,
-            rights,
+            mAs,
+            mBs,
             mPart,
             extras,
             stream,
@@ -431,8 +431,8 @@ def multiply(
         add_up(mPart, mC, extras, stream, sizes)
     else:
         multiply_by_mma(
-            lefts,
-            rights,
+            mAs,
+            mBs,
             mC,
             extras,
             stream,
@@ -450,14 +450,14 @@ def multiply(
 
 @cute.jit
 def multiply_by_mma(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
+    split_k: cutlass.Constexpr,
     tile_shape_mnk: cutlass.Constexpr,
     stages: cutlass.Constexpr,
     warps_mn: cutlass.Constexpr,
@@ -465,15 +465,15 @@ def multiply_by_mma(
     group: cutlass.Constexpr,
     tf32: cutlass.Constexpr,
 ):
-    """By the tensor cores. With several ``parts`` of k, each has batches of ``mC`` for itself, and no epilogue."""
+    """By the tensor cores. Where ``split_k`` cuts k, each part has its own batches of ``mC``, and no epilogue."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    k_tiles = cute.ceil_div(cute.ceil_div(cute.size(lefts[0], mode=[1]), tile_k), parts)
+    k_tiles = cute.ceil_div(cute.ceil_div(cute.size(mAs[0], mode=[1]), tile_k), split_k)
     stages = max(min(stages, k_tiles), 2)
-    mXs, rows = (*lefts, *rights), [tile_m] * len(lefts) + [tile_n] * len(rights)
+    mXs, rows = (*mAs, *mBs), [tile_m] * len(mAs) + [tile_n] * len(mBs)
     along_k = tuple(not dense_in_rows(x) for x in mXs)
     vecs = tuple(widest(x, 1 if along else 0) for x, along in zip(mXs, along_k))
-    dtype = lefts[0].element_type
+    dtype = mAs[0].element_type
     layouts = [
         cute.tile_to_shape(swizzled(rows_, tile_k, dtype.width, along), (rows_, tile_k, stages), (0, 1, 2))
         for rows_, along in zip(rows, along_k)
@@ -482,17 +482,17 @@ def multiply_by_mma(
     mma = cute.make_tiled_mma(
         op, cute.make_layout((*warps_mn, 1)), permutation_mnk=(warps_mn[0] * 16, warps_mn[1] * 16, op.shape_mnk[2])
     )
-    smem_bytes = shared_bytes(tile_shape_mnk, stages, len(lefts), len(rights), dtype.width // 8)
+    smem_bytes = shared_bytes(tile_shape_mnk, stages, len(mAs), len(mBs), dtype.width // 8)
     mma_kernel(
-        lefts,
-        rights,
+        mAs,
+        mBs,
         mC,
         extras,
         mma,
         tuple(layouts),
         sizes,
         pairs,
-        parts,
+        split_k,
         vecs,
         along_k,
         widest(mC, 1),
@@ -533,15 +533,15 @@ def swizzled(rows, tile_k, width, along_k):
 
 @cute.kernel
 def mma_kernel(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     mma: cute.TiledMma,
     layouts: tuple,
     sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
+    split_k: cutlass.Constexpr,
     vecs: cutlass.Constexpr,
     along_k: cutlass.Constexpr,
     vec_c: cutlass.Constexpr,
@@ -552,29 +552,29 @@ def mma_kernel(
     tf32: cutlass.Constexpr,
     smem_bytes: cutlass.Constexpr,
 ):
-    """A block computes a tile of the result, over one of ``parts`` of k. ``layouts`` are the operands' in shared
-    memory; each is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
+    """A block computes a tile of the result, over one of ``split_k`` parts of k. ``layouts`` are the operands' in
+    shared memory; each is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    k = cute.size(lefts[0], mode=[1])
-    dtype = lefts[0].element_type
+    k = cute.size(mAs[0], mode=[1])
+    dtype = mAs[0].element_type
     halved = dtype.width == 32 and not tf32
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     across_mn = (cute.ceil_div(m, tile_m), cute.ceil_div(n, tile_n))
     i, j, batch = tile_at(bidx, across_mn, group, along_n)
     row, column = i * tile_m, j * tile_n
-    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)
-    k_first, batch_ab = batch // (batches // parts) * k_tiles, batch % (batches // parts)
-    whole = k % (tile_k * parts) == 0
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), split_k)
+    k_first, batch_ab = batch // (batches // split_k) * k_tiles, batch % (batches // split_k)
+    whole = k % (tile_k * split_k) == 0
 
     smem = utils.SmemAllocator()
     memory = smem.allocate(smem_bytes, 128)  # of the stages, and then of the results on their way out
-    mXs, beginning = (*lefts, *rights), cute.recast_ptr(memory, dtype=dtype)
+    mXs, beginning = (*mAs, *mBs), cute.recast_ptr(memory, dtype=dtype)
     sXs = [cute.make_tensor(beginning + offset, layout) for offset, layout in zip(offsets_of(layouts), layouts)]
 
     thr_mma = mma.get_slice(tidx)
-    sAs, sBs = ([s for o, s in enumerate(sXs) if (o < len(lefts)) == left] for left in (True, False))
+    sAs, sBs = ([s for o, s in enumerate(sXs) if (o < len(mAs)) == left] for left in (True, False))
     rAs = [mma.make_fragment_A(thr_mma.partition_A(s[None, None, 0])) for s in sAs]
     rBs = [mma.make_fragment_B(thr_mma.partition_B(s[None, None, 0])) for s in sBs]
     rAs, rBs = ([cute.recast_tensor(r, dtype) for r in some] for some in (rAs, rBs))  # fp32 is no tf32 yet
@@ -582,13 +582,13 @@ def mma_kernel(
     steps = [cute.make_rmem_tensor(acc.layout, Float32) for acc in accs] if halved else []  # of one step along k each
     for acc in accs:
         acc.fill(0.0)
-    readers = [reader(r, s, mma, tidx, o < len(lefts), along_k[o]) for o, (r, s) in enumerate(zip((*rAs, *rBs), sXs))]
+    readers = [reader(r, s, mma, tidx, o < len(mAs), along_k[o]) for o, (r, s) in enumerate(zip((*rAs, *rBs), sXs))]
 
     k_blocks = cute.size(rAs[0], mode=[2])
     for stage in cutlass.range_constexpr(stages - 1):
         if cutlass.const_expr(stage < k_tiles):
             for o in cutlass.range_constexpr(len(mXs)):
-                tile = (i, j)[o >= len(lefts)]
+                tile = (i, j)[o >= len(mAs)]
                 fill_stage(
                     mXs[o],
                     sXs[o],
@@ -624,7 +624,7 @@ def mma_kernel(
             if cutlass.const_expr(k_block == 0):
                 if k_tile + stages - 1 < k_tiles:
                     for o in cutlass.range_constexpr(len(mXs)):
-                        tile, k_next = (i, j)[o >= len(lefts)], k_first + k_tile + stages - 1
+                        tile, k_next = (i, j)[o >= len(mAs)], k_first + k_tile + stages - 1
                         fill_stage(
                             mXs[o],
                             sXs[o],
@@ -646,7 +646,7 @@ def mma_kernel(
                 for step in steps:
                     step.fill(0.0)
             for p in cutlass.range_constexpr(len(pairs)):
-                a, b = frags[pairs[p][0]], frags[len(lefts) + pairs[p][1]]
+                a, b = frags[pairs[p][0]], frags[len(mAs) + pairs[p][1]]
                 if cutlass.const_expr(halved):
                     for left, right in ((a[1], b[0]), (a[0], b[1]), (a[0], b[0])):
                         cute.gemm(mma, steps[p], left, right, steps[p])
@@ -671,10 +671,10 @@ def mma_kernel(
         if cutlass.const_expr(halved):
             start, end = k_first * tile_k, cutlass.min((k_first + k_tiles) * tile_k, k)
             values = [
-                recomputed(value, value * 0.0, lefts[a], rights[b], cC, row, column, batch_ab, start, end, (m, n))
+                recomputed(value, value * 0.0, mAs[a], mBs[b], cC, row, column, batch_ab, start, end, (m, n))
                 for value, (a, b) in zip(values, pairs)
             ]
-        if cutlass.const_expr(parts > 1):
+        if cutlass.const_expr(split_k > 1):
             result = values[0]
         else:
             result = epilogue(*values, *[fetch(x, cC, row, column, batch, (m, n), True) for x in extras], *sizes)
@@ -828,6 +828,6 @@ def launch(
         out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
     )
     eB = cute.make_tensor(b.iterator, cute.make_layout((m, n, batches), stride=(0, b.stride[0], 0)))
-    lefts, rights = (mA,), (mB,)
+    mAs, mBs = (mA,), (mB,)
     extras, sizes = (eB,), ()
-    multiply(lefts, rights, mC, partials, extras, stream, sizes, ((0, 0),), split_k, (tile_m, tile_n, tile_k), stages, (warps_m, warps_n), raster, group, False)
+    multiply(mAs, mBs, mC, partials, extras, stream, sizes, ((0, 0),), split_k, (tile_m, tile_n, tile_k), stages, (warps_m, warps_n), raster, group, False)

@@ -91,7 +91,7 @@ def row_reduce(
     """Reduces one value a thread over the threads of its row; each of them gets the result.
 
     Within a warp by shuffles; across the warps of a row through ``buffer`` (rows a block, warps a row), which every
-    thread reads: sooner done than shuffling again.
+    thread reads, which is faster than a second shuffle.
     """
     result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
     if cutlass.const_expr(threads_per_row > 32):

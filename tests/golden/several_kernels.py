@@ -360,26 +360,26 @@ def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32
 
 @cute.jit
 def gemm1_multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    gemm1_plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
+    gemm1_plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
         grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 
 
 @cute.kernel
 def gemm1_plain_kernel(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     sizes: cutlass.Constexpr,
@@ -401,11 +401,11 @@ def gemm1_plain_kernel(
     accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
     for p in cutlass.range_constexpr(len(pairs)):
         acc, (left, right) = accs[p], pairs[p]
-        k = cute.size(lefts[left], mode=[1])
+        k = cute.size(mAs[left], mode=[1])
         acc.fill(0.0)
         for start in cutlass.range(0, k, 16, unroll=1):
-            load_slab(lefts[left], sA, row, start, batch, m, k, dense_in_k[0][left])
-            load_slab(rights[right], sB, column, start, batch, n, k, dense_in_k[1][right])
+            load_slab(mAs[left], sA, row, start, batch, m, k, dense_in_k[0][left])
+            load_slab(mBs[right], sB, column, start, batch, n, k, dense_in_k[1][right])
             cute.arch.sync_threads()
             for step in cutlass.range_constexpr(16):
                 cute.autovec_copy(tA[None, step], rA)
@@ -516,16 +516,16 @@ restore = None  # of fp32 operands' halves: restored
 
 @cute.jit
 def gemm1_multiply_by_wgmma(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
-    exact: tuple,
+    fp32_operands: tuple,
     extras: tuple,
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
     k: cutlass.Constexpr,
     terms: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
+    split_k: cutlass.Constexpr,
     tile_shape_mnk: cutlass.Constexpr,
     cluster_shape_mn: cutlass.Constexpr,
     stages: cutlass.Constexpr,
@@ -539,46 +539,45 @@ def gemm1_multiply_by_wgmma(
     others, and which of ``extras`` may come as auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
-    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
+    a_dtype, b_dtype, c_dtype = mAs[0].element_type, mBs[0].element_type, mC.element_type
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    batches = batches // parts
+    batches = batches // split_k
     teams = 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
     places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
-    loads, room = (len(lefts), len(rights)), math.prod(places) * 4
+    loads, room = (len(mAs), len(mBs)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
     aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
     if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
-        ahead = range(len(extras) if aligned is not None and parts == 1 and teams == 1 else 0)
+        ahead = range(len(extras) if aligned is not None and split_k == 1 and teams == 1 else 0)
     views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
     if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # those of a piece are there at once
         views = tuple(None for _ in extras)
-    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
+    stage_bits = max(tile_m * len(mAs), tile_n * len(mBs)) * tile_k * a_dtype.width
     epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
-    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
-    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
-    if cutlass.const_expr(joined > 1):
+    major_a, major_b = utils.LayoutEnum.from_tensor(mAs[0]), utils.LayoutEnum.from_tensor(mBs[0])
+    fused_b = fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b)
+    if cutlass.const_expr(fused_b > 1):
         terms = ((0, 0, 0),)
-    promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    promoted = len(terms) if a_dtype.width == 8 else len(fp32_operands)
     majors = major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode()
     mma, epi_mma = (
         make_mma(a_dtype, b_dtype, *majors, Float32, (team_groups, 1, 1), tiler_mn=(64, columns))
-        for columns in (tile_n * joined, epi_tile[1])
+        for columns in (tile_n * fused_b, epi_tile[1])
     )
-    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
-    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
-    wide_mnk = (tile_m, tile_n * joined, tile_k)
-    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(mAs))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(mBs))
+    wide_mnk = (tile_m, tile_n * fused_b, tile_k)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(mBs) // fused_b)
     layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
     stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
     shares = 1 if mParts is not None else cluster_n  # of a tile of A, a block's load each
     by_tma_a = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares)
-        for x in lefts
+        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares) for x in mAs
     ]
     by_tma_b = [
         cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
-        for x in rights
+        for x in mBs
     ]
     tma_c, tC = None, None
     if cutlass.const_expr(aligned is not None):
@@ -594,13 +593,13 @@ def gemm1_multiply_by_wgmma(
         )
         for x, layout in zip(views, layouts_e)
     ]
-    clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
+    clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * split_k
     operands = unzipped(by_tma_a), unzipped(by_tma_b)
-    epi_args = exact, extras, mParts, *unzipped(by_tma_e), layouts_e
+    epi_args = fp32_operands, extras, mParts, *unzipped(by_tma_e), layouts_e
     layouts = layout_a, layout_b, layout_wide, layout_c
     tiling = (m, n, k, batches), tile_shape_mnk, epi_tile, cluster_shape_mn, teams
     result, mmas, dtypes = (tma_c, tC, mC), (mma, epi_mma), (a_dtype, b_dtype, c_dtype)
-    walk, summed = (group, raster == "n"), (terms, promoted, joined, parts)
+    walk, summed = (group, raster == "n"), (terms, promoted, fused_b, split_k)
     gemm1_gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, aux, tiling, walk, summed, places).launch(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
@@ -624,14 +623,14 @@ def terms_of(pairs, halved):
     return (*high, *low)
 
 
-def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
+def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
     """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
     columns where these are dense, are whole ones of the widest swizzle."""
     _, tile_n, tile_k = tile_shape_mnk
-    one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
-    row_bits, column_bits = (length * rights[0].element_type.width for length in (tile_k, tile_n))
+    one_left = len(mAs) == 1 and not fp32_operands and len(mBs) * tile_n <= 256
+    row_bits, column_bits = (length * mBs[0].element_type.width for length in (tile_k, tile_n))
     whole = column_bits % 1024 == 0 if major_b == utils.LayoutEnum.COL_MAJOR else row_bits == 1024
-    return len(rights) if one_left and whole else 1
+    return len(mBs) if one_left and whole else 1
 
 
 def unzipped(pairs):
@@ -668,22 +667,22 @@ def gemm1_gemm_kernel(
     """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
     in turn. Blocks stay and take tile after tile.
 
-    ``operands`` and ``result``: atoms of TMA, and its tensors. ``epi_args``: ``exact`` (fp32 operands of which others
-    are halves), what the epilogue reads, atoms, tensors and layouts of those that are auxiliary loads (else None).
-    ``summed``: terms, how many of them have sums of their own that are added to totals after each step along k (of fp32
-    halves and 8 bits), how many right operands' tiles lie side by side and are multiplied as one, parts that k is cut
-    in. Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
+    ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (those of which operands
+    are halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None).
+    ``summed``: the terms; ``promoted``: how many have sums of their own, added to totals in fp32 after each step along
+    k (fp32 halves, 8 bits); ``fused_b``: tiles of B that lie side by side and are multiplied as one; ``split_k``.
+    Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
     are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
     """
     ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
-    exact, extras, mParts, tmas_e, mEs, layouts_e = epi_args
+    fp32_operands, extras, mParts, tmas_e, mEs, layouts_e = epi_args
     (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts
     (m, n, k, batches), (tile_m, tile_n, tile_k), epi_tile, (cluster_m, cluster_n), teams = tiling
-    (terms, promoted, joined, parts), (group, along_n) = summed, walk
+    (terms, promoted, fused_b, split_k), (group, along_n) = summed, walk
     cluster_size = cluster_m * cluster_n
     a_dtype, b_dtype, c_dtype = dtypes
-    lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
-    ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
+    num_a, num_b, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
+    ab_stage = cute.size(layout_a.outer, mode=[2]) // num_a
     team_groups = epi_tile[0] // 64  # warpgroups of a team
     team_threads = team_groups * 128
     consumers = teams * team_groups
@@ -742,10 +741,10 @@ def gemm1_gemm_kernel(
         cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
         for tma, gB in zip(tmas_b, gBs)
     ]
-    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), split_k)  # of each part; what lies past k is zeros
 
     epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
-    room = storage.a if tile_m * lefts >= tile_n * rights else storage.b
+    room = storage.a if tile_m * num_a >= tile_n * num_b else storage.b
     sEs, tEs = [None for _ in extras], [None for _ in extras]
     for o in cutlass.range_constexpr(len(extras)):
         if cutlass.const_expr(tmas_e[o] is not None):
@@ -757,7 +756,7 @@ def gemm1_gemm_kernel(
             )
 
     across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
-    tiles = across_mn[0] * across_mn[1] * batches * parts
+    tiles = across_mn[0] * across_mn[1] * batches * split_k
     first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
 
     if warpgroup_idx == consumers:
@@ -768,28 +767,28 @@ def gemm1_gemm_kernel(
             every = (1 << cluster_size) - 1
             mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
             mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
-            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * a_dtype.width // 8
+            stage_bytes = (num_a * tile_m + num_b * tile_n) * tile_k * a_dtype.width // 8
             stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
             for tile in cutlass.range(first, tiles, step, unroll=1):
                 i, j, batch = tile_at(tile, across_mn, group, along_n)
                 i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
-                k_first = batch // batches * k_tiles if cutlass.const_expr(parts > 1) else 0
-                batch = batch % batches if cutlass.const_expr(parts > 1) else batch
+                k_first = batch // batches * k_tiles if cutlass.const_expr(split_k > 1) else 0
+                batch = batch % batches if cutlass.const_expr(split_k > 1) else batch
                 for k_tile in cutlass.range(k_tiles, unroll=1):
                     cute.arch.mbarrier_wait(empty + stage, phase)
                     with cute.arch.elect_one():
                         cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
-                    for o in cutlass.range_constexpr(lefts):
+                    for o in cutlass.range_constexpr(num_a):
                         at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
-                        at, slot = (i, k_first + k_tile, at), (stage * lefts + o,)
+                        at, slot = (i, k_first + k_tile, at), (stage * num_a + o,)
                         if cutlass.const_expr(in_turn):
                             if (k_first + k_tile) % cluster_n == rank_n:
                                 load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
                         else:
                             load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
-                    for o in cutlass.range_constexpr(rights):
+                    for o in cutlass.range_constexpr(num_b):
                         at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
-                        at, slot = (j, k_first + k_tile, at), (stage * rights + o,)
+                        at, slot = (j, k_first + k_tile, at), (stage * num_b + o,)
                         load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
                     stage, phase = next_stage(stage, phase, ab_stage)
                 for s in cutlass.range_constexpr(len(aux)):
@@ -813,7 +812,7 @@ def gemm1_gemm_kernel(
         wide = storage.b.get_tensor(layout_wide.outer, swizzle=layout_wide.inner)
         tCrB = mma.make_fragment_B(thr_mma.partition_B(wide))
         accs, totals = (
-            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * joined)), Float32) for _ in range(count)]
+            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * fused_b)), Float32) for _ in range(count)]
             for count in (sums, promoted)
         )
         k_blocks = cute.size(tCrA, mode=[2])
@@ -821,7 +820,7 @@ def gemm1_gemm_kernel(
         # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
         piece = epi_mma.partition_shape_C(epi_tile)
         pieces = [
-            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
+            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, fused_b, epi_m)))
             for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
         ]
         cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
@@ -852,7 +851,7 @@ def gemm1_gemm_kernel(
             for x in extras
         ]
 
-        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, aux), (full, empty, ab_stage, cluster_size)
+        inputs, pipeline = (fp32_operands, extras, sEs, from_shared, sizes, aux), (full, empty, ab_stage, cluster_size)
         stored = cutlass.Int32(0)  # pieces this team has stored
         steps = k_tiles + (len(aux) if in_turn else 0)  # of a tile, where teams take turns
         stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
@@ -875,8 +874,8 @@ def gemm1_gemm_kernel(
                             mma.set(warpgroup.Field.ACCUMULATE, False)
                         else:
                             mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
-                        rA = tCrA[None, None, k_block, stage * lefts + terms[t][0]]
-                        rB = tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]]
+                        rA = tCrA[None, None, k_block, stage * num_a + terms[t][0]]
+                        rB = tCrB[None, None, k_block, stage * (num_b // fused_b) + terms[t][1]]
                         cute.gemm(mma, accs[terms[t][2]], rA, rB, accs[terms[t][2]])
                     if cutlass.const_expr(t + 1 == promoted):
                         warpgroup.commit_group()
@@ -926,30 +925,30 @@ def gemm1_tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """Of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, joined, epi_m), each on its way out once
+    """Of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, fused_b, epi_m), each on its way out once
     it is ready. ``at``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and phase), returned as
     they are then; ``turn``: tiles that the team has had before; ``place``: the team, and the
     thread in it."""
     (row, column, batch), (stored, stage, phase) = at, state
-    exact, extras, sEs, from_shared, sizes, aux = inputs
+    fp32_operands, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
-    ((m, n, k, batches), (_, _, tile_k), epi_tile, _, _), (_, promoted, joined, parts) = tiling, summed
-    k_part = cute.ceil_div(cute.ceil_div(k, tile_k), parts) * tile_k
+    ((m, n, k, batches), (_, _, tile_k), epi_tile, _, _), (_, promoted, fused_b, split_k) = tiling, summed
+    k_part = cute.ceil_div(cute.ceil_div(k, tile_k), split_k) * tile_k
     c_dtype = output[0].element_type
     _, epi_n, _, epi_m = pieces[0].shape
     for epi_i in cutlass.range_constexpr(epi_m):
         for epi_j in cutlass.range_constexpr(epi_n):
             epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
-            values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
-            if cutlass.const_expr(len(exact) > 0):
+            values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(fused_b)]
+            if cutlass.const_expr(len(fp32_operands) > 0):
                 first, last, of = batch // batches * k_part, (batch // batches + 1) * k_part, batch % batches
                 piece_at, span = (epi_row, epi_column, of), (first, cutlass.min(last, k))
                 values = [
-                    restore(values[p], values[promoted + p], exact[p], cC, *piece_at, *span, (m, n))
+                    restore(values[p], values[promoted + p], fp32_operands[p], cC, *piece_at, *span, (m, n))
                     for p in range(promoted)
                 ]
             loaded, drained = [], []
-            for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
+            for o in cutlass.range_constexpr(len(extras) if split_k == 1 else 0):
                 if cutlass.const_expr(sEs[o] is None):
                     loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
                 else:
@@ -961,7 +960,7 @@ def gemm1_tile_epilogue(
                     if cutlass.const_expr(slot == last):
                         drained.append(stage)
                         stage, phase = next_stage(stage, phase, ab_stage)
-            if cutlass.const_expr(parts > 1):
+            if cutlass.const_expr(split_k > 1):
                 result = values[0]
             else:
                 result = gemm1_epilogue(*values, *loaded, *sizes)
@@ -1052,18 +1051,18 @@ def gemm1_launch(
         w.iterator, cute.make_layout((n, w.shape[1], batches), stride=(w.stride[0], w.stride[1], 0))
     )
     mC = cute.make_tensor(h1.iterator, cute.make_layout((m, n, batches), stride=(h1.stride[0], h1.stride[1], 0)))
-    lefts, rights = (mA,), (mB,)
+    mAs, mBs = (mA,), (mB,)
     extras, sizes = (), ()
-    pairs, exact = ((0, 0),), ()
-    by_tma = lefts, rights
+    pairs, fp32_operands = ((0, 0),), ()
+    by_tma = mAs, mBs
     ready = tma_views(by_tma[0]), tma_views(by_tma[1])
-    if cutlass.const_expr(None not in ready and fit_together(ready, (*lefts, *rights))):
-        k, terms = cute.size(lefts[0], mode=[1]), terms_of(pairs, len(exact) > 0)
-        if cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_k):  # one tile is not cut
+    if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
+        k, terms = cute.size(mAs[0], mode=[1]), terms_of(pairs, len(fp32_operands) > 0)
+        if cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_k):  # one tile is not cut
             mPart = cute.make_tensor(
                 partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
             )
-            gemm1_multiply_by_wgmma(*ready, mPart, exact, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
+            gemm1_multiply_by_wgmma(*ready, mPart, fp32_operands, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
                               (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
             mPart = cute.make_tensor(
                 partials.iterator,
@@ -1071,10 +1070,10 @@ def gemm1_launch(
             )
             gemm1_add_up(mPart, mC, extras, stream, sizes)
         else:
-            gemm1_multiply_by_wgmma(*ready, mC, exact, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
+            gemm1_multiply_by_wgmma(*ready, mC, fp32_operands, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
                               (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
     else:
-        gemm1_multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)
+        gemm1_multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)
 
 
 def gemm2_constraints(config, workload, device):
@@ -1093,26 +1092,26 @@ def gemm2_workspace(workload, config):
 
 @cute.jit
 def gemm2_multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    gemm2_plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
+    gemm2_plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
         grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 
 
 @cute.kernel
 def gemm2_plain_kernel(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     sizes: cutlass.Constexpr,
@@ -1134,11 +1133,11 @@ def gemm2_plain_kernel(
     accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
     for p in cutlass.range_constexpr(len(pairs)):
         acc, (left, right) = accs[p], pairs[p]
-        k = cute.size(lefts[left], mode=[1])
+        k = cute.size(mAs[left], mode=[1])
         acc.fill(0.0)
         for start in cutlass.range(0, k, 16, unroll=1):
-            load_slab(lefts[left], sA, row, start, batch, m, k, dense_in_k[0][left])
-            load_slab(rights[right], sB, column, start, batch, n, k, dense_in_k[1][right])
+            load_slab(mAs[left], sA, row, start, batch, m, k, dense_in_k[0][left])
+            load_slab(mBs[right], sB, column, start, batch, n, k, dense_in_k[1][right])
             cute.arch.sync_threads()
             for step in cutlass.range_constexpr(16):
                 cute.autovec_copy(tA[None, step], rA)
@@ -1221,16 +1220,16 @@ def gemm2_total_kernel(
 
 @cute.jit
 def gemm2_multiply_by_wgmma(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
-    exact: tuple,
+    fp32_operands: tuple,
     extras: tuple,
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
     k: cutlass.Constexpr,
     terms: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
+    split_k: cutlass.Constexpr,
     tile_shape_mnk: cutlass.Constexpr,
     cluster_shape_mn: cutlass.Constexpr,
     stages: cutlass.Constexpr,
@@ -1244,46 +1243,45 @@ def gemm2_multiply_by_wgmma(
     others, and which of ``extras`` may come as auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
-    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
+    a_dtype, b_dtype, c_dtype = mAs[0].element_type, mBs[0].element_type, mC.element_type
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    batches = batches // parts
+    batches = batches // split_k
     teams = 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
     places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
-    loads, room = (len(lefts), len(rights)), math.prod(places) * 4
+    loads, room = (len(mAs), len(mBs)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
     aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
     if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
-        ahead = range(len(extras) if aligned is not None and parts == 1 and teams == 1 else 0)
+        ahead = range(len(extras) if aligned is not None and split_k == 1 and teams == 1 else 0)
     views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
     if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # those of a piece are there at once
         views = tuple(None for _ in extras)
-    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
+    stage_bits = max(tile_m * len(mAs), tile_n * len(mBs)) * tile_k * a_dtype.width
     epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
-    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
-    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
-    if cutlass.const_expr(joined > 1):
+    major_a, major_b = utils.LayoutEnum.from_tensor(mAs[0]), utils.LayoutEnum.from_tensor(mBs[0])
+    fused_b = fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b)
+    if cutlass.const_expr(fused_b > 1):
         terms = ((0, 0, 0),)
-    promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    promoted = len(terms) if a_dtype.width == 8 else len(fp32_operands)
     majors = major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode()
     mma, epi_mma = (
         make_mma(a_dtype, b_dtype, *majors, Float32, (team_groups, 1, 1), tiler_mn=(64, columns))
-        for columns in (tile_n * joined, epi_tile[1])
+        for columns in (tile_n * fused_b, epi_tile[1])
     )
-    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
-    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
-    wide_mnk = (tile_m, tile_n * joined, tile_k)
-    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(mAs))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(mBs))
+    wide_mnk = (tile_m, tile_n * fused_b, tile_k)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(mBs) // fused_b)
     layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
     stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
     shares = 1 if mParts is not None else cluster_n  # of a tile of A, a block's load each
     by_tma_a = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares)
-        for x in lefts
+        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares) for x in mAs
     ]
     by_tma_b = [
         cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
-        for x in rights
+        for x in mBs
     ]
     tma_c, tC = None, None
     if cutlass.const_expr(aligned is not None):
@@ -1299,13 +1297,13 @@ def gemm2_multiply_by_wgmma(
         )
         for x, layout in zip(views, layouts_e)
     ]
-    clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
+    clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * split_k
     operands = unzipped(by_tma_a), unzipped(by_tma_b)
-    epi_args = exact, extras, mParts, *unzipped(by_tma_e), layouts_e
+    epi_args = fp32_operands, extras, mParts, *unzipped(by_tma_e), layouts_e
     layouts = layout_a, layout_b, layout_wide, layout_c
     tiling = (m, n, k, batches), tile_shape_mnk, epi_tile, cluster_shape_mn, teams
     result, mmas, dtypes = (tma_c, tC, mC), (mma, epi_mma), (a_dtype, b_dtype, c_dtype)
-    walk, summed = (group, raster == "n"), (terms, promoted, joined, parts)
+    walk, summed = (group, raster == "n"), (terms, promoted, fused_b, split_k)
     gemm2_gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, aux, tiling, walk, summed, places).launch(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
@@ -1333,22 +1331,22 @@ def gemm2_gemm_kernel(
     """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
     in turn. Blocks stay and take tile after tile.
 
-    ``operands`` and ``result``: atoms of TMA, and its tensors. ``epi_args``: ``exact`` (fp32 operands of which others
-    are halves), what the epilogue reads, atoms, tensors and layouts of those that are auxiliary loads (else None).
-    ``summed``: terms, how many of them have sums of their own that are added to totals after each step along k (of fp32
-    halves and 8 bits), how many right operands' tiles lie side by side and are multiplied as one, parts that k is cut
-    in. Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
+    ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (those of which operands
+    are halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None).
+    ``summed``: the terms; ``promoted``: how many have sums of their own, added to totals in fp32 after each step along
+    k (fp32 halves, 8 bits); ``fused_b``: tiles of B that lie side by side and are multiplied as one; ``split_k``.
+    Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
     are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
     """
     ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
-    exact, extras, mParts, tmas_e, mEs, layouts_e = epi_args
+    fp32_operands, extras, mParts, tmas_e, mEs, layouts_e = epi_args
     (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts
     (m, n, k, batches), (tile_m, tile_n, tile_k), epi_tile, (cluster_m, cluster_n), teams = tiling
-    (terms, promoted, joined, parts), (group, along_n) = summed, walk
+    (terms, promoted, fused_b, split_k), (group, along_n) = summed, walk
     cluster_size = cluster_m * cluster_n
     a_dtype, b_dtype, c_dtype = dtypes
-    lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
-    ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
+    num_a, num_b, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
+    ab_stage = cute.size(layout_a.outer, mode=[2]) // num_a
     team_groups = epi_tile[0] // 64  # warpgroups of a team
     team_threads = team_groups * 128
     consumers = teams * team_groups
@@ -1407,10 +1405,10 @@ def gemm2_gemm_kernel(
         cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
         for tma, gB in zip(tmas_b, gBs)
     ]
-    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), split_k)  # of each part; what lies past k is zeros
 
     epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
-    room = storage.a if tile_m * lefts >= tile_n * rights else storage.b
+    room = storage.a if tile_m * num_a >= tile_n * num_b else storage.b
     sEs, tEs = [None for _ in extras], [None for _ in extras]
     for o in cutlass.range_constexpr(len(extras)):
         if cutlass.const_expr(tmas_e[o] is not None):
@@ -1422,7 +1420,7 @@ def gemm2_gemm_kernel(
             )
 
     across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
-    tiles = across_mn[0] * across_mn[1] * batches * parts
+    tiles = across_mn[0] * across_mn[1] * batches * split_k
     first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
 
     if warpgroup_idx == consumers:
@@ -1433,28 +1431,28 @@ def gemm2_gemm_kernel(
             every = (1 << cluster_size) - 1
             mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
             mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
-            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * a_dtype.width // 8
+            stage_bytes = (num_a * tile_m + num_b * tile_n) * tile_k * a_dtype.width // 8
             stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
             for tile in cutlass.range(first, tiles, step, unroll=1):
                 i, j, batch = tile_at(tile, across_mn, group, along_n)
                 i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
-                k_first = batch // batches * k_tiles if cutlass.const_expr(parts > 1) else 0
-                batch = batch % batches if cutlass.const_expr(parts > 1) else batch
+                k_first = batch // batches * k_tiles if cutlass.const_expr(split_k > 1) else 0
+                batch = batch % batches if cutlass.const_expr(split_k > 1) else batch
                 for k_tile in cutlass.range(k_tiles, unroll=1):
                     cute.arch.mbarrier_wait(empty + stage, phase)
                     with cute.arch.elect_one():
                         cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
-                    for o in cutlass.range_constexpr(lefts):
+                    for o in cutlass.range_constexpr(num_a):
                         at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
-                        at, slot = (i, k_first + k_tile, at), (stage * lefts + o,)
+                        at, slot = (i, k_first + k_tile, at), (stage * num_a + o,)
                         if cutlass.const_expr(in_turn):
                             if (k_first + k_tile) % cluster_n == rank_n:
                                 load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
                         else:
                             load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
-                    for o in cutlass.range_constexpr(rights):
+                    for o in cutlass.range_constexpr(num_b):
                         at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
-                        at, slot = (j, k_first + k_tile, at), (stage * rights + o,)
+                        at, slot = (j, k_first + k_tile, at), (stage * num_b + o,)
                         load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
                     stage, phase = next_stage(stage, phase, ab_stage)
                 for s in cutlass.range_constexpr(len(aux)):
@@ -1478,7 +1476,7 @@ def gemm2_gemm_kernel(
         wide = storage.b.get_tensor(layout_wide.outer, swizzle=layout_wide.inner)
         tCrB = mma.make_fragment_B(thr_mma.partition_B(wide))
         accs, totals = (
-            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * joined)), Float32) for _ in range(count)]
+            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * fused_b)), Float32) for _ in range(count)]
             for count in (sums, promoted)
         )
         k_blocks = cute.size(tCrA, mode=[2])
@@ -1486,7 +1484,7 @@ def gemm2_gemm_kernel(
         # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
         piece = epi_mma.partition_shape_C(epi_tile)
         pieces = [
-            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
+            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, fused_b, epi_m)))
             for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
         ]
         cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
@@ -1517,7 +1515,7 @@ def gemm2_gemm_kernel(
             for x in extras
         ]
 
-        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, aux), (full, empty, ab_stage, cluster_size)
+        inputs, pipeline = (fp32_operands, extras, sEs, from_shared, sizes, aux), (full, empty, ab_stage, cluster_size)
         stored = cutlass.Int32(0)  # pieces this team has stored
         steps = k_tiles + (len(aux) if in_turn else 0)  # of a tile, where teams take turns
         stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
@@ -1540,8 +1538,8 @@ def gemm2_gemm_kernel(
                             mma.set(warpgroup.Field.ACCUMULATE, False)
                         else:
                             mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
-                        rA = tCrA[None, None, k_block, stage * lefts + terms[t][0]]
-                        rB = tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]]
+                        rA = tCrA[None, None, k_block, stage * num_a + terms[t][0]]
+                        rB = tCrB[None, None, k_block, stage * (num_b // fused_b) + terms[t][1]]
                         cute.gemm(mma, accs[terms[t][2]], rA, rB, accs[terms[t][2]])
                     if cutlass.const_expr(t + 1 == promoted):
                         warpgroup.commit_group()
@@ -1591,30 +1589,30 @@ def gemm2_tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """Of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, joined, epi_m), each on its way out once
+    """Of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, fused_b, epi_m), each on its way out once
     it is ready. ``at``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and phase), returned as
     they are then; ``turn``: tiles that the team has had before; ``place``: the team, and the
     thread in it."""
     (row, column, batch), (stored, stage, phase) = at, state
-    exact, extras, sEs, from_shared, sizes, aux = inputs
+    fp32_operands, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
-    ((m, n, k, batches), (_, _, tile_k), epi_tile, _, _), (_, promoted, joined, parts) = tiling, summed
-    k_part = cute.ceil_div(cute.ceil_div(k, tile_k), parts) * tile_k
+    ((m, n, k, batches), (_, _, tile_k), epi_tile, _, _), (_, promoted, fused_b, split_k) = tiling, summed
+    k_part = cute.ceil_div(cute.ceil_div(k, tile_k), split_k) * tile_k
     c_dtype = output[0].element_type
     _, epi_n, _, epi_m = pieces[0].shape
     for epi_i in cutlass.range_constexpr(epi_m):
         for epi_j in cutlass.range_constexpr(epi_n):
             epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
-            values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
-            if cutlass.const_expr(len(exact) > 0):
+            values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(fused_b)]
+            if cutlass.const_expr(len(fp32_operands) > 0):
                 first, last, of = batch // batches * k_part, (batch // batches + 1) * k_part, batch % batches
                 piece_at, span = (epi_row, epi_column, of), (first, cutlass.min(last, k))
                 values = [
-                    restore(values[p], values[promoted + p], exact[p], cC, *piece_at, *span, (m, n))
+                    restore(values[p], values[promoted + p], fp32_operands[p], cC, *piece_at, *span, (m, n))
                     for p in range(promoted)
                 ]
             loaded, drained = [], []
-            for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
+            for o in cutlass.range_constexpr(len(extras) if split_k == 1 else 0):
                 if cutlass.const_expr(sEs[o] is None):
                     loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
                 else:
@@ -1626,7 +1624,7 @@ def gemm2_tile_epilogue(
                     if cutlass.const_expr(slot == last):
                         drained.append(stage)
                         stage, phase = next_stage(stage, phase, ab_stage)
-            if cutlass.const_expr(parts > 1):
+            if cutlass.const_expr(split_k > 1):
                 result = values[0]
             else:
                 result = gemm2_epilogue(*values, *loaded, *sizes)
@@ -1672,18 +1670,18 @@ def gemm2_launch(
     mC = cute.make_tensor(
         out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
     )
-    lefts, rights = (mA,), (mB,)
+    mAs, mBs = (mA,), (mB,)
     extras, sizes = (), ()
-    pairs, exact = ((0, 0),), ()
-    by_tma = lefts, rights
+    pairs, fp32_operands = ((0, 0),), ()
+    by_tma = mAs, mBs
     ready = tma_views(by_tma[0]), tma_views(by_tma[1])
-    if cutlass.const_expr(None not in ready and fit_together(ready, (*lefts, *rights))):
-        k, terms = cute.size(lefts[0], mode=[1]), terms_of(pairs, len(exact) > 0)
-        if cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_k):  # one tile is not cut
+    if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
+        k, terms = cute.size(mAs[0], mode=[1]), terms_of(pairs, len(fp32_operands) > 0)
+        if cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_k):  # one tile is not cut
             mPart = cute.make_tensor(
                 partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
             )
-            gemm2_multiply_by_wgmma(*ready, mPart, exact, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
+            gemm2_multiply_by_wgmma(*ready, mPart, fp32_operands, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
                               (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
             mPart = cute.make_tensor(
                 partials.iterator,
@@ -1691,10 +1689,10 @@ def gemm2_launch(
             )
             gemm2_add_up(mPart, mC, extras, stream, sizes)
         else:
-            gemm2_multiply_by_wgmma(*ready, mC, exact, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
+            gemm2_multiply_by_wgmma(*ready, mC, fp32_operands, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
                               (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
     else:
-        gemm2_multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)
+        gemm2_multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)
 
 
 @cute.jit

@@ -80,7 +80,7 @@ def test_the_analysts_way_through_a_run(opened: Opener) -> None:
 def test_the_events_of_a_run_are_read_and_folded_once(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     session, folded, read = opened(), [], []
     store = session.services.store
-    for module in ("cutegen_lab.session.handle", "cutegen_lab.loop.history"):
+    for module in ("cutegen_lab.session.driven_run", "cutegen_lab.loop.history"):
         monkeypatch.setattr(f"{module}.fold", lambda events: folded.append(1) or fold(events))
     events = store.events
     monkeypatch.setattr(store, "events", lambda run_id: read.append(1) or events(run_id))

@@ -8,7 +8,7 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.problems import read_text
 from cutegen_lab.templates.emit.views import View
 from cutegen_lab.templates.frontend.reader import read
-from cutegen_lab.templates.frontend.spans import Length
+from cutegen_lab.templates.frontend.shape_exprs import ShapeExpr
 from tests.harness.checking import Compiler, counted, judged, load_width, problem_of, read_times
 
 SILU_AND_MUL = """
@@ -99,10 +99,10 @@ def test_a_part_is_read_where_it_lies(compiler: Compiler, expression: str, input
 
 def test_where_a_part_begins_follows_from_the_shape() -> None:
     graph = read(read_text(SILU_AND_MUL, inputs_text="x: bf16[64,1024]"))
-    half = Length(0, 1, over=2)
-    assert [(s.start, s.length) for s in graph.spans] == [(Length(), half), (half, half)]
+    half = ShapeExpr(0, 1, over=2)
+    assert [(s.start, s.length) for s in graph.slices] == [(ShapeExpr(), half), (half, half)]
     fixed = read(read_text("def reference(x):\n    return x[:, 3:7] + 1\n", inputs_text="x: bf16[64,1024]"))
-    assert [(s.start.plus, s.length.plus) for s in fixed.spans] == [(3, 4)]
+    assert [(s.start.plus, s.length.plus) for s in fixed.slices] == [(3, 4)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.templates.frontend.spans import Length, fitted_power, perhaps_of_shape
+from cutegen_lab.templates.frontend.shape_exprs import ShapeExpr, fitted_power, perhaps_of_shape
 from cutegen_lab.templates.recognise import template_for
 from tests.harness.checking import Compiler, judged, passed, problem_of
 
@@ -89,7 +89,7 @@ def test_powers_of_sizes_are_found_from_what_fits_every_workload() -> None:
     cases = [((64.0, 1.0), 1.0), ((8.0, 1.0), 0.5), ((0.125, 1.0), -0.5), ((1 / 64, 1.0), -1.0)]
     for (first, second), power in cases:
         assert perhaps_of_shape(first, main)
-        assert fitted_power([(main, first), (thin, second)]) == (Length(0, 1), power)
-    assert fitted_power([(main, 31.0), (of(17, 64), 15.0)]) == (Length(0, 0, plus=-2), 1.0)
+        assert fitted_power([(main, first), (thin, second)]) == (ShapeExpr(0, 1), power)
+    assert fitted_power([(main, 31.0), (of(17, 64), 15.0)]) == (ShapeExpr(0, 0, plus=-2), 1.0)
     assert fitted_power([(main, 0.3), (thin, 0.4)]) is None
     assert not perhaps_of_shape(0.3, main) and not perhaps_of_shape(-1.0, main)

@@ -1,7 +1,7 @@
 """cp.async: copies from global to shared memory (PTX ISA 9.7.9.25.3).
 
-A copy is done at once, which is one of the orders hardware may take; where races are looked for, its bytes are nobody's
-until it is waited for (:mod:`cutegen_lab.emulator.races.cp_async`).
+A copy is done when it is issued, which is one of the orders that hardware may take. In race-detection mode any other
+access to its bytes is a race until the copy is waited for (:mod:`cutegen_lab.emulator.races.cp_async`).
 """
 
 from __future__ import annotations

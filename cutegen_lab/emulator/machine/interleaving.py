@@ -54,7 +54,7 @@ class Interleaving:
         return chosen, [g for g in ready if g.strand != strand or g.pc != pc]
 
     def turn(self) -> int | None:
-        """How many basic blocks the strand runs that has been chosen. None: as many as it can."""
+        """Number of basic blocks that the chosen strand runs; None for no limit."""
         return None if self._draw is None else self._draw.choice(_TURNS)
 
     def asks(self) -> bool:

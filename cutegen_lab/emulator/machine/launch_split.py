@@ -1,4 +1,4 @@
-"""How a launch is divided into chunks: whole clusters, as many as run well together and fit."""
+"""Divides a launch into batches of CTAs: whole clusters, up to the number of lanes and bytes that a batch may have."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Where values come from that nobody wrote, while a kernel runs: a tag for each lane of each register, and for memory.
+"""Follows uninitialised values while a kernel runs: a tag for each lane of each register, and for memory.
 
-A tag is 0 where a value follows from what was written, else the number of the instruction that read what nobody had
-written (:class:`Site`). A register has two, of its lower and its upper half, in the halves of a 32-bit row: packed
-16-bit numbers are followed apart. The instructions that :mod:`origin_rules` writes call these functions; a tag that
-reaches something that matters is a fault, at the line of the read.
+A tag is 0 for an initialised value, otherwise the number of the instruction that read uninitialised memory or an
+uninitialised register (:class:`Site`). A register has two, of its lower and its upper half, in the halves of a 32-bit
+row: packed 16-bit numbers are followed apart. The instructions that :mod:`origin_rules` writes call these functions; a
+tag that reaches something that matters is a fault, at the line of the read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUAD, _HALF = 4, np.uint32(16)
 
 
 class Origins:
-    """Of one chunk: who first read what nobody had written, by number of the site."""
+    """Of one batch of CTAs: the thread that first read an uninitialised value, by number of the site."""
 
     def __init__(self, sites: Sequence[Site]) -> None:
         self._sites = sites

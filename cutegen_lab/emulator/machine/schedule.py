@@ -157,7 +157,7 @@ class Scheduler:
         return others, beside
 
     def _rested(self) -> None:
-        """Those go on whose strand has nobody else that can."""
+        """Resting groups continue if no other group of their strand can."""
         running = {g.strand for g in self._ready}
         if done := [g for g in self._resting if g.strand not in running]:
             self._resting = [g for g in self._resting if g.strand in running]
@@ -215,9 +215,9 @@ class Scheduler:
         return False
 
     def _wake(self) -> None:
-        """Asks the parked again. Where the run looks for mistakes, whoever polls is told "not yet" once a phase,
-        and bulk copies come only where nobody can go on without, one mbarrier's at a time. When nobody can go on then,
-        stuck try_waits are told "not yet" a few times; then it is a deadlock.
+        """Asks parked groups whether they can continue. In race-detection mode each poll fails once a phase, and bulk
+        copies arrive only when no group can continue without them, one mbarrier at a time. If no group can continue
+        after that, stuck ``try_wait``s fail a few more times; then it is a deadlock.
         """
         self._ask()
         if self.chunk.async_races is not None and self._tell_not_yet(self._unaware()):
@@ -232,12 +232,12 @@ class Scheduler:
             raise stuck(self.chunk, self._parked)
 
     def _polling(self) -> list[LaneGroup]:
-        """Those parked that poll an mbarrier."""
+        """Parked groups that poll an mbarrier."""
         rows = self.chunk.program.wait_rows
         return [g for g in self._parked if rows[g.pc] is not None]
 
     def _unaware(self) -> list[LaneGroup]:
-        """Those of them that have not been told "not yet" where they stand, in this phase of what they wait for."""
+        """Polling groups whose poll has not yet failed at this instruction in the mbarrier's current phase."""
         found = {}
         for g in self._polling():
             slot = int(g.cache["mbarrier"][0])

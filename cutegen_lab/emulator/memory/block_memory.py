@@ -126,15 +126,15 @@ class BlockMemory:
             self.races.update(g, index, width)
         return self.views[width]
 
-    # --- what nobody has written -------------------------------------------------------------------------------------
+    # --- uninitialised bytes -----------------------------------------------------------------------------------------
 
     def follow(self, origins: Origins) -> None:
-        """From here on :meth:`load` lets through what nobody has written, and its tags tell (:mod:`origins`)."""
+        """From here on :meth:`load` returns uninitialised bytes too, and tags mark them (:mod:`origins`)."""
         self._origins = origins
         self._cells = np.zeros(len(self.data) // 2, np.uint32)  # tags by two bytes
 
     def look(self, g: HasLanes, index: Array, width: int, site: int) -> bool:
-        """Does :meth:`tags` have something to tell? Notes the first lane that reads what nobody has written."""
+        """Whether a lane reads uninitialised or tagged bytes. Notes the first lane that reads uninitialised ones."""
         bad = np.flatnonzero(self._marks[width].take(index, mode="clip") != MARKED[width])
         if not len(bad):
             return False
@@ -146,7 +146,7 @@ class BlockMemory:
         return True
 
     def tags(self, index: Array, width: int, site: int) -> Array:
-        """Of ``width`` bytes by lane: 0, what :meth:`spoil` left there, or ``site`` where nobody has written."""
+        """Tag of ``width`` bytes, by lane: 0, the one that :meth:`spoil` left, or ``site`` for uninitialised bytes."""
         bad = self._marks[width].take(index, mode="clip") != MARKED[width]
         found = self._spoilt(index, width)
         return np.where(bad, np.where(found == 0, site, found), 0).astype(np.uint32)

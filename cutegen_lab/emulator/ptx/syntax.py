@@ -82,7 +82,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Sink:
-    """``_``: a result nobody wants."""
+    """``_``: a result that is discarded."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What can be told of a kernel from its instructions alone."""
+"""Traits of a kernel that follow from its instructions alone."""
 
 from __future__ import annotations
 

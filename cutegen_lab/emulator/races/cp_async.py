@@ -1,9 +1,9 @@
-"""cp.async copies that nobody has waited for: who touches their bytes races with them (PTX ISA 9.7.9.25.2 "Completion
-Mechanisms for Asynchronous Copy Operations").
+"""cp.async copies that no thread has waited for: other accesses to their bytes are races (PTX ISA 9.7.9.25.2
+"Completion Mechanisms for Asynchronous Copy Operations").
 
 A copy may come as late as its thread's wait allows (cp.async.wait_group, wait_all) or an mbarrier's phase does
 (cp.async.mbarrier.arrive). Bytes are stored when the copy is issued, which is as early as allowed, and belong to the
-copy until then: every other access to them is a fault. Where races are looked for.
+copy until then: every other access to them is a fault. Only in race-detection mode.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class GlobalRaces:
             found = table.found()
             if found.newest() >= self._overlap.first:
                 late = (found.launch >= self._overlap.first) & (found.launch < self._launch)
-                late |= (found.launch == self._launch) & self._unordered(m, gid, found, made)
+                late |= (found.launch == self._launch) & self._unordered(m, gid, found)
                 kept = Marks(*(np.where(late, a, b) for a, b in zip(found, kept, strict=True)))
         other.remember(kept, backwards=True)  # of many lanes that read a cell at once, this keeps the first …
         last.remember(made)  # … and this the last
@@ -215,13 +215,13 @@ class GlobalRaces:
         if changes is not None:
             race = race & changes
         if race.any():
-            race = race & self._unordered(m, gid, past, made) & ~self._both_strong(m, gid, past, made)
+            race = race & self._unordered(m, gid, past) & ~self._both_strong(m, gid, past, made)
         if race.any():
             race = race & ~self._guessed(past)
         if race.any():
             raise self._race(buffer, gid, address, race, past, changes is None, did)
 
-    def _unordered(self, m: CtaBatch, gid: Array, past: Marks, made: Marks) -> Array:
+    def _unordered(self, m: CtaBatch, gid: Array, past: Marks) -> Array:
         """Which of the accesses of this launch does a thread know nothing of?"""
         clocks, warp, mine = self._clocks(m), (gid >> 5)[:, None], (gid % (self._clocks(m).size * 32))[:, None]
         cluster = past.block // m.cluster_size

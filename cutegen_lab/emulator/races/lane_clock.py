@@ -2,8 +2,8 @@
 threads, not warps; 9.7.13.2 bar.warp.sync).
 
 A lane that waits alone learns alone, until its warp meets. A lane that publishes alone (arrives, releases, fences)
-tells what it did, and what other lanes had done when it last met them. All that any lane has published so far counts as
-told with it: where several lanes of a warp publish in turn, a race may be missed, and none is invented.
+publishes what it did, and what other lanes had done when it last met them. Whatever any lane has published so far
+counts as published with it: where several lanes of a warp publish in turn, a race may be missed, and none is invented.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bulk copies to global memory that nobody has waited for (PTX ISA 9.7.9.25.4 cp.async.bulk, 9.7.9.25.6 wait_group).
+"""Bulk copies to global memory that no thread has waited for (PTX ISA 9.7.9.25.4 cp.async.bulk, 9.7.9.25.6 wait_group).
 
-Until the thread that asked for one has waited for its bulk group, and without ``.read``, which tells only that the
-source has been read, others may not touch what it writes. The end of the launch completes all of them.
+Until the thread that issued a copy has waited for its bulk group (without ``.read``, which waits for the source alone),
+no other access may touch what it writes. The end of the launch completes all of them.
 """
 
 from __future__ import annotations

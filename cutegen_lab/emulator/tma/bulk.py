@@ -100,7 +100,7 @@ class BulkCopies:
 
     # --- into shared memory ------------------------------------------------------------------------------------------
 
-    def land(self, gid: int, to: int, offset: int, where: Array, data: Array, barrier: int, mask: int | None) -> None:
+    def land(self, gid: int, to: int, where: Array, data: Array, barrier: int, mask: int | None) -> None:
         """``data`` will be at pieces ``where`` of the block of ``to``, or of each block in multicast ``mask``."""
         m = self._m
         step = m.shared.stride
@@ -212,7 +212,7 @@ def tensor_load(
     offset = m.bulk.span(gid, to, tmap.tile_bytes, TENSOR_ALIGN)
     data, sectors, size = tensor.load(gid, coordinates, m.bulk.until(gid, barrier, mask))
     m.counters.bulk("load", tmap.address, sectors, size)
-    m.bulk.land(gid, to, offset, pieces(offset, tmap.tile_bytes, tmap.swizzle), data, barrier, mask)
+    m.bulk.land(gid, to, pieces(offset, tmap.tile_bytes, tmap.swizzle), data, barrier, mask)
 
 
 def tensor_store(

@@ -110,7 +110,7 @@ def bulk_load(
         data = m.memory.load(*_pieces(gid, at, count, until), 16) if count else np.zeros(0, RAW[16])
         for _ in range(times):
             m.counters.bulk("load", at, row_sectors(np.array(at), count), count)
-            m.bulk.land(gid, where, offset, pieces(offset, count, 16), data, slot, rest[0] if rest else None)
+            m.bulk.land(gid, where, pieces(offset, count, 16), data, slot, rest[0] if rest else None)
 
 
 @runtime
@@ -126,7 +126,7 @@ def bulk_between(
         if reduce is not None:
             data = _combined(reduce, m.bulk.take(gid, where, place, slot), data, times)
         for _ in range(times):
-            m.bulk.land(gid, where, offset, place, data, slot, None)
+            m.bulk.land(gid, where, place, data, slot, None)
 
 
 @runtime

@@ -1,7 +1,7 @@
-"""Instructions that follow what nobody wrote to what it reaches, written beside each instruction of a kernel.
+"""Writes, next to each instruction of a kernel, the one that follows uninitialised values through it.
 
-A kernel may read shared or local memory or a register that nobody has written, and drop the value: rows past the end
-are loaded, reduced and not stored. Where a run has met such a read, it is done again by a program in which every
+A kernel may read uninitialised shared or local memory or an uninitialised register, and drop the value: rows past the
+end are loaded, reduced and not stored. Where a run has met such a read, it is done again by a program in which every
 register R has a tag R~ (:mod:`origins`), and reads are faults only if the value reaches an address, a branch, global
 memory, an atomic operation or a barrier. What an instruction computes has the tag of what it reads; ``selp``, ``and``
 and ``or`` of predicates, shuffles, matrix products and what works on packed halves tell which of it.
@@ -177,7 +177,7 @@ class _Followed(Tagged):
         tags = ",".join(self.of(o) for o in emit.items(emit.ops[1]))
         self.late.append(f"store_tags(g,{space!r},{base},{offset},{WIDTH[self._kind()]},[{tags}])")
 
-    def _matrix(self, address: ptx.Operand, values: ptx.Operand) -> str:
+    def _matrix(self, address: ptx.Operand) -> str:
         emit = self.emit
         self.matters(self.of(address), "an address")
         base, offset = emit.address(address)
@@ -186,13 +186,13 @@ class _Followed(Tagged):
 
     def _load_matrix(self) -> None:
         target, address = self.emit.ops
-        rows, at = self.rows(self.emit.items(target)), self._matrix(address, target)
+        rows, at = self.rows(self.emit.items(target)), self._matrix(address)
         how = f"{len(self.emit.items(target))},{'trans' in self.emit.ins.mods},{self.site()}"
         self.early.append(f"U[list({rows})]=load_matrix_tags(g,{at},{how})")
 
     def _store_matrix(self) -> None:
         address, values = self.emit.ops
-        at, rows = self._matrix(address, values), self.rows(self.emit.items(values))
+        at, rows = self._matrix(address), self.rows(self.emit.items(values))
         self.late.append(f"store_matrix_tags(g,{at},U[list({rows})],{'trans' in self.emit.ins.mods})")
 
     def _product(self) -> None:

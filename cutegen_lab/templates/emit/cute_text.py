@@ -16,18 +16,18 @@ from cutegen_lab.templates.frontend.expr import (
     TRUTH_OPS,
     Const,
     Dot,
+    Elementwise,
     Extent,
+    FullReduce,
+    Gather,
     Graph,
-    Index,
+    Iota,
     Load,
-    Map,
-    Pick,
-    Place,
     Pool,
     Reduce,
+    ReducedIota,
     Scan,
     Size,
-    Total,
 )
 
 _ATOM, _PRODUCT, _SUM, _COMPARE, _LOOSE = 4, 3, 2, 1, 0
@@ -55,7 +55,9 @@ class Writer:
         self.extent = extent
         self.index = index
         self.users = graph.users()
-        self._read_twice = {a for node in graph.nodes if isinstance(node, Map) and node.op in _TWICE for a in node.args}
+        self._read_twice = {
+            a for node in graph.nodes if isinstance(node, Elementwise) and node.op in _TWICE for a in node.args
+        }
         self.suggested = dict(graph.names)
         self._taken = set(names_of_kernels())
         self.known: dict[int, str] = {}
@@ -77,10 +79,10 @@ class Writer:
         lines = []
         for index in self.pending(roots, env):
             node = self.graph.nodes[index]
-            if not isinstance(node, Map):
+            if not isinstance(node, Elementwise):
                 continue
             text, _ = self.expression(index, env)
-            length = _length(text, {name for i, name in env.items() if isinstance(self.graph.nodes[i], Map)})
+            length = _length(text, {name for i, name in env.items() if isinstance(self.graph.nodes[i], Elementwise)})
             shared = (self.users[index] > 1 or index in self._read_twice) and length > 6
             if shared or length > _INLINE_CHARS or index in self.suggested:
                 if index in roots and self.users[index] == 1 and index not in self.suggested and length < 90:
@@ -90,7 +92,7 @@ class Writer:
                 lines.append(f"{name} = {text}")
         return lines
 
-    def _word(self, node: Map) -> str:
+    def _word(self, node: Elementwise) -> str:
         """What the operator does, in a word."""
         if node.op in _BY_SECOND:
             first, second = _BY_SECOND[node.op]
@@ -107,7 +109,7 @@ class Writer:
                 continue
             seen.add(index)
             node = self.graph.nodes[index]
-            if isinstance(node, Map):
+            if isinstance(node, Elementwise):
                 stack.extend(node.args)
         return sorted(seen)
 
@@ -121,13 +123,13 @@ class Writer:
             return ("rows" if node.rows else self.extent), _ATOM
         if isinstance(node, Size):
             return f"Float32({node.name})", _ATOM
-        if isinstance(node, Index):
+        if isinstance(node, ReducedIota):
             return self.index, _ATOM
-        if isinstance(node, Load | Pick | Place | Dot | Pool | Reduce | Scan | Total):
+        if isinstance(node, Load | Gather | Iota | Dot | Pool | Reduce | Scan | FullReduce):
             raise KeyError(f"node {index} ({node}) has no name yet")
         return self._map(node, env)
 
-    def _map(self, node: Map, env: Mapping[int, str]) -> Text:
+    def _map(self, node: Elementwise, env: Mapping[int, str]) -> Text:
         texts = [self.expression(a, env) for a in node.args]
         vectors = [self.is_vector(a) for a in node.args]
         if node.op in _INFIX:
@@ -161,15 +163,15 @@ class Writer:
         approximate = (self.fast and function in _FAST) or (self.coarse and function == "tanh")
         return f"cute.math.{function}({texts[0][0]}{', fastmath=True' if approximate else ''})", _ATOM
 
-    def _added_to_a_number(self, node: Map) -> bool:
+    def _added_to_a_number(self, node: Elementwise) -> bool:
         """Whether the value is only added to a number, as in GELU: its relative error for small results then does not
         matter."""
         index = self.graph.nodes.index(node)
-        sums = [n for n in self.graph.nodes if isinstance(n, Map) and n.op == "add" and index in n.args]
+        sums = [n for n in self.graph.nodes if isinstance(n, Elementwise) and n.op == "add" and index in n.args]
         numbers = (any(isinstance(self.graph.nodes[a], Const) for a in n.args) for n in sums)
         return len(sums) == self.users[index] and all(numbers)
 
-    def _infix(self, node: Map, texts: list[Text], vectors: list[bool]) -> Text:
+    def _infix(self, node: Elementwise, texts: list[Text], vectors: list[bool]) -> Text:
         sign, level = _INFIX[node.op]
         right = self.graph.nodes[node.args[1]]
         exact = isinstance(right, Const) and abs(math.frexp(right.value)[0]) == 0.5  # a power of two
@@ -178,7 +180,7 @@ class Writer:
         tight = level + 1 if node.op in ("sub", "div") else level
         return f"{_fit(texts[0], level)} {sign} {_fit(texts[1], tight)}", level
 
-    def _extremum(self, node: Map, texts: list[str], vectors: list[bool]) -> Text:
+    def _extremum(self, node: Elementwise, texts: list[str], vectors: list[bool]) -> Text:
         first, second = texts
         if not any(vectors):
             return f"cute.arch.f{node.op}({first}, {second}, nan=True)", _ATOM
@@ -245,18 +247,18 @@ def divided_by_rows(graph: Graph, divisor: int | None = None) -> Graph:
     names = []
     suggested = dict(graph.names)
     for index, node in enumerate(graph.nodes):
-        if isinstance(node, Map | Reduce | Scan | Total | Pick):
+        if isinstance(node, Elementwise | Reduce | Scan | FullReduce | Gather):
             node = replace(node, args=tuple(moved[a] for a in node.args))
         old = graph.nodes[index]
         if (
-            isinstance(node, Map) and isinstance(old, Map) and node.op == "div" and graph.varies(old.args[0])
-            and divisor in (None, old.args[1]) and not graph.varies(old.args[1])
+            isinstance(node, Elementwise) and isinstance(old, Elementwise) and node.op == "div"
+            and graph.varies(old.args[0]) and divisor in (None, old.args[1]) and not graph.varies(old.args[1])
             and not isinstance(graph.nodes[old.args[1]], Const | Extent)
         ):  # fmt: skip
-            inverse = Map("recip", (node.args[1],))
+            inverse = Elementwise("recip", (node.args[1],))
             if inverse not in nodes:
                 nodes.append(inverse)
-            node = Map("mul", (node.args[0], nodes.index(inverse)))
+            node = Elementwise("mul", (node.args[0], nodes.index(inverse)))
         moved[index] = len(nodes)
         nodes.append(node)
         if index in suggested:

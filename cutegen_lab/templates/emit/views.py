@@ -112,26 +112,28 @@ class Views:
                     name += "_"
                 taken.add(name)
             padding = graph.padding(load)
-            starts = [None if s is None else graph.spans[s].start for s in load.spans]
+            starts = [None if s is None else graph.slices[s].start for s in load.slices]
             texts = [None if s is None else "0" if s.plus == -padding != 0 else s.text(inputs) for s in starts]
             padded = tuple(axis for d in graph.reduced if padding and (axis := load.dims[d]) is not None)
-            beyond = [d for d, axis in enumerate(load.dims) if axis is not None and load.spans]
-            outside = [d for d in beyond if (n := load.spans[load.dims[d] or 0]) is not None and graph.spans[n].beyond]
+            beyond = [d for d, axis in enumerate(load.dims) if axis is not None and load.slices]
+            outside = [
+                d for d in beyond if (n := load.slices[load.dims[d] or 0]) is not None and graph.slices[n].beyond
+            ]
             self.of_load[index] = View(
                 name, inputs[load.tensor], load.dims, tuple(texts), padding=padding, padded=padded,
                 beyond=tuple(outside),
             )  # fmt: skip
-        self.of_pick: dict[int, View] = {}
-        for index, pick in graph.picks():
-            again = [v for v in self.of_pick.values() if (v.tensor, v.dims) == (inputs[pick.tensor], pick.dims)]
-            name = f"{inputs[pick.tensor]}Picked"
-            while not again and (name in taken or any(view.name == name for view in self.of_pick.values())):
+        self.of_gather: dict[int, View] = {}
+        for index, gather in graph.gathers():
+            again = [v for v in self.of_gather.values() if (v.tensor, v.dims) == (inputs[gather.tensor], gather.dims)]
+            name = f"{inputs[gather.tensor]}Picked"
+            while not again and (name in taken or any(view.name == name for view in self.of_gather.values())):
                 name += "_"
-            picked = View(name, inputs[pick.tensor], pick.dims, picked=pick.axis)
-            self.of_pick[index] = next((view for view in again if view.picked == pick.axis), picked)
+            picked = View(name, inputs[gather.tensor], gather.dims, picked=gather.axis)
+            self.of_gather[index] = next((view for view in again if view.picked == gather.axis), picked)
         self.by_name = {view.name: view for view in self.of_load.values()}
         self.loaded = list(self.by_name)
-        self.by_name |= {view.name: view for view in self.of_pick.values()}
+        self.by_name |= {view.name: view for view in self.of_gather.values()}
         self.by_name |= {
             name: View(name, name, output.dims) for name, output in zip(outputs, graph.outputs, strict=True)
         }
@@ -139,7 +141,7 @@ class Views:
     @classmethod
     def nameless(cls, graph: Graph) -> Views:
         """Views without names, for questions about layouts."""
-        read = [load.tensor for _, load in graph.loads()] + [pick.tensor for _, pick in graph.picks()]
+        read = [load.tensor for _, load in graph.loads()] + [gather.tensor for _, gather in graph.gathers()]
         inputs = 1 + max(read, default=-1)
         return cls(graph, tuple(f"x{i}" for i in range(inputs)), tuple(f"y{i}" for i in range(len(graph.outputs))))
 

@@ -34,10 +34,10 @@ def matches(graph: Graph) -> bool:
     pools = [pool for _, pool in graph.pools()]
     if len(pools) != 1 or graph.reduced or len(graph.outputs) != 1 or len(graph.space) < 2:
         return False
-    others = any(graph.dots()) or any(graph.picks()) or any(graph.places()) or any(graph.scans())
-    parts = any(load.spans for _, load in graph.loads())
+    others = any(graph.dots()) or any(graph.gathers()) or any(graph.iotas()) or any(graph.scans())
+    parts = any(load.slices for _, load in graph.loads())
     in_order = pools[0].dims == tuple(range(len(graph.space))) == graph.outputs[0].dims
-    return in_order and not others and not parts and not any(graph.totals())
+    return in_order and not others and not parts and not any(graph.full_reductions())
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
@@ -110,4 +110,4 @@ class _AvgPool(KernelModule):
         return view.tensor_lines(f"cute.make_layout(({shape}), stride=({stride}))")
 
 
-FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write, windows=True)

@@ -6,7 +6,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.views import View
 from cutegen_lab.templates.families.kernel_module import KernelModule
-from cutegen_lab.templates.frontend.expr import Const, Graph, Map, Size
+from cutegen_lab.templates.frontend.expr import Const, Elementwise, Graph, Size
 
 
 class ColumnKernel(KernelModule):
@@ -16,7 +16,7 @@ class ColumnKernel(KernelModule):
         constant: list[bool] = []
         for node in graph.nodes:
             constant.append(
-                all(constant[a] for a in node.args) if isinstance(node, Map) else isinstance(node, Const | Size)
+                all(constant[a] for a in node.args) if isinstance(node, Elementwise) else isinstance(node, Const | Size)
             )
         super().__init__(
             problem, graph, config, reserved, vector=lambda i: not constant[i], extent="extent", index="position"

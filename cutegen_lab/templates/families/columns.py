@@ -18,7 +18,7 @@ from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import of_vectors
 from cutegen_lab.templates.families.rows.config import partly_written
-from cutegen_lab.templates.frontend.expr import Dot, Extent, Graph, Index, Pick, Place, Reduce, Scan, Total
+from cutegen_lab.templates.frontend.expr import Dot, Extent, FullReduce, Gather, Graph, Iota, Reduce, ReducedIota, Scan
 from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import column_reduction as rules
 
@@ -54,7 +54,7 @@ def matches(graph: Graph) -> bool:
     rank = len(graph.space)
     if not graph.reduced or graph.reduced[-1] == rank - 1 or partly_written(graph):
         return False
-    return not any(isinstance(node, Dot | Pick | Place | Scan | Total) for node in graph.nodes)
+    return not any(isinstance(node, Dot | Gather | Iota | Scan | FullReduce) for node in graph.nodes)
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
@@ -103,7 +103,7 @@ class _Columns(ColumnKernel):
         reductions = [i for i, node in enumerate(graph.nodes) if isinstance(node, Reduce)]
         self.names = {i: self.reduction_name(i) for i in reductions}
         self.order = sorted(reductions, key=lambda i: (depths[i], i))
-        self.counted = any(isinstance(node, Extent | Index) for node in graph.nodes)
+        self.counted = any(isinstance(node, Extent | ReducedIota) for node in graph.nodes)
         every = list(zip(self.outputs, graph.outputs, strict=True))
         self.walked = {name: output.node for name, output in every if output.dims[self.axis] is not None}
         self.single = {name: output.node for name, output in every if output.dims[self.axis] is None}

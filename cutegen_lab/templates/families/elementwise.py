@@ -34,7 +34,7 @@ _THREADS, _BLOCKS = 128, 2048  # what fills an H200
 def matches(graph: Graph) -> bool:
     if graph.reduced or not graph.space or any(graph.dots()):
         return False
-    return all(isinstance(graph.nodes[pick.args[0]], Load) for _, pick in graph.picks())
+    return all(isinstance(graph.nodes[gather.args[0]], Load) for _, gather in graph.gathers())
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
@@ -61,13 +61,13 @@ class _Elementwise(KernelModule):
         super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="1.0", index="0.0")
         everything = range(len(graph.space))
         self.last = everything[-1]
-        self.places = dict(graph.places())
+        self.iotas = dict(graph.iotas())
         beyond = any(view.beyond for view in self.views)
-        self.flat = not (self.places or beyond) and all(view.dense(everything) for view in self.views)
+        self.flat = not (self.iotas or beyond) and all(view.dense(everything) for view in self.views)
         self.along = everything if self.flat else everything[-1:]  # what vectors lie along
         self.narrow = graph.fixed(everything[-1])
         self.loaded = [self.views.by_name[name] for name in self.views.loaded]
-        self.tables = list(dict.fromkeys(view.name for view in self.views.of_pick.values()))
+        self.tables = list(dict.fromkeys(view.name for view in self.views.of_gather.values()))
 
     def text(self) -> str:
         sentences = (
@@ -85,9 +85,9 @@ class _Elementwise(KernelModule):
         env = dict[int, str]()
         for index, view in self.views.of_load.items():
             env[index] = view.name
-        for index in self.views.of_pick:
+        for index in self.views.of_gather:
             env[index] = self.writer.name("gathered")
-        for index in self.places:
+        for index in self.iotas:
             env[index] = self.writer.name("position")
         taken = list(dict.fromkeys(env.values()))
         wide = [name for index, name in env.items() if not self.narrow[index]]
@@ -146,7 +146,7 @@ class _Elementwise(KernelModule):
             "body", "vectors", "width", "threads", "loads",
             text_of_tuple(self.sizes),
             text_of_tuple(bounds if any(view.beyond for view in self.loaded) else ()),
-            text_of_tuple(self._picks()),
+            text_of_tuple(self._gathers()),
             text_of_tuple(self._ranges()),
             text_of_tuple(repeats if any(dims != "()" for dims in repeats) else ()),
         ]  # fmt: skip
@@ -191,20 +191,20 @@ class _Elementwise(KernelModule):
             f"{begin} {'//' if dim == self.last else '*'} {before})"
         )
 
-    def _picks(self) -> list[str]:
-        """Text of the table that each pick is from, and of the input that names what is picked."""
+    def _gathers(self) -> list[str]:
+        """Text of each gather's table, and of the input that holds its indices."""
         return [
             f"({self.tables.index(view.name)}, {self.views.loaded.index(self.views.of_load[at].name)})"
-            for index, view in self.views.of_pick.items()
+            for index, view in self.views.of_gather.items()
             for at in self.graph.nodes[index].args[:1]
         ]
 
     def _ranges(self) -> list[str]:
         """Text of the dimensions along which places are wanted."""
         found = []
-        for index, place in self.places.items():
-            within = self.space.product(range(place.dim + 1, self.last))
-            narrow = f"(n // width * ({within}), {self.space.size(place.dim)}, False)"
+        for index, iota in self.iotas.items():
+            within = self.space.product(range(iota.dim + 1, self.last))
+            narrow = f"(n // width * ({within}), {self.space.size(iota.dim)}, False)"
             found.append(narrow if self.narrow[index] else "(1, n // width, True)")
         return found
 

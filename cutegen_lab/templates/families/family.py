@@ -14,6 +14,10 @@ def _unknown(graph: Graph, workload: Workload, config: Config) -> float | None:
     return None
 
 
+def _as_memory(graph: Graph, workload: Workload) -> float:
+    return 1.0
+
+
 def _as_it_is(graph: Graph, config: Config) -> Config:
     return config
 
@@ -45,6 +49,13 @@ class Family:
 
     estimate_us: Callable[[Graph, Workload, Config], float | None] = _unknown
     """Microseconds that a config takes about on an H200, by a formula; None where there is none for it."""
+
+    slowness: Callable[[Graph, Workload], float] = _as_memory
+    """How many times longer than the GPU's memory the kernel takes: 1 but where it leaves multiprocessors idle;
+    infinite where several kernels are always faster."""
+
+    windows: bool = False
+    """Does it read windows of an input (``Graph.pools``)? Only such a family is asked about a graph that has one."""
 
     settled: Callable[[Graph, Config], Config] = _as_it_is
     """The config that runs, where a parameter is an upper bound, such as stages of which not all fit."""

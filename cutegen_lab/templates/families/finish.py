@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from cutegen_lab.templates.emit.module import call, signature, text_of_tuple
 from cutegen_lab.templates.families.kernel_module import KernelModule, of_numbers
-from cutegen_lab.templates.frontend.expr import Reduce, Total
+from cutegen_lab.templates.frontend.expr import FullReduce, Reduce
 from cutegen_lab.templates.frontend.names import variable
 
 
@@ -29,7 +29,7 @@ def finishing_launch(
     """Lines of a launcher. Workspace ``partials`` has a row for each of the nodes ``totals``; ``sizes`` are the texts
     of how many elements a total is of, of the block's threads, and of how many partial results a row has."""
     nodes = [module.graph.nodes[index] for index in totals]
-    ops = [of_numbers(n.op) for n in nodes if isinstance(n, Reduce | Total)]
+    ops = [of_numbers(n.op) for n in nodes if isinstance(n, Reduce | FullReduce)]
     n, threads, count = sizes
     given = [
         text_of_tuple(module.single_tensors), partials, text_of_tuple(variable("g", name) for name in outputs),

@@ -10,7 +10,7 @@ from cutegen_lab.templates.emit.bundle import bundle
 from cutegen_lab.templates.emit.cute_text import Writer, number
 from cutegen_lab.templates.emit.module import Space, approximate, constexprs, docstring, signature, tunable
 from cutegen_lab.templates.emit.views import View, Views
-from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Reduce, Total
+from cutegen_lab.templates.frontend.expr import NEUTRAL, FullReduce, Graph, Reduce
 from cutegen_lab.templates.frontend.names import variable
 
 COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two numbers …
@@ -59,7 +59,7 @@ class KernelModule:
     def reduction_name(self, index: int) -> str:
         """A new variable's name for a reduction."""
         node = self.graph.nodes[index]
-        assert isinstance(node, Reduce | Total)
+        assert isinstance(node, Reduce | FullReduce)
         return self.writer.name(self.writer.suggested.get(index, WISHES[node.op]))
 
     def launch_head(self, *workspace: str) -> list[str]:

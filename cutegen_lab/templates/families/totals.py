@@ -15,7 +15,7 @@ from cutegen_lab.templates.emit.views import View, Views
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.finish import finishing_function, finishing_launch
 from cutegen_lab.templates.families.kernel_module import KernelModule, of_vectors
-from cutegen_lab.templates.frontend.expr import Graph, Index, Pick, Place, Reduce, Total
+from cutegen_lab.templates.frontend.expr import FullReduce, Gather, Graph, Iota, Reduce, ReducedIota
 from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import total as rules
 
@@ -43,7 +43,9 @@ def matches(graph: Graph) -> bool:
     """Everything, and it is much, is reduced in one pass, and every input is read evenly or is a single number."""
     if len(graph.reduced) != len(graph.space) or any(graph.dots()) or math.prod(graph.space) < MIN_ELEMENTS:
         return False
-    if max(graph.depths()) != 1 or any(isinstance(node, Index | Pick | Place | Total) for node in graph.nodes):
+    if max(graph.depths()) != 1 or any(
+        isinstance(node, ReducedIota | Gather | Iota | FullReduce) for node in graph.nodes
+    ):
         return False
     if any(graph.varies(output.node) for output in graph.outputs):
         return False

@@ -20,6 +20,9 @@ class Misfit(Exception):
 
 
 class Axes:
+    """The symbols of all dimensions: which are the same, their sizes (elements), and the parts of those that are
+    split. Raises :class:`Misfit` where a view fits no such parts."""
+
     def __init__(self) -> None:
         self._parent: list[int] = []
         self._size: list[int] = []

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 from cutegen_lab.templates.frontend.expr import (
     Dot,
+    Elementwise,
     Extent,
+    FullReduce,
+    Gather,
     Graph,
-    Index,
-    Map,
+    Iota,
     Node,
-    Pick,
-    Place,
     Pool,
     Reduce,
+    ReducedIota,
     Scan,
-    Total,
 )
 
 
@@ -25,7 +25,9 @@ def by_rows(graph: Graph) -> Graph:
     """An equal graph that reduces rows first, if ``graph`` folds all dimensions in one pass and an input is broadcast
     along some of them, so that no single stride reaches its elements; otherwise ``graph``."""
     everything = tuple(range(len(graph.space)))
-    plain = not any(isinstance(node, Dot | Index | Pick | Place | Pool | Scan | Total) for node in graph.nodes)
+    plain = not any(
+        isinstance(node, Dot | ReducedIota | Gather | Iota | Pool | Scan | FullReduce) for node in graph.nodes
+    )
     if graph.reduced != everything or len(everything) < 2 or max(graph.depths()) != 1 or not plain:
         return graph
     if not any(len({dim is None for dim in load.dims}) > 1 for _, load in graph.loads()):
@@ -33,14 +35,14 @@ def by_rows(graph: Graph) -> Graph:
     nodes: list[Node] = []
     moved: list[int] = []
     for node in graph.nodes:
-        if isinstance(node, Map | Reduce):
+        if isinstance(node, Elementwise | Reduce):
             node = replace(node, args=tuple(moved[a] for a in node.args))
         nodes.append(node)
         if isinstance(node, Reduce):
-            nodes.append(Total(node.op, (len(nodes) - 1,)))
+            nodes.append(FullReduce(node.op, (len(nodes) - 1,)))
         elif node == Extent():
             nodes.append(Extent(rows=True))
-            nodes.append(Map("mul", (len(nodes) - 2, len(nodes) - 1)))
+            nodes.append(Elementwise("mul", (len(nodes) - 2, len(nodes) - 1)))
         moved.append(len(nodes) - 1)
     return replace(
         graph,

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_lab.templates.frontend.expr import Index, Load, Map, Pick, Place, Scan
+from cutegen_lab.templates.frontend.expr import Elementwise, Gather, Iota, Load, ReducedIota, Scan
 from cutegen_lab.templates.frontend.lowering import REGROUPED, Lowering, Unsupported, Value
-from cutegen_lab.templates.frontend.spans import fixed
+from cutegen_lab.templates.frontend.shape_exprs import fixed
 
 
 def part(g: Lowering, value: Value, dim: int, start: int, length: int, beyond: bool = False) -> Value:
@@ -23,22 +23,22 @@ def _part(g: Lowering, index: int, symbol: int, new: int, start: int, beyond: bo
     node = g.build.nodes[index]
     if symbol not in g.depends(index):
         return index
-    if isinstance(node, Map):
+    if isinstance(node, Elementwise):
         return g.build.map(node.op, *(_part(g, a, symbol, new, start, beyond) for a in node.args))
-    if isinstance(node, Place):
-        return g.build.map("add", g.build.add(Place(new)), g.build.const(start))
+    if isinstance(node, Iota):
+        return g.build.map("add", g.build.add(Iota(new)), g.build.const(start))
     if not isinstance(node, Load):
         raise Unsupported("a part of a reduction's or a matrix product's result")
-    dims, spans = list(node.dims), list(node.spans or (None,) * len(node.dims))
+    dims, slices = list(node.dims), list(node.slices or (None,) * len(node.dims))
     for axis in _walks(g, node, symbol):
-        before = spans[axis]
-        first = start + (0 if before is None else g.spans[before].start.plus)
-        outside = beyond or (before is not None and g.spans[before].beyond)
-        span = fixed(node.tensor, axis, first, g.axes.size(new), outside)
-        if span not in g.spans:
-            g.spans.append(span)
-        dims[axis], spans[axis] = new, g.spans.index(span)
-    return g.build.add(Load(node.tensor, tuple(dims), tuple(spans)))
+        before = slices[axis]
+        first = start + (0 if before is None else g.slices[before].start.plus)
+        outside = beyond or (before is not None and g.slices[before].beyond)
+        part = fixed(node.tensor, axis, first, g.axes.size(new), outside)
+        if part not in g.slices:
+            g.slices.append(part)
+        dims[axis], slices[axis] = new, g.slices.index(part)
+    return g.build.add(Load(node.tensor, tuple(dims), tuple(slices)))
 
 
 def picked(g: Lowering, value: Value, dim: int, at: Value) -> int:
@@ -50,15 +50,15 @@ def _picked(g: Lowering, index: int, symbol: int, at: int) -> int:
     node = g.build.nodes[index]
     if symbol not in g.depends(index):
         return index
-    if isinstance(node, Map):
+    if isinstance(node, Elementwise):
         return g.build.map(node.op, *(_picked(g, a, symbol, at) for a in node.args))
-    if isinstance(node, Index | Place):
+    if isinstance(node, ReducedIota | Iota):
         return at
-    if not isinstance(node, Load) or node.spans:
+    if not isinstance(node, Load) or node.slices:
         raise Unsupported("an indexed element of a value other than a whole input or one row of it")
     axis = _walks(g, node, symbol)[0]
     dims = tuple(None if s is None or g.axes.find(s) == symbol else s for s in node.dims)
-    return g.build.add(Pick(node.tensor, axis, dims, (at,)))
+    return g.build.add(Gather(node.tensor, axis, dims, (at,)))
 
 
 def flipped(g: Lowering, value: Value, dim: int) -> Value:
@@ -70,12 +70,12 @@ def _flipped(g: Lowering, index: int, symbol: int) -> int:
     node = g.build.nodes[index]
     if symbol not in g.depends(index):
         return index
-    if isinstance(node, Map):
+    if isinstance(node, Elementwise):
         return g.build.map(node.op, *(_flipped(g, a, symbol) for a in node.args))
     if isinstance(node, Scan):
         again = symbol in g.axes.resolve(g.reduced or ())
         return g.build.add(Scan(node.op, (_flipped(g, node.args[0], symbol),), node.reverse != again))
-    if not isinstance(node, Load) or node.spans:
+    if not isinstance(node, Load) or node.slices:
         raise Unsupported("a flip of a value other than a whole input")
     axis = _walks(g, node, symbol)[0]
     return g.build.add(replace(node, flipped=tuple(sorted({axis} ^ set(node.flipped)))))

@@ -2,8 +2,8 @@
 
 A :class:`Graph` is a list of nodes in topological order. Nodes name their operands by index, so sharing is explicit,
 and equal subexpressions are one node. All values live on one *iteration space*: the dimensions to which everything is
-broadcast. A :class:`Reduce` folds the reduced dimensions of the space, a :class:`Total` the remaining ones. Values are
-fp32 or booleans; families convert at loads and stores. Integers may only be compared or used as an index, which is
+broadcast. A :class:`Reduce` folds the reduced dimensions of the space, a :class:`FullReduce` the remaining ones. Values
+are fp32 or booleans; families convert at loads and stores. Integers may only be compared or used as an index, which is
 exact in fp32 up to 2**24.
 """
 
@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from cutegen_lab.templates.frontend.spans import Length, Span
+from cutegen_lab.templates.frontend.shape_exprs import ShapeExpr, Slice
 
 Dims = tuple[int | None, ...]
 """For each dimension of the iteration space, the tensor dimension that walks along it (None: broadcast). Several may be
@@ -25,20 +25,20 @@ NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}  # every r
 
 @dataclass(frozen=True)
 class Load:
-    """One element of input ``tensor`` (a position in the inputs of the problem). ``spans``: for each dimension the
-    index of a span in the graph if only a part is read, else None. ``flipped``: dimensions that are read in reverse."""
+    """One element of input ``tensor`` (a position in the inputs of the problem). ``slices``: for each dimension the
+    index of a part in the graph if only a part is read, else None. ``flipped``: dimensions that are read in reverse."""
 
     tensor: int
     dims: Dims
-    spans: tuple[int | None, ...] = ()
+    slices: tuple[int | None, ...] = ()
     flipped: tuple[int, ...] = ()
 
     args: tuple[int, ...] = field(default=(), init=False)
 
 
 @dataclass(frozen=True)
-class Pick:
-    """A gather: one element of input ``tensor``. Along dimension ``axis`` its position is ``args[0]``, clamped to the
+class Gather:
+    """One element of input ``tensor``. Along dimension ``axis`` its position is ``args[0]``, clamped to the
     tensor; along the others as ``dims`` say."""
 
     tensor: int
@@ -72,7 +72,7 @@ class Size:
     parameter that holds it."""
 
     name: str
-    length: Length
+    length: ShapeExpr
     power: float = 1.0
 
     args: tuple[int, ...] = field(default=(), init=False)
@@ -83,15 +83,15 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Index:
-    """Position along the reduced dimensions (an iota): exact in fp32 up to 2**24."""
+class ReducedIota:
+    """Position along the reduced dimensions: exact in fp32 up to 2**24."""
 
     args: tuple[int, ...] = field(default=(), init=False)
 
 
 @dataclass(frozen=True)
-class Place:
-    """Position along one dimension of the space (an iota): exact in fp32 up to 2**24."""
+class Iota:
+    """Position along one dimension of the space: exact in fp32 up to 2**24."""
 
     dim: int
 
@@ -99,7 +99,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Map:
+class Elementwise:
     """An elementwise operation. ``op``: a name that ``emit/cute_text.py`` can write. ``number``: a large integer,
     rounded to float as PyTorch does."""
 
@@ -125,7 +125,7 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class Total:
+class FullReduce:
     """A full reduction: ``op`` folded over all dimensions that are not reduced. The value has one element for each
     position of these."""
 
@@ -176,7 +176,9 @@ class Pool:
     args: tuple[int, ...] = field(default=(), init=False)
 
 
-Node = Load | Pick | Dot | Pool | Const | Size | Extent | Index | Place | Map | Reduce | Scan | Total
+Node = (
+    Load | Gather | Dot | Pool | Const | Size | Extent | ReducedIota | Iota | Elementwise | Reduce | Scan | FullReduce
+)
 
 
 @dataclass(frozen=True)
@@ -191,21 +193,21 @@ class Output:
 class Graph:
     """``extent_from[d]``: how the size of dimension ``d`` of the space follows from input shapes in every workload.
     ``reduced``: adjacent dimensions of the space, outermost first; empty if the graph is elementwise. ``names``:
-    suggested variable names of nodes. ``spans``: the parts of inputs that loads read."""
+    suggested variable names of nodes. ``slices``: the parts of inputs that loads read."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
     space: tuple[int, ...]
-    extent_from: tuple[Length, ...]
+    extent_from: tuple[ShapeExpr, ...]
     reduced: tuple[int, ...] = ()
     names: tuple[tuple[int, str], ...] = ()
-    spans: tuple[Span, ...] = ()
+    slices: tuple[Slice, ...] = ()
 
     def padding(self, load: Load) -> int:
         """Number of zeros before the elements that ``load`` reads, along the reduced dimension."""
         axes = [axis for d in self.reduced if (axis := load.dims[d]) is not None]
-        numbers = [load.spans[axis] for axis in axes] if load.spans else []
-        starts = [self.spans[number].start for number in numbers if number is not None]
+        numbers = [load.slices[axis] for axis in axes] if load.slices else []
+        starts = [self.slices[number].start for number in numbers if number is not None]
         return max([0, *(-start.plus for start in starts if start.tensor is None)])
 
     def loads(self) -> Iterator[tuple[int, Load]]:
@@ -213,9 +215,9 @@ class Graph:
             if isinstance(node, Load):
                 yield index, node
 
-    def picks(self) -> Iterator[tuple[int, Pick]]:
+    def gathers(self) -> Iterator[tuple[int, Gather]]:
         for index, node in enumerate(self.nodes):
-            if isinstance(node, Pick):
+            if isinstance(node, Gather):
                 yield index, node
 
     def scans(self) -> Iterator[tuple[int, Scan]]:
@@ -223,9 +225,9 @@ class Graph:
             if isinstance(node, Scan):
                 yield index, node
 
-    def totals(self) -> Iterator[tuple[int, Total]]:
+    def full_reductions(self) -> Iterator[tuple[int, FullReduce]]:
         for index, node in enumerate(self.nodes):
-            if isinstance(node, Total):
+            if isinstance(node, FullReduce):
                 yield index, node
 
     def dots(self) -> Iterator[tuple[int, Dot]]:
@@ -238,9 +240,9 @@ class Graph:
             if isinstance(node, Pool):
                 yield index, node
 
-    def places(self) -> Iterator[tuple[int, Place]]:
+    def iotas(self) -> Iterator[tuple[int, Iota]]:
         for index, node in enumerate(self.nodes):
-            if isinstance(node, Place):
+            if isinstance(node, Iota):
                 yield index, node
 
     def sizes(self) -> list[Size]:
@@ -255,16 +257,16 @@ class Graph:
         for node in self.nodes:
             if isinstance(node, Load):
                 result.append(not self.reduced or any(node.dims[d] is not None for d in self.reduced))
-            elif isinstance(node, Pick):
+            elif isinstance(node, Gather):
                 own = not self.reduced or any(node.dims[d] is not None for d in self.reduced)
                 result.append(own or result[node.args[0]])
             elif isinstance(node, Dot):
                 result.append(not self.reduced or any(node.along(d) for d in self.reduced))
-            elif isinstance(node, Index | Scan | Pool):
+            elif isinstance(node, ReducedIota | Scan | Pool):
                 result.append(True)
-            elif isinstance(node, Place):
+            elif isinstance(node, Iota):
                 result.append(not self.reduced or node.dim in self.reduced)
-            elif isinstance(node, Map):
+            elif isinstance(node, Elementwise):
                 result.append(any(result[a] for a in node.args))
             else:
                 result.append(False)
@@ -275,9 +277,9 @@ class Graph:
         reduction)."""
         result: list[bool] = []
         for node in self.nodes:
-            own = not isinstance(node, Dot | Index | Pool | Scan)
-            own = node.dims[dim] is None if isinstance(node, Load | Pick) else own
-            own = node.dim != dim if isinstance(node, Place) else own
+            own = not isinstance(node, Dot | ReducedIota | Pool | Scan)
+            own = node.dims[dim] is None if isinstance(node, Load | Gather) else own
+            own = node.dim != dim if isinstance(node, Iota) else own
             result.append(own and all(result[a] for a in node.args))
         return result
 
@@ -294,7 +296,7 @@ class Graph:
         """For each node, whether it depends on a full reduction."""
         result: list[bool] = []
         for node in self.nodes:
-            result.append(isinstance(node, Total) or any(result[a] for a in node.args))
+            result.append(isinstance(node, FullReduce) or any(result[a] for a in node.args))
         return result
 
     def single(self) -> list[bool]:
@@ -304,15 +306,15 @@ class Graph:
         for node in self.nodes:
             if isinstance(node, Load):
                 result.append(all(dim is None for dim in node.dims))
-            elif isinstance(node, Map):
+            elif isinstance(node, Elementwise):
                 result.append(all(result[a] for a in node.args))
             else:
-                result.append(isinstance(node, Const | Size | Extent | Total))
+                result.append(isinstance(node, Const | Size | Extent | FullReduce))
         return result
 
     def is_truth(self, index: int) -> bool:
         node = self.nodes[index]
-        return isinstance(node, Map) and node.op in TRUTH_OPS
+        return isinstance(node, Elementwise) and node.op in TRUTH_OPS
 
     def users(self) -> list[int]:
         """Number of uses of each node, by nodes and outputs."""
@@ -341,7 +343,7 @@ class Graph:
 
 
 def _renumbered(node: Node, new_index: dict[int, int]) -> Node:
-    if isinstance(node, Map | Reduce | Scan | Total | Pick):
+    if isinstance(node, Elementwise | Reduce | Scan | FullReduce | Gather):
         return replace(node, args=tuple(new_index[a] for a in node.args))
     return node
 
@@ -384,7 +386,7 @@ class Builder:
             return args[0]
         if op in ("add", "mul") and self.value(args[0]) == neutral:
             return args[1]
-        return self.add(Map(op, args), name)
+        return self.add(Elementwise(op, args), name)
 
     def reduce(self, op: str, arg: int, name: str = "") -> int:
         return self.add(Reduce(op, (arg,)), name)

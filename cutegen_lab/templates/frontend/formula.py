@@ -6,17 +6,17 @@ from cutegen_lab.templates.frontend.expr import (
     Const,
     Dims,
     Dot,
+    Elementwise,
     Extent,
+    FullReduce,
+    Gather,
     Graph,
-    Index,
+    Iota,
     Load,
-    Map,
-    Pick,
-    Place,
     Pool,
+    ReducedIota,
     Scan,
     Size,
-    Total,
 )
 
 _INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
@@ -47,24 +47,24 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
         return "rows" if node.rows else "n"
     if isinstance(node, Size):
         return node.text(names)
-    if isinstance(node, Index):
+    if isinstance(node, ReducedIota):
         return "index"
-    if isinstance(node, Place):
+    if isinstance(node, Iota):
         return f"index {node.dim}"
     if depth > 24:
         return "…"
     args = [_text(graph, a, names, depth + 1) for a in node.args]
-    if isinstance(node, Map) and node.op in _INFIX:
+    if isinstance(node, Elementwise) and node.op in _INFIX:
         text = f"{args[0]} {_INFIX[node.op]} {args[1]}"
         return text if depth == 0 else f"({text})"
-    if isinstance(node, Map):
+    if isinstance(node, Elementwise):
         return f"{node.op}({', '.join(args)})"
-    if isinstance(node, Pick):
+    if isinstance(node, Gather):
         before = [":"] * node.axis
         return f"{names[node.tensor]}[{', '.join([*before, args[0]])}]"
     if isinstance(node, Scan):
         return f"{'reverse ' * node.reverse}cum{_FOLDS[node.op]}({args[0]})"
-    if isinstance(node, Total):
+    if isinstance(node, FullReduce):
         return f"{_FOLDS[node.op]} over rows of {args[0]}"
     inner = args[0][1:-1] if args[0].startswith("(") and args[0].endswith(")") else args[0]
     return f"{_FOLDS[node.op]}({inner if inner.count('(') == inner.count(')') else args[0]})"
@@ -73,11 +73,11 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
 def _part(graph: Graph, load: Load, names: list[str]) -> str:
     """Suffix such as ``[:, x.shape[1] // 2 :]``; the end is given only for parts that start at 0."""
     entries = []
-    for number in load.spans:
+    for number in load.slices:
         if number is None:
             entries.append(":")
             continue
-        start, length = (n.text(names) for n in (graph.spans[number].start, graph.spans[number].length))
+        start, length = (n.text(names) for n in (graph.slices[number].start, graph.slices[number].length))
         entries.append(start if length == "1" else f":{length}" if start == "0" else f"{start}:")
     return f"[{', '.join(entries)}]" if entries else ""
 

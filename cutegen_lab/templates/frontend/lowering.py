@@ -15,18 +15,18 @@ from cutegen_lab.templates.frontend.expr import (
     Builder,
     Dims,
     Dot,
+    Elementwise,
     Extent,
-    Index,
+    FullReduce,
+    Gather,
+    Iota,
     Load,
-    Map,
-    Pick,
-    Place,
     Pool,
     Reduce,
+    ReducedIota,
     Scan,
-    Total,
 )
-from cutegen_lab.templates.frontend.spans import Span
+from cutegen_lab.templates.frontend.shape_exprs import Slice
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Lowering:
         self.totalled: tuple[int, ...] | None = None
         self.spaces: list[tuple[int, ...]] = []  # axes of reduced values, from which the iteration space is chosen
         self.products: dict[int, tuple[int, ...]] = {}  # axes of each matrix product and each pooling
-        self.spans: list[Span] = []  # parts of inputs
+        self.slices: list[Slice] = []  # parts of inputs
         self.largest = math.inf  # largest number that PyTorch's result of the current operation can hold
         self.tested: set[int] = set()  # numbers that are used as booleans: true if not 0
         self._depends: dict[int, frozenset[int]] = {}
@@ -84,7 +84,7 @@ class Lowering:
     def _suited(self, op: str, at: int, value: Value) -> Value:
         """Converts ``value`` to a boolean or a number, as the operation needs."""
         node = self.build.nodes[value.node]
-        truth = isinstance(node, Map) and node.op in TRUTH_OPS
+        truth = isinstance(node, Elementwise) and node.op in TRUTH_OPS
         if op in ("and", "or", "not") or (op == "where" and at == 0):
             if truth:
                 return value
@@ -104,7 +104,7 @@ class Lowering:
         node = self.build.nodes[value.node]
         if isinstance(node, Load):
             return workload.inputs[node.tensor].dtype is DType.BOOL
-        return isinstance(node, Map) and node.op in TRUTH_OPS
+        return isinstance(node, Elementwise) and node.op in TRUTH_OPS
 
     # --- views ---
 
@@ -150,7 +150,7 @@ class Lowering:
         node = self.build.nodes[value.node]
         if not isinstance(node, Load):
             raise Unsupported("a matrix product of a computed value")
-        if node.spans:
+        if node.slices:
             raise Unsupported("a matrix product of a part of an input")
         return node
 
@@ -174,7 +174,7 @@ class Lowering:
         makes the node from the number of the input and a symbol for each dimension of the result. Raises
         Unsupported."""
         load = self.build.nodes[value.node]
-        if not isinstance(load, Load) or load.spans or load.flipped or value.axes != load.dims:
+        if not isinstance(load, Load) or load.slices or load.flipped or value.axes != load.dims:
             raise Unsupported("pooling of a value other than a whole input")
         axes = (*value.axes[: -len(sizes)], *(self.axes.fresh(size) for size in sizes))
         node = self.build.add(pool(load.tensor, axes))
@@ -204,7 +204,7 @@ class Lowering:
             if not self.depends(node) & set(rest) or self.depends(node) & set(self.axes.resolve(self.reduced or ())):
                 raise Unsupported("reductions over different dimensions in one reference")
             self.totalled = rest
-            node = self.build.add(Total(op, (node,)), name)
+            node = self.build.add(FullReduce(op, (node,)), name)
         elif real:
             self._enter(real, value)
             if self.depends(node) & set(real):
@@ -230,12 +230,12 @@ class Lowering:
     def position(self, value: Value, dim: int) -> Value:
         """Index along ``dim``, in the shape of ``value``."""
         self._enter(self.axes.resolve([self.counted(value.axes[dim])]), value)
-        return Value(self.build.add(Index()), value.axes)
+        return Value(self.build.add(ReducedIota()), value.axes)
 
     def place(self, symbol: int) -> Value:
         """Position along the dimension of ``symbol``."""
         symbol = self.counted(self.whole(symbol))
-        return Value(self.build.add(Place(symbol)), (symbol,))
+        return Value(self.build.add(Iota(symbol)), (symbol,))
 
     # --- scans ---
 
@@ -272,13 +272,13 @@ class Lowering:
                 found = frozenset(d for d in item.dims if d is not None)
             elif isinstance(item, Dot | Pool):
                 found = frozenset(self.products[node])
-            elif isinstance(item, Pick):
+            elif isinstance(item, Gather):
                 found = self.depends(item.args[0]).union(d for d in item.dims if d is not None)
-            elif isinstance(item, Total):
+            elif isinstance(item, FullReduce):
                 found = frozenset()
-            elif isinstance(item, Place):
+            elif isinstance(item, Iota):
                 found = frozenset((item.dim,))
-            elif isinstance(item, Index):
+            elif isinstance(item, ReducedIota):
                 found = frozenset(self.reduced or ())
             else:
                 found = frozenset().union(*(self.depends(a) for a in item.args)) if item.args else frozenset()

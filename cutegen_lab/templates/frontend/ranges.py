@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from cutegen_lab.templates.frontend.expr import Const, Map, Node, Reduce
+from cutegen_lab.templates.frontend.expr import Const, Elementwise, Node, Reduce
 
 Range = tuple[float, float]  # least and largest value; may be infinite
 ANYTHING: Range = (-math.inf, math.inf)
@@ -30,7 +30,7 @@ def _range(node: Node, of: Sequence[Range]) -> Range:
         return (node.value, node.value)
     if isinstance(node, Reduce) and node.op in ("max", "min"):
         return of[0]
-    if not isinstance(node, Map) or not of:
+    if not isinstance(node, Elementwise) or not of:
         return ANYTHING
     (low, high), (other_low, other_high) = of[0], of[-1]
     match node.op:

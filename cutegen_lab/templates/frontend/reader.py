@@ -19,15 +19,15 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.problems import Reference
 from cutegen_lab.templates.frontend import operators
 from cutegen_lab.templates.frontend.axes import Misfit
-from cutegen_lab.templates.frontend.expr import Const, Graph, Map, Node, Size
+from cutegen_lab.templates.frontend.expr import Const, Elementwise, Graph, Node, Size
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.frontend.names import apart
 from cutegen_lab.templates.frontend.operators.rules import RULES
 from cutegen_lab.templates.frontend.program import Program, Region, Scalar, place, target
 from cutegen_lab.templates.frontend.ranges import range_of
 from cutegen_lab.templates.frontend.resolve import resolve, with_extents
-from cutegen_lab.templates.frontend.spans import (
-    Span,
+from cutegen_lab.templates.frontend.shape_exprs import (
+    Slice,
     fitted,
     fitted_constant,
     fitted_factor,
@@ -91,31 +91,31 @@ def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph])
     main, *rest = workloads
     graph = read_one(main)
     graphs = [(main, graph)]
-    readings, poor = [(main, graph.spans)], list[Workload]()
+    readings, poor = [(main, graph.slices)], list[Workload]()
     for workload in rest:
         if _degenerate(workload, main):
             poor.append(workload)
             continue
         other = read_one(workload)
-        if _thin(other.spans, graph.spans):
+        if _thin(other.slices, graph.slices):
             poor.append(workload)
             continue
-        readings.append((workload, other.spans))
+        readings.append((workload, other.slices))
         graphs.append((workload, other))
         if (_shape_free(other), other.outputs, other.reduced) != (_shape_free(graph), graph.outputs, graph.reduced):
             raise NotCovered(
                 f"the templates need one expression for all workloads, and {workload.name!r} differs from "
                 f"{main.name!r} (a constant or broadcast that depends on the shape)"
             )
-    spans = fitted(readings, poor)
-    if spans is None:
+    slices = fitted(readings, poor)
+    if slices is None:
         raise NotCovered("the templates find no formula for the bounds of the reference's slices")
     moving = any(isinstance(node, Const) and node.source for node in graph.nodes)
     poorer = [(workload, read_one(workload)) for workload in poor] if moving or _perhaps_sizes(graph, main) else []
     shapes = [type(node) for node in graph.nodes]
     graphs += [(workload, other) for workload, other in poorer if [type(node) for node in other.nodes] == shapes]
     nodes = _with_sizes(graphs, [*graphs, *(pair for pair in poorer if pair not in graphs)])
-    return _with_parts(with_extents(replace(graph, spans=spans, nodes=nodes), len(main.inputs)), graphs)
+    return _with_parts(with_extents(replace(graph, slices=slices, nodes=nodes), len(main.inputs)), graphs)
 
 
 def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph:
@@ -170,9 +170,11 @@ def _degenerate(workload: Workload, main: Workload) -> bool:
     return any(a == 1 < b for mine, theirs in sizes for a, b in zip(mine.shape, theirs.shape, strict=True))
 
 
-def _thin(spans: Sequence[Span], main: Sequence[Span]) -> bool:
+def _thin(slices: Sequence[Slice], main: Sequence[Slice]) -> bool:
     """Whether a part has one element where ``main`` has more."""
-    return len(spans) != len(main) or any(a.length.plus == 1 < b.length.plus for a, b in zip(spans, main, strict=True))
+    return len(slices) != len(main) or any(
+        a.length.plus == 1 < b.length.plus for a, b in zip(slices, main, strict=True)
+    )
 
 
 def read_region(program: Program, region: Region, workload: Workload) -> Graph:
@@ -257,7 +259,11 @@ class _Reader:
         named = {k: v for k, v in named.items() if not isinstance(v, torch.dtype | torch.device | torch.layout)}
         try:
             result = rule(self.lowering, *args, **named)
-            if _wraps(node) and isinstance(made := self.lowering.build.nodes[result.node], Map) and made.op in WRAPPING:
+            if (
+                _wraps(node)
+                and isinstance(made := self.lowering.build.nodes[result.node], Elementwise)
+                and made.op in WRAPPING
+            ):
                 raise Unsupported("arithmetic that wraps around")
             return result
         except (Unsupported, Misfit) as error:

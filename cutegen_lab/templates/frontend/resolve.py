@@ -16,20 +16,20 @@ from cutegen_lab.templates.frontend.expr import (
     Const,
     Dims,
     Dot,
+    Elementwise,
+    Gather,
     Graph,
-    Index,
+    Iota,
     Load,
-    Map,
     Node,
     Output,
-    Pick,
-    Place,
     Pool,
     Reduce,
+    ReducedIota,
     Scan,
 )
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.frontend.spans import Length
+from cutegen_lab.templates.frontend.shape_exprs import ShapeExpr
 
 
 def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf32: bool = False) -> Graph:
@@ -71,7 +71,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
             f8, fine = kinds[0].is_float8, any(t.dtype.eps < DType.BF16.eps for t in workload.outputs)
             f32 = set(kinds) == {DType.F32}
             node = replace(node, f32=f32, tf32=f32 and tf32, f8=f8 and not fine, as_f16=f8 and fine)
-        if isinstance(node, Load | Pick):
+        if isinstance(node, Load | Gather):
             walks = [() if s is None else axes.parts(s) for s in node.dims]
             stray = [s for s in itertools.chain(*walks) if s not in where and axes.size(s) > 1]
             if stray and index in live:
@@ -87,7 +87,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
             if not all(axes.whole(s) for s in lowering.products[index]):
                 raise Unsupported("a view that regroups dimensions of a pooled value")
             node = replace(node, dims=_dims([axes.parts(s) for s in lowering.products[index]], space))
-        if isinstance(node, Place):
+        if isinstance(node, Iota):
             node = _positioned(node, axes, where, tuple(where[s] for s in reduced), index in live)
         resolved.append(node)
 
@@ -110,7 +110,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
         extent_from=(),
         reduced=tuple(sorted(where[s] for s in reduced)),
         names=tuple(sorted(lowering.build.names.items())),
-        spans=tuple(lowering.spans),
+        slices=tuple(lowering.slices),
     ).pruned()
     _only_indices(graph, workload)
     _exact_sums(graph, workload)
@@ -120,12 +120,12 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
             raise Unsupported(
                 f"input {spec.name} of dtype {spec.dtype.value} other than as an operand of a matrix product"
             )
-        beyond = [n for n in load.spans if n is not None and graph.spans[n].beyond]
+        beyond = [n for n in load.slices if n is not None and graph.slices[n].beyond]
         if graph.reduced and len(beyond) > (graph.padding(load) > 0 and any(graph.scans())):
             raise Unsupported("concatenation or padding in one kernel with a reduction")
-    if any(graph.dots()) and any(graph.places()):
+    if any(graph.dots()) and any(graph.iotas()):
         raise Unsupported("positions in one kernel with a matrix product")
-    if any(graph.dots()) and any(load.spans for _, load in graph.loads()):
+    if any(graph.dots()) and any(load.slices for _, load in graph.loads()):
         raise Unsupported("a part of an input in one kernel with a matrix product")
     return with_extents(by_rows(graph), len(workload.inputs))
 
@@ -136,13 +136,15 @@ def _only_indices(graph: Graph, workload: Workload) -> None:
     whole = {i for i, load in graph.loads() if workload.inputs[load.tensor].dtype in (DType.I64, DType.I32)}
     for index, node in enumerate(graph.nodes):
         used = whole.intersection(node.args)
-        if not used or isinstance(node, Pick):
+        if not used or isinstance(node, Gather):
             continue
         others = [graph.nodes[a] for a in node.args if a not in used]
         small = all(isinstance(other, Const) and abs(other.value) < 1 << 24 for other in others)
-        if isinstance(node, Map) and (node.op == "number" or (node.op in TRUTH_OPS and len(used) == 1 and small)):
+        if isinstance(node, Elementwise) and (
+            node.op == "number" or (node.op in TRUTH_OPS and len(used) == 1 and small)
+        ):
             continue
-        if not (isinstance(node, Map) and node.op == "where" and node.args[0] not in used):
+        if not (isinstance(node, Elementwise) and node.op == "where" and node.args[0] not in used):
             name = next(workload.inputs[load.tensor].name for i, load in graph.loads() if i in whole)
             raise Unsupported(
                 f"integer input {name} other than as an index, in a comparison with a number below 2**24, or "
@@ -157,7 +159,7 @@ def _exact_sums(graph: Graph, workload: Workload) -> None:
     """Checks that sums of short integers are exact in fp32."""
     short = [t.dtype.itemsize for t in workload.inputs if t.dtype in (DType.I8, DType.I16)]
     largest = 1 << 8 * max(short) - 1 if short else 0
-    folded = math.prod(graph.space if any(graph.totals()) else (graph.space[d] for d in graph.reduced))
+    folded = math.prod(graph.space if any(graph.full_reductions()) else (graph.space[d] for d in graph.reduced))
     sums = any(isinstance(node, Reduce | Scan) and node.op in ("add", "mul") for node in graph.nodes)
     if sums and largest * folded > 1 << 24 and not all(t.dtype.is_float for t in workload.outputs):
         raise Unsupported(f"sums of {folded} integers of up to {largest} (exact only up to 2**24)")
@@ -191,8 +193,8 @@ def _placed(dot: Dot, symbols: tuple[int, ...], space: tuple[int, ...]) -> Dot:
 
 
 def _positioned(
-    node: Place, axes: Axes, where: Mapping[int, int], reduced: tuple[int, ...], live: bool
-) -> Place | Index | Const:
+    node: Iota, axes: Axes, where: Mapping[int, int], reduced: tuple[int, ...], live: bool
+) -> Iota | ReducedIota | Const:
     symbol = axes.find(node.dim)
     if symbol not in where:
         if live and axes.size(symbol) > 1:
@@ -200,10 +202,10 @@ def _positioned(
         return Const(0.0)
     dim = where[symbol]
     if dim not in reduced:
-        return Place(dim)
+        return Iota(dim)
     if len(reduced) > 1:
         raise Unsupported("positions along one of several reduced dimensions")
-    return Index()
+    return ReducedIota()
 
 
 def _together(space: tuple[int, ...], reduced: tuple[int, ...]) -> tuple[int, ...]:
@@ -232,7 +234,8 @@ def with_extents(graph: Graph, inputs: int) -> Graph:
     """``graph`` with the sizes of its dimensions taken from its inputs and their parts, otherwise from results. A part
     of a dimension has its size in this workload. ``inputs``: number of inputs."""
     found = []
-    indices = {arg for _, pick in graph.picks() for arg in pick.args}  # an index may have fewer rows than its tensor
+    # an index may have fewer rows than its tensor
+    indices = {arg for _, gather in graph.gathers() for arg in gather.args}
     for d in range(len(graph.space)):
         walks: list[tuple[int, int | None, int | None]] = []
         for _, dot in graph.dots():
@@ -241,24 +244,28 @@ def with_extents(graph: Graph, inputs: int) -> Graph:
         for _, load in sorted(graph.loads(), key=lambda pair: pair[0] not in indices):
             axis = load.dims[d]
             if load.dims.count(axis) == 1:
-                span = load.spans[axis] if load.spans and axis is not None else None
-                if span is None or not graph.spans[span].beyond or any(graph.scans()):
-                    walks.append((load.tensor, axis, span))
+                number = load.slices[axis] if load.slices and axis is not None else None
+                if number is None or not graph.slices[number].beyond or any(graph.scans()):
+                    walks.append((load.tensor, axis, number))
             part = part or (axis is not None and load.dims.count(axis) > 1)
-        walks += [(pick.tensor, axis, None) for _, pick in graph.picks() if pick.dims.count(axis := pick.dims[d]) == 1]
+        walks += [
+            (gather.tensor, axis, None)
+            for _, gather in graph.gathers()
+            if gather.dims.count(axis := gather.dims[d]) == 1
+        ]
         walks.sort(key=lambda walk: walk[2] is not None)  # whole inputs before parts
         source = next((walk for walk in walks if walk[1] is not None), None)
         if source is None or source[1] is None:
-            found.append(Length(plus=graph.space[d]) if part else _of_output(graph, d, inputs))
+            found.append(ShapeExpr(plus=graph.space[d]) if part else _of_output(graph, d, inputs))
             continue
-        tensor, _, span = source
-        found.append(Length(tensor, source[1]) if span is None else graph.spans[span].length)
+        tensor, _, number = source
+        found.append(ShapeExpr(tensor, source[1]) if number is None else graph.slices[number].length)
     return replace(graph, extent_from=tuple(found))
 
 
-def _of_output(graph: Graph, dim: int, inputs: int) -> Length:
+def _of_output(graph: Graph, dim: int, inputs: int) -> ShapeExpr:
     for at, output in enumerate(graph.outputs):
         axis = output.dims[dim]
         if axis is not None and output.dims.count(axis) == 1 and not any(graph.dots()):
-            return Length(inputs + at, axis)
+            return ShapeExpr(inputs + at, axis)
     raise Unsupported("a result larger than every input (a size that comes from expand)")

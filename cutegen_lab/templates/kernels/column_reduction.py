@@ -162,7 +162,7 @@ def meet(
                 else:
                     cute.autovec_copy(src[None, column, 0], rOther)
                     join(rX, rOther, op)
-        cute.arch.cluster_arrive()  # nobody writes again, or leaves, before all have read
+        cute.arch.cluster_arrive()  # no block writes again, or exits, before all have read
         cute.arch.cluster_wait()
     if slice_ == 0:
         cute.autovec_copy(rX, first)

@@ -46,8 +46,8 @@ __all__ = [  # what a module calls
 
 @cute.jit
 def multiply_and_reduce(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     mParts: cute.Tensor,
@@ -68,7 +68,7 @@ def multiply_and_reduce(
     ahead = [o for o, along in STEPS[0][1]]  # what later steps read again, they read from memory
     tiles, order = (tile_shape_mnk, cluster_shape_mn), (stages, schedule, raster, group)
     multiply_by_wgmma(
-        lefts, rights, mC, (), extras, stream, sizes, k, ((0, 0, 0),), 1, *tiles, *order, mParts, (places, ahead)
+        mAs, mBs, mC, (), extras, stream, sizes, k, ((0, 0, 0),), 1, *tiles, *order, mParts, (places, ahead)
     )
 
 

@@ -16,26 +16,26 @@ def epilogue(acc):
 
 @cute.jit
 def multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
+    plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
         grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 
 
 @cute.kernel
 def plain_kernel(
-    lefts: tuple,
-    rights: tuple,
+    mAs: tuple,
+    mBs: tuple,
     mC: cute.Tensor,
     extras: tuple,
     sizes: cutlass.Constexpr,
@@ -57,11 +57,11 @@ def plain_kernel(
     accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
     for p in cutlass.range_constexpr(len(pairs)):
         acc, (left, right) = accs[p], pairs[p]
-        k = cute.size(lefts[left], mode=[1])
+        k = cute.size(mAs[left], mode=[1])
         acc.fill(0.0)
         for start in cutlass.range(0, k, 16, unroll=1):
-            load_slab(lefts[left], sA, row, start, batch, m, k, dense_in_k[0][left])
-            load_slab(rights[right], sB, column, start, batch, n, k, dense_in_k[1][right])
+            load_slab(mAs[left], sA, row, start, batch, m, k, dense_in_k[0][left])
+            load_slab(mBs[right], sB, column, start, batch, n, k, dense_in_k[1][right])
             cute.arch.sync_threads()
             for step in cutlass.range_constexpr(16):
                 cute.autovec_copy(tA[None, step], rA)

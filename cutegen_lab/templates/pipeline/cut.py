@@ -22,7 +22,7 @@ from cutegen_lab.templates.frontend.expr import Graph
 from cutegen_lab.templates.frontend.program import Program, Region
 from cutegen_lab.templates.frontend.reader import Programs, agreed, read_region
 from cutegen_lab.templates.pipeline.flow import Flow
-from cutegen_lab.templates.registry import LAUNCH_BYTES, family_for, slowness
+from cutegen_lab.templates.registry import LAUNCH_BYTES, family_for
 
 _PATIENCE = 8  # consecutive unserved stretches after which no longer one is tried
 _LONGEST = 40  # most operations of one kernel
@@ -43,7 +43,7 @@ class Piece:
     @property
     def slowness(self) -> float:
         """How slow its kernel is for the main workload, relative to other families."""
-        return slowness(self.family, self.graphs[0], self.problem.workload)
+        return self.family.slowness(self.graphs[0], self.problem.workload)
 
 
 class Cutter:

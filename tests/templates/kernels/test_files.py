@@ -48,6 +48,21 @@ def test_nobody_imports_one() -> None:
             assert not kernels & {*names}, f"{path} imports a kernel"
 
 
+def test_no_literal_holds_a_kernel() -> None:
+    """Kernels are source. A literal of several lines may hold no more of CuTe than the ``launch`` that mounts an
+    attack."""
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            parts = [node] if isinstance(node, ast.Constant) else node.values if isinstance(node, ast.JoinedStr) else []
+            text = "".join(
+                part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            )
+            if "\n" in text and ("@cute." in text.replace("@cute.jit\ndef launch(", "") or "\nimport cutlass" in text):
+                found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert not found
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(FOLDER)))
 def test_each_definition_has_one_place(path: Path) -> None:
     """No name stands for two things among a file and those that it borrows from."""

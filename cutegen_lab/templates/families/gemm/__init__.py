@@ -24,4 +24,4 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
     return GemmModule(problem, graph, config).text()
 
 
-FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write, estimate_us, settled)
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write, estimate_us, settled=settled)

@@ -9,7 +9,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.families.gemm.config import DOMAINS, TF32_DOMAINS, why_not
 from cutegen_lab.templates.families.gemm.shape import Products, products
-from cutegen_lab.templates.frontend.expr import Graph, Map
+from cutegen_lab.templates.frontend.expr import Elementwise, Graph
 from cutegen_lab.templates.kernels.rules.gemm_sm90 import RESIDENT
 
 # Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json and
@@ -55,7 +55,7 @@ def work_of(graph: Graph, workload: Workload) -> Work:
         halved=found.halved,
         f8=found.f8,
         bytes_moved=workload.compulsory_bytes,
-        epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)) + 14 * found.halved,
+        epilogue=sum(_OPERATION.get(n.op, 1) for n in graph.nodes if isinstance(n, Elementwise)) + 14 * found.halved,
         matrices=sum(None not in load.dims for _, load in graph.loads()),
         even=_even_pitches(found, workload),
         dense_k=found.along_k or workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,

@@ -11,12 +11,15 @@ from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.shape import Operand
 from cutegen_lab.templates.frontend.expr import Graph
 
-LEAST = 1 << 18  # products of numbers below which one plain kernel is sooner done than two that convert and multiply
+LEAST = 1 << 18  # products of numbers below which one plain kernel is faster than two that convert and multiply
 
 
 class GemmModule(ProductModule):
+    """One module's text in the making: a product of shape (batches, m, n) by wgmma, its epilogue in fp32, and a plain
+    kernel for small products. Operands that TMA or wgmma cannot read as they are get copies in a workspace."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        super().__init__(problem, graph, config, "mPart partials exact terms by_tma ready")
+        super().__init__(problem, graph, config, "mPart partials fp32_operands terms by_tma ready")
         self.converted = [o for o in self.views if self._to_convert(o)]
 
     def _to_convert(self, operand: Operand) -> bool:
@@ -93,7 +96,7 @@ class GemmModule(ProductModule):
     def _launch(self) -> list[str]:
         body = [
             *self.view_lines(),
-            f"pairs, exact = {self.products.pairs}, ()",
+            f"pairs, fp32_operands = {self.products.pairs}, ()",
             *self._conversion(),
             *self._choice(),
         ]
@@ -102,11 +105,11 @@ class GemmModule(ProductModule):
     def _conversion(self) -> list[str]:
         """Operands that TMA cannot read as they are: halves of fp32, copies of the others."""
         if not self.converted:
-            return ["by_tma = lefts, rights"]
+            return ["by_tma = mAs, mBs"]
         p = self.products
         large = f"m * n * batches * cute.size({self.views[p.lefts[0]]}, mode=[1]) >= {LEAST}"
         if not p.halved:
-            lines = [f"by_tma = {'(), ()' if p.as_f16 else 'lefts, rights'}", f"if cutlass.const_expr({large}):"]
+            lines = [f"by_tma = {'(), ()' if p.as_f16 else 'mAs, mBs'}", f"if cutlass.const_expr({large}):"]
             for o in self.converted:
                 view = self.views[o]
                 call = (
@@ -130,14 +133,14 @@ class GemmModule(ProductModule):
             ]
         sides = [" + ".join(f"{self.views[o]}_halves" for o in side) for side in (p.lefts, p.rights)]
         exact = [(self.views[p.lefts[left]], self.views[p.rights[right]]) for left, right in p.pairs]
-        lines += [f"    by_tma = {sides[0]}, {sides[1]}", "    exact = ("]
+        lines += [f"    by_tma = {sides[0]}, {sides[1]}", "    fp32_operands = ("]
         lines += [f"        ({a}, {b}, {a}_scales, {b}_scales)," for a, b in exact]
         return [*lines, "    )"]
 
     def _choice(self) -> list[str]:
         def multiply(target: str, split: str) -> list[str]:
             return [
-                f"multiply_by_wgmma(*ready, {target}, exact, extras, stream, sizes, k, terms, {split}, "
+                f"multiply_by_wgmma(*ready, {target}, fp32_operands, extras, stream, sizes, k, terms, {split}, "
                 "(tile_m, tile_n, tile_k),",
                 "                  (cluster_m, cluster_n), stages, schedule, raster, group, None, None)",
             ]
@@ -145,9 +148,9 @@ class GemmModule(ProductModule):
         view = "tf32_views" if self.products.tf32 else "tma_views"
         return [
             f"ready = {view}(by_tma[0]), {view}(by_tma[1])",
-            "if cutlass.const_expr(None not in ready and fit_together(ready, (*lefts, *rights))):",
-            "    k, terms = cute.size(lefts[0], mode=[1]), terms_of(pairs, len(exact) > 0)",
+            "if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):",
+            "    k, terms = cute.size(mAs[0], mode=[1]), terms_of(pairs, len(fp32_operands) > 0)",
             *(f"    {line}" for line in self.in_parts(multiply)),
             "else:",
-            "    multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)",
+            "    multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)",
         ]

@@ -25,7 +25,7 @@ class ProductModule:
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         self.problem, self.graph, self.config = problem, graph, config
         self._reserved = {
-            *f"m n k batches mC lefts rights extras sizes pairs acc stream math {reserved}".split(),
+            *f"m n k batches mC mAs mBs extras sizes pairs acc stream math {reserved}".split(),
             *config,
         }
         found = products(graph)
@@ -86,7 +86,7 @@ class ProductModule:
     def in_parts(self, multiply: Callable[[str, str], Sequence[str]]) -> list[str]:
         """``multiply`` writes the call for a result and a number of parts."""
         return [
-            "if cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_k):  # one tile is not cut",
+            "if cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_k):  # one tile is not cut",
             "    mPart = cute.make_tensor(",
             "        partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))",
             "    )",
@@ -120,7 +120,7 @@ class ProductModule:
         return ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
 
     def view_lines(self) -> list[str]:
-        """``m``, ``n``, ``batches``; operands as (rows, k, batch) in ``lefts`` and ``rights``; the result, ``mC``, and
+        """``m``, ``n``, ``batches``; operands as (rows, k, batch) in ``mAs`` and ``mBs``; the result, ``mC``, and
         what the epilogue reads as (m, n, batch), in ``extras``; ``sizes``, which it takes after them."""
         p = self.products
         lines = [f"m = {self.space.product(p.m)}", f"n = {self.space.product(p.n)}"]
@@ -136,7 +136,7 @@ class ProductModule:
             lines += _view(view, name, [self._mode(name, dims, over, count) for over, count in modes])
         sides = ", ".join(text_of_tuple(self.views[o] for o in side) for side in (p.lefts, p.rights))
         extras, sizes = text_of_tuple(view for view, _, _ in self.fetched), text_of_tuple(self.sizes)
-        return [*lines, f"lefts, rights = {sides}", f"extras, sizes = {extras}, {sizes}"]
+        return [*lines, f"mAs, mBs = {sides}", f"extras, sizes = {extras}, {sizes}"]
 
     def _mode(self, name: str, dims: Dims, over: Sequence[int], count: str) -> tuple[str, str]:
         """(shape, stride) of one mode; a nested one, innermost first, where the dimensions lie unevenly."""

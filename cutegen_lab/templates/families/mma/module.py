@@ -44,6 +44,6 @@ class MmaModule(ProductModule):
         p, config = self.products, "(tile_m, tile_n, tile_k), stages, (warps_m, warps_n), raster, group"
         body = [
             *self.view_lines(),
-            f"multiply(lefts, rights, mC, partials, extras, stream, sizes, {p.pairs}, split_k, {config}, {p.tf32})",
+            f"multiply(mAs, mBs, mC, partials, extras, stream, sizes, {p.pairs}, split_k, {config}, {p.tf32})",
         ]
         return [*self.launch_head("partials"), *(f"    {line}" for line in body)]

@@ -18,7 +18,7 @@ from cutegen_lab.templates.families.rows.config import DOMAINS, KNOBS, NAME, def
 from cutegen_lab.templates.families.rows.module import RowModule
 from cutegen_lab.templates.frontend.expr import Graph
 
-__all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "slowness", "why_not", "write"]
+__all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
@@ -26,4 +26,4 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
     return RowModule(problem, graph, config).text()
 
 
-FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write, slowness=slowness)

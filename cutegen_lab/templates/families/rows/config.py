@@ -8,7 +8,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.families.rows.online import in_one_walk
 from cutegen_lab.templates.families.rows.skewed import run_of, skewed, width_of
-from cutegen_lab.templates.frontend.expr import Graph, Map, Reduce, Total
+from cutegen_lab.templates.frontend.expr import Elementwise, FullReduce, Graph, Reduce
 from cutegen_lab.templates.kernels.rules import row_reduction as rules
 from cutegen_lab.templates.kernels.rules.row_reduction import FEWEST, MAX_LOADS, MAX_VALUES
 
@@ -53,20 +53,20 @@ def matches(graph: Graph) -> bool:
     rank = len(graph.space)
     if not graph.reduced or graph.reduced[-1] != rank - 1 or any(graph.dots()) or any(graph.scans()):
         return False
-    return not partly_written(graph) and _picks_once_a_row(graph) and _totals_last(graph)
+    return not partly_written(graph) and _gathers_once_a_row(graph) and _totals_last(graph)
 
 
-def _picks_once_a_row(graph: Graph) -> bool:
+def _gathers_once_a_row(graph: Graph) -> bool:
     """What is indexed has one value a row, and the index is known before the row is."""
     depths = graph.depths()
-    return all(not graph.varies(index) and depths[index] == 0 for index, _ in graph.picks())
+    return all(not graph.varies(index) and depths[index] == 0 for index, _ in graph.gathers())
 
 
 def _totals_last(graph: Graph) -> bool:
     """Nothing of a row waits for a total."""
     late, single = graph.late(), graph.single()
     return all(
-        not late[node.args[0]] if isinstance(node, Total) else isinstance(node, Map) and single[index]
+        not late[node.args[0]] if isinstance(node, FullReduce) else isinstance(node, Elementwise) and single[index]
         for index, node in enumerate(graph.nodes)
         if late[index]
     )
@@ -130,7 +130,7 @@ def _alone(graph: Graph) -> bool:
     users = graph.users()
     beside = any(
         isinstance(node, Reduce)
-        and isinstance(taken := graph.nodes[node.args[0]], Map)
+        and isinstance(taken := graph.nodes[node.args[0]], Elementwise)
         and taken.op == "exp"
         and users[node.args[0]] == 1
         for node in graph.nodes

@@ -46,7 +46,7 @@ class RowFunctions(RowKernel):
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         super().__init__(problem, graph, config, reserved)
-        for dim in sorted({place.dim for _, place in graph.places()}):
+        for dim in sorted({iota.dim for _, iota in graph.iotas()}):
             finer = [d for d in self.outer if d > dim]
             self.sizes |= {f"within_{dim}": self.space.product(finer), f"count_{dim}": self.space.size(dim)}
         vec, n = int(config["vec"]), math.prod(graph.space[d] for d in graph.reduced)
@@ -59,7 +59,7 @@ class RowFunctions(RowKernel):
         in_order = sorted(self.reductions, key=lambda i: (depths[i], i))
         self.walks = [tuple(indices) for _, indices in groupby(in_order, key=lambda i: depths[i])]
         self.names = {index: self.reduction_name(index) for walk in self.walks for index in walk}
-        self.totals = dict(graph.totals())
+        self.totals = dict(graph.full_reductions())
         named = list(zip(self.outputs, graph.outputs, strict=True))
         self.late_outputs = [name for name, output in named if late[output.node]]
         row_outputs = [(name, output.node) for name, output in named if not late[output.node]]
@@ -94,18 +94,18 @@ class RowFunctions(RowKernel):
     @cached_property
     def singles(self) -> list[str]:
         """Views with one value a row, and those that a value indexes."""
-        picked = dict.fromkeys(view.name for view in self.views.of_pick.values())
+        picked = dict.fromkeys(view.name for view in self.views.of_gather.values())
         return [*(name for name in self.views.loaded if name not in self._wide), *picked]
 
     def _row_values(self) -> dict[int, str]:
         """Names of what is read once a row, by the graph's node; lines that read it go to ``_reads``."""
         named = {index: view.name for index, view in self.views.of_load.items() if view.name not in self._wide}
         lines = [f"{name} = Float32({variable('g', name)}[row])" for name in dict.fromkeys(named.values())]
-        for index, place in self.graph.places():
+        for index, iota in self.graph.iotas():
             named[index] = self.writer.name("position")
-            lines.append(f"{named[index]} = Float32(row // within_{place.dim} % count_{place.dim})")
+            lines.append(f"{named[index]} = Float32(row // within_{iota.dim} % count_{iota.dim})")
         env = dict(named)
-        for index, view in self.views.of_pick.items():
+        for index, view in self.views.of_gather.items():
             at = self.graph.nodes[index].args[0]
             lines += self.writer.assignments([at], env, self._local)
             text, _ = self.writer.expression(at, env)

@@ -25,6 +25,9 @@ _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 
 
 class RowModule(RowFunctions):
+    """One module's text in the making: a kernel over rows of shape (rows, n) with a generated function for each pass,
+    and, where all rows are folded into one number, a second kernel of one block."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = "n rows row columns pick choose"
         if approximate(problem.workload)[0]:

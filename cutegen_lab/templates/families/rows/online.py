@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cutegen_lab.templates.frontend.expr import Const, Extent, Graph, Map, Reduce
+from cutegen_lab.templates.frontend.expr import Const, Elementwise, Extent, Graph, Reduce
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ def _moments(graph: Graph) -> Moments | None:
         if not (isinstance(node, Reduce) and node.op == "add"):
             continue
         square = graph.nodes[node.args[0]]
-        if not (isinstance(square, Map) and square.op == "mul" and len(set(square.args)) == 1):
+        if not (isinstance(square, Elementwise) and square.op == "mul" and len(set(square.args)) == 1):
             continue
         centred = graph.nodes[square.args[0]]
-        if not (isinstance(centred, Map) and centred.op == "sub"):
+        if not (isinstance(centred, Elementwise) and centred.op == "sub"):
             continue
         value, mean = centred.args
         total = _sum_of(graph, mean)
@@ -63,7 +63,7 @@ def in_one_walk(graph: Graph) -> Online | Moments | None:
 def _sum_of(graph: Graph, mean: int) -> int | None:
     """The sum that ``mean`` is the row's length's share of."""
     node = graph.nodes[mean]
-    if not (isinstance(node, Map) and node.op == "div" and graph.nodes[node.args[1]] == Extent()):
+    if not (isinstance(node, Elementwise) and node.op == "div" and graph.nodes[node.args[1]] == Extent()):
         return None
     total = graph.nodes[node.args[0]]
     return node.args[0] if isinstance(total, Reduce) and total.op == "add" else None
@@ -74,8 +74,8 @@ def _online(graph: Graph) -> Online | None:
         if not (isinstance(node, Reduce) and node.op == "add"):
             continue
         power = graph.nodes[node.args[0]]
-        distance = graph.nodes[power.args[0]] if isinstance(power, Map) and power.op == "exp" else None
-        if not (isinstance(distance, Map) and distance.op == "sub"):
+        distance = graph.nodes[power.args[0]] if isinstance(power, Elementwise) and power.op == "exp" else None
+        if not (isinstance(distance, Elementwise) and distance.op == "sub"):
             continue
         value, shift = distance.args
         top = _maximum(graph, shift)
@@ -89,9 +89,9 @@ def _maximum(graph: Graph, shift: int) -> int | None:
     node = graph.nodes[shift]
     if isinstance(node, Reduce):
         return shift if node.op == "max" else None
-    if not (isinstance(node, Map) and node.op == "where" and graph.nodes[node.args[1]] == Const(0.0)):
+    if not (isinstance(node, Elementwise) and node.op == "where" and graph.nodes[node.args[1]] == Const(0.0)):
         return None
     test, top = graph.nodes[node.args[0]], node.args[2]
-    if not (isinstance(test, Map) and test.op == "eq" and graph.nodes[test.args[1]] == Const(math.inf)):
+    if not (isinstance(test, Elementwise) and test.op == "eq" and graph.nodes[test.args[1]] == Const(math.inf)):
         return None
-    return _maximum(graph, top) if graph.nodes[test.args[0]] == Map("abs", (top,)) else None
+    return _maximum(graph, top) if graph.nodes[test.args[0]] == Elementwise("abs", (top,)) else None

@@ -14,7 +14,7 @@ from cutegen_lab.templates.emit.module import call, constraints, text_of_tuple
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.scans.scanning import Scanning
-from cutegen_lab.templates.frontend.expr import Dot, Graph, Index, Pick, Place, Reduce, Scan, Total
+from cutegen_lab.templates.frontend.expr import Dot, FullReduce, Gather, Graph, Iota, Reduce, ReducedIota, Scan
 from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import row_scan as rules
 
@@ -47,7 +47,9 @@ def scans_alone(graph: Graph) -> bool:
     after: list[bool] = []
     for node in graph.nodes:
         inside = any(after[a] for a in node.args)
-        if isinstance(node, Dot | Index | Pick | Place | Reduce | Total) or (isinstance(node, Scan) and inside):
+        if isinstance(node, Dot | ReducedIota | Gather | Iota | Reduce | FullReduce) or (
+            isinstance(node, Scan) and inside
+        ):
             return False
         after.append(inside or isinstance(node, Scan))
     return len({scan.reverse for _, scan in graph.scans()}) == 1

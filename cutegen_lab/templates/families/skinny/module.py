@@ -18,6 +18,8 @@ _SENTENCES = (
 
 
 class SkinnyModule(ProductModule):
+    """One module's text in the making: a product (batches, m, n) with m or n small, and its epilogue in fp32."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         super().__init__(problem, graph, config, "threads")
 
@@ -41,8 +43,8 @@ class SkinnyModule(ProductModule):
             *self.view_lines(),
             "if cutlass.const_expr(m <= n):",
             "    extras = tuple(turned(x) for x in extras)",
-            f"    multiply_few(lefts, rights, turned(mC), extras, stream, sizes, {self.products.pairs}, {rest})",
+            f"    multiply_few(mAs, mBs, turned(mC), extras, stream, sizes, {self.products.pairs}, {rest})",
             "else:",
-            f"    multiply_few(rights, lefts, mC, extras, stream, sizes, {swapped}, {rest})",
+            f"    multiply_few(mBs, mAs, mC, extras, stream, sizes, {swapped}, {rest})",
         ]
         return [*self.launch_head(), *(f"    {line}" for line in body)]

@@ -8,12 +8,12 @@ each tile leaves what it found, and a second kernel puts that together.
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.families.family import Family
-from cutegen_lab.templates.families.gemm.reduced.choice import default_config, pays
+from cutegen_lab.templates.families.gemm.reduced.choice import default_config, slowness
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, KNOBS, NAME, matches, settled, why_not
 from cutegen_lab.templates.families.gemm.reduced.module import ReducedModule
 from cutegen_lab.templates.frontend.expr import Graph
 
-__all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "pays", "why_not", "write"]
+__all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
@@ -21,4 +21,4 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
     return ReducedModule(problem, graph, config).text()
 
 
-FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write, settled=settled)
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write, slowness=slowness, settled=settled)

@@ -1,7 +1,8 @@
-"""The config to begin with, and whether one kernel is sooner done than two, by what each would take on an H200."""
+"""The config to begin with, and whether one kernel is faster than two, by what each would take on an H200."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from math import ceil
 
@@ -28,8 +29,13 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     return min(feasible or _candidates()[-2:], key=lambda config: _expected_us(graph, workload, config))
 
 
-def pays(graph: Graph, workload: Workload) -> bool:
-    """Is one kernel sooner done than a product and a row kernel, which writes and reads the product once more?"""
+def slowness(graph: Graph, workload: Workload) -> float:
+    """1 where one kernel is faster than a product and a row kernel, which write and read the product once more;
+    infinite elsewhere."""
+    return 1.0 if _faster_than_two(graph, workload) else math.inf
+
+
+def _faster_than_two(graph: Graph, workload: Workload) -> bool:
     config, work = default_config(graph, workload), work_of(graph, workload)
     if why_not(graph, config) or min(work.m, work.n) <= FEW_ROWS:  # which a family of its own multiplies
         return False

@@ -8,7 +8,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.templates.families.gemm import config as gemm
 from cutegen_lab.templates.families.gemm.reduced.steps import in_parts, steps
 from cutegen_lab.templates.families.gemm.shape import products
-from cutegen_lab.templates.frontend.expr import Graph, Index, Pick, Reduce, Scan, Total
+from cutegen_lab.templates.frontend.expr import FullReduce, Gather, Graph, Reduce, ReducedIota, Scan
 from cutegen_lab.templates.kernels.rules import gemm_sm90 as rules
 
 NAME = "matrix product and row reduction"
@@ -28,7 +28,7 @@ def matches(graph: Graph) -> bool:
     reductions = [node for node in graph.nodes if isinstance(node, Reduce)]
     if found is None or not reductions or graph.reduced != found.n or len(graph.outputs) != 1:
         return False
-    if any(isinstance(node, Index | Pick | Scan | Total) for node in graph.nodes) or len(found.pairs) > 1:
+    if any(isinstance(node, ReducedIota | Gather | Scan | FullReduce) for node in graph.nodes) or len(found.pairs) > 1:
         return False
     if found.f32 or found.of_8_bits or not all(graph.varies(node.args[0]) for node in reductions):
         return False

@@ -11,7 +11,7 @@ from cutegen_lab.templates.emit.cute_text import divided_by_rows, number
 from cutegen_lab.templates.emit.module import Space, approximate, constraints, docstring, signature, tunable
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, NAME, exchanged
-from cutegen_lab.templates.families.gemm.reduced.parts import put_together
+from cutegen_lab.templates.families.gemm.reduced.row_partials import put_together
 from cutegen_lab.templates.families.gemm.reduced.steps import Step, in_parts, steps
 from cutegen_lab.templates.families.gemm.shape import Operand
 from cutegen_lab.templates.families.kernel_module import COMBINE, WISHES
@@ -20,6 +20,9 @@ from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Load, Reduce
 
 
 class ReducedModule(ProductModule):
+    """One module's text in the making: a product of shape (batches, m, n) whose rows of n are reduced in steps, each a
+    generated function that maps a row's fp32 values to what is kept of them and to the terms that are folded."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         if approximate(problem.workload)[0]:
             graph = divided_by_rows(graph)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
-from cutegen_lab.templates.frontend.expr import Dot, Graph, Map, Reduce
+from cutegen_lab.templates.frontend.expr import Dot, Elementwise, Graph, Reduce
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,9 @@ def _kept(graph: Graph, held: tuple[int, ...], roots: Sequence[int], depth: int)
     """The last value known after ``depth`` reductions without which nothing of ``held`` leads to ``roots``."""
     depths = graph.depths()
     for index in reversed(range(len(graph.nodes))):
-        known = depths[index] <= depth and isinstance(graph.nodes[index], Map | Dot) and not graph.is_truth(index)
+        known = (
+            depths[index] <= depth and isinstance(graph.nodes[index], Elementwise | Dot) and not graph.is_truth(index)
+        )
         if known and graph.varies(index) and not set(held) & _reached(graph, roots, index):
             return (index,)
     return held

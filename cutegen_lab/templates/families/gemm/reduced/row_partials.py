@@ -1,4 +1,4 @@
-"""What the second kernel does, where rows are wider than tiles: a warp puts together what the tiles found of a row."""
+"""Text of the second kernel's function, for rows wider than a tile: a warp combines the tiles' row partials."""
 
 from __future__ import annotations
 

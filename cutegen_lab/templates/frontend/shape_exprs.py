@@ -14,7 +14,7 @@ _LARGEST = 1e9
 
 
 @dataclass(frozen=True)
-class Length:
+class ShapeExpr:
     """A number computed from the size of a dimension: ``shape[axis] // over * times + plus``.
 
     ``tensor`` counts inputs, then outputs. ``up``: the division rounds up. ``most``: upper limit. Without a ``tensor``
@@ -49,59 +49,61 @@ class Length:
 
 
 @dataclass(frozen=True)
-class Span:
+class Slice:
     """``length`` elements from ``start`` along dimension ``axis`` of input ``tensor``. ``beyond``: zeros precede or
     follow the input."""
 
     tensor: int
     axis: int
-    start: Length
-    length: Length
+    start: ShapeExpr
+    length: ShapeExpr
     beyond: bool = False
 
 
-def fixed(tensor: int, axis: int, start: int, length: int, beyond: bool = False) -> Span:
-    """A span with the numbers of one workload."""
-    return Span(tensor, axis, Length(plus=start), Length(plus=length), beyond)
+def fixed(tensor: int, axis: int, start: int, length: int, beyond: bool = False) -> Slice:
+    """A part with the numbers of one workload."""
+    return Slice(tensor, axis, ShapeExpr(plus=start), ShapeExpr(plus=length), beyond)
 
 
 def fitted(
-    readings: Sequence[tuple[Workload, tuple[Span, ...]]], others: Sequence[Workload] = ()
-) -> tuple[Span, ...] | None:
+    readings: Sequence[tuple[Workload, tuple[Slice, ...]]], others: Sequence[Workload] = ()
+) -> tuple[Slice, ...] | None:
     """Spans of the first workload as formulas that hold for all of ``readings`` and stay inside the tensor for
-    ``others``; None if there are none. The length of a span that exceeds its input may have no formula."""
+    ``others``; None if there are none. The length of a part that exceeds its input may have no formula."""
     found = []
-    for position, span in enumerate(readings[0][1]):
-        of_all = [(workload, spans[position]) for workload, spans in readings]
-        if any((s.tensor, s.axis) != (span.tensor, span.axis) for _, s in of_all):
+    for position, part in enumerate(readings[0][1]):
+        of_all = [(workload, slices[position]) for workload, slices in readings]
+        if any((s.tensor, s.axis) != (part.tensor, part.axis) for _, s in of_all):
             return None
-        known = () if span.beyond else others
-        sizes = [(w, w.inputs[span.tensor].shape[span.axis]) for w in known]
+        known = () if part.beyond else others
+        sizes = [(w, w.inputs[part.tensor].shape[part.axis]) for w in known]
         lengths = [(w, s.length.plus) for w, s in of_all]
-        length = _fit(lengths, span, [(w, 1, size) for w, size in sizes]) or (span.length if span.beyond else None)
+        length = _fit(lengths, part, [(w, 1, size) for w, size in sizes]) or (part.length if part.beyond else None)
         if length is None:
             return None
         rest = [(w, 0, size - length.of(w)) for w, size in sizes]
-        start = _fit([(w, s.start.plus) for w, s in of_all], span, rest)
+        start = _fit([(w, s.start.plus) for w, s in of_all], part, rest)
         if start is None:
             return None
-        found.append(replace(span, start=start, length=length))
+        found.append(replace(part, start=start, length=length))
     return tuple(found)
 
 
 def _fit(
-    numbers: Sequence[tuple[Workload, int]], span: Span, limits: Sequence[tuple[Workload, int, int]]
-) -> Length | None:
+    numbers: Sequence[tuple[Workload, int]], part: Slice, limits: Sequence[tuple[Workload, int, int]]
+) -> ShapeExpr | None:
     """A formula for ``numbers``. ``limits``: workloads for which only bounds of the number are known."""
     workload, number = numbers[0]
-    for candidate in _candidates(workload, number, span):
+    for candidate in _candidates(workload, number, part):
         exact = all(candidate.of(w) == n for w, n in numbers)
         if exact and all(low <= candidate.of(w) <= high for w, low, high in limits):
             return candidate
     return None
 
 
-def fitted_constant(numbers: Sequence[tuple[Workload, float]], parts: bool = False, up: bool = False) -> Length | None:
+def fitted_constant(
+    numbers: Sequence[tuple[Workload, float]], parts: bool = False, up: bool = False
+) -> ShapeExpr | None:
     """A formula that gives the number in every workload: a dimension of an input, or one more or less; with ``parts``
     also a fraction or multiple of one; with ``up`` only a fraction, rounded up."""
     workload, number = numbers[0]
@@ -112,7 +114,7 @@ def fitted_constant(numbers: Sequence[tuple[Workload, float]], parts: bool = Fal
     for over, plus in choices:
         for tensor, spec in enumerate(workload.inputs):
             for axis in range(len(spec.shape)):
-                length = Length(tensor, axis, over=over, plus=plus, up=up)
+                length = ShapeExpr(tensor, axis, over=over, plus=plus, up=up)
                 if all(length.of(w) == number for w, number in numbers):
                     return length
     return None
@@ -127,7 +129,7 @@ def perhaps_of_shape(number: float, workload: Workload) -> bool:
     )
 
 
-def fitted_power(numbers: Sequence[tuple[Workload, float]]) -> tuple[Length, float] | None:
+def fitted_power(numbers: Sequence[tuple[Workload, float]]) -> tuple[ShapeExpr, float] | None:
     """(length, power) that gives the number in every workload, or None."""
     for power in _POWERS:
         sizes = [_root(number, power) for _, number in numbers]
@@ -147,34 +149,34 @@ def _root(number: float, power: float) -> int | None:
     return size if size > 0 and math.isclose(size**power, number) else None
 
 
-def fitted_factor(numbers: Sequence[tuple[Workload, int]], tensor: int, axis: int) -> Length | None:
+def fitted_factor(numbers: Sequence[tuple[Workload, int]], tensor: int, axis: int) -> ShapeExpr | None:
     """A factor of a dimension in every workload: a constant, or the dimension divided by one."""
     workload, number = numbers[0]
     over = max(workload.inputs[tensor].shape[axis] // max(number, 1), 1)
-    known = [Length(plus=number), Length(tensor, axis, over=over)]
-    known += [Length(t, d) for t, spec in enumerate(workload.inputs) for d in range(len(spec.shape))]
+    known = [ShapeExpr(plus=number), ShapeExpr(tensor, axis, over=over)]
+    known += [ShapeExpr(t, d) for t, spec in enumerate(workload.inputs) for d in range(len(spec.shape))]
     return next((length for length in known if all(length.of(w) == n for w, n in numbers)), None)
 
 
-def _candidates(workload: Workload, number: int, span: Span) -> Iterator[Length]:
+def _candidates(workload: Workload, number: int, part: Slice) -> Iterator[ShapeExpr]:
     """Formulas for ``number``, most likely first."""
     if number < 0:
-        yield Length(plus=number)
-        for length in _candidates(workload, -number, span):
+        yield ShapeExpr(plus=number)
+        for length in _candidates(workload, -number, part):
             if not length.most:
                 yield replace(length, times=-length.times, plus=-length.plus)
         return
     if number == 0:
-        yield Length()
-    size = workload.inputs[span.tensor].shape[span.axis]
-    yield Length(span.tensor, span.axis)
+        yield ShapeExpr()
+    size = workload.inputs[part.tensor].shape[part.axis]
+    yield ShapeExpr(part.tensor, part.axis)
     for up in (False, True):
         for over in _PARTS:
             for times in range(1, over):
-                yield Length(span.tensor, span.axis, over=over, times=times, up=up)
-    yield Length(plus=number)
-    yield Length(span.tensor, span.axis, plus=number - size)
-    yield Length(span.tensor, span.axis, most=number)
+                yield ShapeExpr(part.tensor, part.axis, over=over, times=times, up=up)
+    yield ShapeExpr(plus=number)
+    yield ShapeExpr(part.tensor, part.axis, plus=number - size)
+    yield ShapeExpr(part.tensor, part.axis, most=number)
     for tensor, spec in enumerate(workload.inputs):
         for axis in range(len(spec.shape)):
-            yield Length(tensor, axis)
+            yield ShapeExpr(tensor, axis)
