@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal
 
 Kind = Literal["run", "wait", "copy in", "copy out", "product"]
@@ -63,28 +64,41 @@ class Timeline:
 
 
 _TRACKS: Sequence[tuple[str, tuple[Kind, ...]]] = (
-    ("", ("run", "wait")), (" products under way", ("product",)), (" copies under way", ("copy in", "copy out")),
+    ("", ("run", "wait")), (": products under way", ("product",)), (": copies under way", ("copy in", "copy out")),
 )  # fmt: skip
 
 
 def trace_events(timelines: Iterable[Timeline]) -> dict[str, Any]:
     """Trace for Perfetto or Chrome (``Trace Event Format``, complete events): a process for each block, a thread for
-    each warp, one more for what it has under way. One instruction is one microsecond there."""
+    each warp, and more for what it has under way. One instruction is one microsecond there."""
     found: list[dict[str, Any]] = []
-    for process, timeline in enumerate(timelines):
+    threads = count(1)
+    for process, timeline in enumerate(timelines, 1):  # 0 is the idle process
         name = f"{timeline.kernel}, block {timeline.block}: {WHAT_IT_IS}"
         found.append({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
         for warp in range(timeline.warps):
-            for number, (what, kinds) in enumerate(_TRACKS):
-                spans = [s for s in timeline.spans if s.warp == warp and s.kind in kinds]
-                thread = warp * len(_TRACKS) + number
-                if spans:
-                    told = {"name": timeline.name(warp) + what}
+            for what, kinds in _TRACKS:
+                lanes = _lanes(s for s in timeline.spans if s.warp == warp and s.kind in kinds)
+                for number, spans in enumerate(lanes, 1):
+                    thread, which = next(threads), f" ({number})" if len(lanes) > 1 else ""
+                    told = {"name": f"{timeline.name(warp)}{what}{which}"}
                     found.append({"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": told})
                     sort = {"sort_index": thread}
                     found.append({"ph": "M", "name": "thread_sort_index", "pid": process, "tid": thread, "args": sort})
-                found += [_event(process, thread, span) for span in spans]
+                    found += [_event(process, thread, span) for span in spans]
     return {"traceEvents": found, "displayTimeUnit": "ns", "otherData": {"axis": WHAT_IT_IS, "generator": GENERATOR}}
+
+
+def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
+    """As few lists as hold the spans without overlaps: Perfetto drops events of a thread that overlap and do not
+    nest."""
+    lanes: list[list[Span]] = []
+    for span in sorted(spans, key=lambda span: (span.start, span.end)):
+        free = next((lane for lane in lanes if lane[-1].end <= span.start), None)
+        if free is None:
+            lanes.append(free := [])
+        free.append(span)
+    return lanes
 
 
 def _event(process: int, thread: int, span: Span) -> dict[str, Any]:

@@ -18,12 +18,13 @@ class Served:
         self.workloads = workloads
 
     def find(self, tensors: Sequence[torch.Tensor]) -> int:
-        """Number of the set that these inputs are of. Raises ValueError for others."""
+        """Number of the set that these inputs are of. Raises ValueError for others. Sizes that are symbols, as in
+        torch.compile and torch.export, are from here on those of the set."""
         for number, workload in enumerate(self.workloads):
             specs = workload["inputs"]
             if len(specs) == len(tensors) and all(map(_fits, tensors, specs)):
                 return number
-        given = ", ".join(f"{t.dtype}{list(t.shape)} with strides {t.stride()}" for t in tensors)
+        given = ", ".join(f"{t.dtype}{_numbers(t.shape)} with strides {_numbers(t.stride())}" for t in tensors)
         raise ValueError(f"no kernel for ({given}); there are: {'; '.join(w['describes'] for w in self.workloads)}")
 
     def outputs(self, number: int, like: torch.Tensor) -> list[torch.Tensor]:
@@ -37,6 +38,10 @@ class Served:
 
 def _empty(spec: dict[str, Any], like: torch.Tensor) -> torch.Tensor:
     return like.new_empty(spec["shape"], dtype=getattr(torch, spec["dtype"]))
+
+
+def _numbers(sizes: Sequence[int]) -> list[int]:
+    return [int(size) for size in sizes]  # a symbol by its example
 
 
 def _fits(tensor: torch.Tensor, spec: dict[str, Any]) -> bool:

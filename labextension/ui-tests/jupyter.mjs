@@ -1,4 +1,5 @@
-// A real JupyterLab (or Notebook) in a folder of its own, and a browser on it. What every UI test here starts from.
+// A real JupyterLab (or another host of notebooks) in a folder of its own, and a browser on it. What every UI test here
+// starts from.
 // PYTHON names the interpreter Jupyter runs in, CHROMIUM the browser. Pictures go to ui-tests/shots/.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -48,13 +49,13 @@ function settingsOfItsOwn(root) {
   return { ...process.env, JUPYTERLAB_SETTINGS_DIR: `${root}/.settings` };
 }
 
-async function answering(base, server) {
+async function answering(url, server) {
   for (let attempt = 0; attempt < 180; attempt++) {
     if (server.exitCode !== null) {
-      throw new Error(`Jupyter ended with status ${server.exitCode} before it answered`);
+      throw new Error(`the server ended with status ${server.exitCode} before it answered`);
     }
     try {
-      if ((await fetch(`${base}/api`)).ok) {
+      if ((await fetch(url)).ok) {
         return;
       }
     } catch {
@@ -62,11 +63,26 @@ async function answering(base, server) {
     }
     await new Promise(resolve => setTimeout(resolve, 500));
   }
-  throw new Error(`Jupyter did not answer on ${base} within 90 s`);
+  throw new Error(`no answer from ${url} within 90 s`);
 }
 
-/** Runs `test({ base, root, page, server })`, with a picture named after `name` where it fails, and cleans up. */
-export async function withJupyter(name, prepare, test, { app = 'jupyterlab', size = [1400, 1500] } = {}) {
+/** Runs `test({ base, root, page })`, with a picture named after `name` where it fails, and cleans up. */
+export function withJupyter(name, prepare, test, { app = 'jupyterlab', size } = {}) {
+  const words = (root, port) => [
+    app,
+    '--no-browser',
+    '--allow-root',
+    `--port=${port}`,
+    '--ServerApp.port_retries=0',
+    '--IdentityProvider.token=',
+    '--ServerApp.password=',
+    `--ServerApp.root_dir=${root}`
+  ];
+  return withServer(name, prepare, words, '/api', test, size);
+}
+
+/** As `withJupyter`, of the server `python -m ${words(root, port)}`, which answers at `path` once it is ready. */
+export async function withServer(name, prepare, words, path, test, size = [1400, 1500]) {
   const root = mkdtempSync(`${tmpdir()}/cutegen-${name}-`);
   let server = null;
   let browser = null;
@@ -74,18 +90,10 @@ export async function withJupyter(name, prepare, test, { app = 'jupyterlab', siz
   try {
     await prepare(root);
     const port = await freePort();
-    const settings = [
-      '--no-browser',
-      '--allow-root',
-      `--port=${port}`,
-      '--ServerApp.port_retries=0',
-      '--IdentityProvider.token=',
-      '--ServerApp.password=',
-      `--ServerApp.root_dir=${root}`
-    ];
-    server = spawn(python, ['-m', app, ...settings], { stdio: 'ignore', env: settingsOfItsOwn(root) });
+    const options = { cwd: root, stdio: 'ignore', env: settingsOfItsOwn(root) };
+    server = spawn(python, ['-m', ...words(root, port)], options);
     const base = `http://127.0.0.1:${port}`;
-    await answering(base, server);
+    await answering(`${base}${path}`, server);
     browser = await launchBrowser();
     page = await browser.newPage({ viewport: { width: size[0], height: size[1] } });
     page.setDefaultTimeout(60_000);

@@ -139,7 +139,8 @@ def test_a_hardware_profile_counts_what_the_emulator_counts() -> None:
 def test_a_machine_without_ncu_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ncu, "find", lambda: None)
     build = plus_one(read_text(PLUS_ONE, name="plus_one", inputs_text="x: f32[4096]").workload)
-    assert ncu.profile(0, build, [], CANCEL) == "ncu is not installed"
+    said = ncu.profile(0, build, [], CANCEL)
+    assert said == "ncu is not installed: it comes with the CUDA toolkit, and as Nsight Compute from NVIDIA"
 
 
 def test_a_tool_that_may_not_count_says_how_to_permit_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,49 @@ def test_it_is_an_operator_as_torch_expects(subject: Subject, tmp_path: Path) ->
     assert "autograd" in python(textwrap.dedent(script), tmp_path)
 
 
+def test_a_dynamic_size_becomes_one_that_is_served(subject: Subject, tmp_path: Path) -> None:
+    """Two served shapes, with the reference in place of the launch: torch.compile traces each once, refuses a third
+    with its size as a number, and torch.export keeps the size of its example."""
+    written(subject, tmp_path)
+    script = """
+    import copy, torch, op
+    from torch.export import Dim, export
+    f, (build,) = op.soft_max, op._OPERATOR.builds
+    f.register_kernel("cpu")(lambda x: torch.softmax(x, -1))
+    op._OPERATOR.builds.append(other := copy.deepcopy(build))
+    for spec in (*other["inputs"], *other["outputs"]):
+        spec["shape"][0] = 32
+    a, b, c = (torch.randn(n, 256).bfloat16() for n in (16, 32, 48))
+    torch.library.opcheck(f, (b,))
+    traced = []
+    def counting(graph, example):
+        traced.append(graph)
+        return graph.forward
+    compiled = torch.compile(lambda x: f(x * 2), backend=counting, fullgraph=True, dynamic=True)
+    for x in (a, b, a, b):
+        torch.testing.assert_close(compiled(x), torch.softmax(x * 2, -1))
+    assert len(traced) == 2, traced
+    try:
+        compiled(c)
+    except RuntimeError as error:
+        assert "no kernel for (torch.bfloat16[48, 256] with strides [256, 1])" in str(error), error
+    else:
+        raise SystemExit("48 rows were accepted")
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return f(x)
+    kept = export(Module(), (b,), dynamic_shapes={"x": {0: Dim.AUTO}})
+    torch.testing.assert_close(kept.module()(b), torch.softmax(b, -1))
+    try:
+        export(Module(), (a,), dynamic_shapes={"x": {0: Dim("rows")}})
+    except Exception as error:
+        assert "rows = 16" in str(error), error
+    else:
+        raise SystemExit("any number of rows was accepted")
+    """
+    python(textwrap.dedent(script), tmp_path)
+
+
 @pytest.mark.parametrize(
     "tensor",
     ["empty(16, 255, dtype=torch.bfloat16", "empty(16, 256, dtype=torch.float32", "empty(256, dtype=torch.bfloat16"],

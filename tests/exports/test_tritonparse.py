@@ -39,6 +39,23 @@ def test_lines_of_ptx_lead_to_the_lines_that_were_compiled(run: RunHandle, tmp_p
     assert launch["extracted_args"]["x"]["dtype"] == "torch.bfloat16" and launch["grid"] == [8, 1, 1]
 
 
+def test_tritonparse_itself_finds_every_line(subject: Subject, tmp_path: Path) -> None:
+    """The package's own reader; PTX lines between two places belong to the first."""
+    reader = pytest.importorskip("tritonparse.parse.trace_processor")
+    (tmp_path / "run.ndjson").write_bytes(trace(subject)[".ndjson"])
+    reader.parse_single_file(str(tmp_path / "run.ndjson"), str(tmp_path / "out"))
+    (written,) = (tmp_path / "out").iterdir()
+    events = {event["event_type"]: event for event in map(json.loads, written.read_text().splitlines())}
+    assert {"compilation", "launch", "launch_diff"} <= set(events), "what its pages are made from"
+    found = events["compilation"]["payload"]["source_mappings"]
+    build = subject.artifact.builds["main"]
+    assert build.lines
+    for each in build.lines:
+        assert found["ptx"][str(each.ptx_line)]["line"] == each.line
+        assert str(each.ptx_line) in found["python"][str(each.line)]["ptx_lines"]
+    assert events["launch_diff"]["total_launches"] == 1
+
+
 def test_each_launch_has_its_own_function(subject: Subject) -> None:
     build = subject.artifact.builds["main"]
     (kernel,) = build.kernels

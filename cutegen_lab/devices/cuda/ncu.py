@@ -95,7 +95,7 @@ def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Can
     """Counters of one execution on GPU ``index``, or a text that says why there are none. Raises Cancelled."""
     path = find()
     if path is None:
-        return "ncu is not installed"
+        return "ncu is not installed: it comes with the CUDA toolkit, and as Nsight Compute from NVIDIA"
     kernels = sorted({launch.kernel for launch in build.plan.launches})
     with (
         tempfile.TemporaryDirectory(prefix="cutegen-") as folder,

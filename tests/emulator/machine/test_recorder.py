@@ -129,13 +129,29 @@ def test_what_cannot_be_executed_is_said() -> None:
 
 
 def test_the_trace_is_one_that_perfetto_reads() -> None:
+    """By the Trace Event Format's rules: times in µs, names of processes and threads, and events of a thread that nest
+    or do not overlap. Trace viewers drop others."""
     timelines = timelines_of(recorded("matmul"), "c1")
-    trace = json.loads(json.dumps(trace_events(timelines)))
+    trace = json.loads(json.dumps(trace_events([timelines[0], timelines[0]])))
+    assert set(trace) == {"traceEvents", "displayTimeUnit", "otherData"} and trace["displayTimeUnit"] == "ns"
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
-    assert len(events) == len(timelines[0].spans)
-    assert all(event["dur"] > 0 and event["ts"] >= 0 for event in events)
-    names = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
-    assert set(names) == {event["tid"] for event in events}
-    assert "warp 4, copies copies under way" in names.values()
-    (process,) = (e for e in trace["traceEvents"] if e["name"] == "process_name")
-    assert process["args"]["name"].endswith("the emulator's order of execution, not time")
+    assert len(events) == 2 * len(timelines[0].spans)
+    assert all(event["dur"] > 0 and event["ts"] >= 0 and event["name"] and event["cat"] for event in events)
+    assert max(event["ts"] + event["dur"] for event in events) <= timelines[0].instructions, "1 instruction: 1 µs"
+    for event in trace["traceEvents"]:
+        assert event["ph"] in "XM" and event["pid"] > 0 and isinstance(event.get("args", {}), dict)
+    processes = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"}
+    assert len(processes) == 2
+    assert all(name.endswith("the emulator's order of execution, not time") for name in processes.values())
+    threads = defaultdict(list)
+    for event in events:
+        threads[event["pid"], event["tid"]].append(event)
+    named, sorted_at = (
+        {(e["pid"], e["tid"]): e["args"][key] for e in trace["traceEvents"] if e["name"] == name}
+        for name, key in (("thread_name", "name"), ("thread_sort_index", "sort_index"))
+    )
+    assert set(named) == set(threads) == set(sorted_at) and len({tid for _, tid in threads}) == len(threads)
+    for found in threads.values():
+        assert all(first["ts"] + first["dur"] <= second["ts"] for first, second in pairwise(found)), "drawn beside"
+    assert {"warp 0, products", "warp 0, products: products under way (2)"} <= set(named.values())
+    assert "warp 4, copies: copies under way (1)" in named.values()
