@@ -318,14 +318,16 @@ TRACED = (
 HOSTILE_LINE = "<img src=x onerror=globalThis.pwned=1>"
 
 
-def write_layouts() -> None:
-    """Layouts of a candidate, the third of which comes from a line that looks like HTML, and the picture of each."""
+def layouts_samples() -> dict[str, str]:
+    """Layouts of a candidate, of which one comes from a line that looks like HTML, and the picture of each, by file."""
     made = made_layouts(TRACED)
     source = f"# tiles\nsA = smem\nload(tma)\nmma = tiled  # {HOSTILE_LINE}\nlayout = make()"
     listed = layouts_view("c5", made, source, None)
-    (ANSWERS / "layouts.json").write_text(listed.model_dump_json(indent=1) + "\n", encoding="utf-8")
     pictures = [layout_picture("c5", number, one).model_dump(mode="json") for number, one in enumerate(made)]
-    (ANSWERS / "layout_pictures.json").write_text(json.dumps(pictures, ensure_ascii=False) + "\n", encoding="utf-8")
+    return {
+        "layouts.json": listed.model_dump_json(indent=1) + "\n",
+        "layout_pictures.json": json.dumps(pictures, ensure_ascii=False) + "\n",
+    }
 
 
 def write_comparison() -> None:
@@ -341,7 +343,8 @@ def main() -> None:
     SAMPLES.mkdir(parents=True, exist_ok=True)
     ANSWERS.mkdir(parents=True, exist_ok=True)
     (ANSWERS / "profile.json").write_text(profile_sample(), encoding="utf-8")
-    write_layouts()
+    for name, text in layouts_samples().items():
+        (ANSWERS / name).write_text(text, encoding="utf-8")
     write("review", upto_review(), log)
     write_comparison()
     write("interrupted", upto_review(), attached=False)
