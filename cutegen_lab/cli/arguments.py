@@ -45,10 +45,12 @@ def build_parser() -> Parser:
         return added
 
     command("doctor", "doctor", "what this machine has, what it lacks, and what to do about it")
-    demo = command("demo", "demo", "two references to correct kernels, with their evidence, in about a minute")
+    demo = command(
+        "demo", "demo", "two references from naive kernels to faster ones, with their evidence, in about a minute"
+    )
     demo.add_argument("--out", default="demo-out", metavar="DIR", help="kernels and report.html go here")
     _general(demo)
-    demo.add_argument("--max-steps", type=_positive, default=4, metavar="N", help="candidates a problem (default 4)")
+    demo.add_argument("--max-steps", type=_positive, default=3, metavar="N", help="candidates a problem (default 3)")
     _where(demo)
     _add_run(command("run", "run", "a kernel for PROBLEM.py; exit 0 only with an accepted, correct one"))
     judge = command("judge", "judge", "is KERNEL right? exit 0: passed, 3: any other verdict, 2: bad input")

@@ -1,4 +1,4 @@
-"""``cutegen demo``: runs two references from start to end. Exit status 0: both end with an accepted kernel."""
+"""``cutegen demo``: two references, from naive kernels to faster ones. Exit status 0: both have an accepted kernel."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from cutegen_lab.session import RunHandle, Session
 from cutegen_lab.session.outputs import may_write, write_out
 
 PROBLEMS = ("softmax", "rmsnorm")
+FIRST = "vec=1,threads_per_row=32,rows_per_block=1,loads=1"
+"""What one might write first: a warp for each row, one element a load. It leaves room for refinements."""
 _FOLDER = Path(__file__).parents[1] / "demo"
 
 
@@ -59,7 +61,7 @@ def _make(session: Session, name: str, arguments: argparse.Namespace, output: Ou
     problem = read_file(_FOLDER / f"{name}.py")
     output.line(f"{name}: {problem.workload.describe()}")
     settings = RunSettings(
-        arch=arguments.arch, gpu=arguments.gpu, device=arguments.device, auto=True,
+        provider=f"templates:{FIRST}", arch=arguments.arch, gpu=arguments.gpu, device=arguments.device, auto=True,
         budget=Budget(max_steps=arguments.max_steps),
     )  # fmt: skip
     with Progress(name) as progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.run import RunState
@@ -47,17 +48,20 @@ def run_facts(state: RunState) -> dict[str, Any]:
         "note": note,
         "candidate": chosen,
         "accepted": list(state.accepted),
-        "candidates": [
-            {
-                "id": c.id,
-                "parent": c.parent_id,
-                "title": c.proposal.title,
-                "config": dict(c.config),
-                "verdict": state.trials[c.id].verdict.value if c.id in state.trials else None,
-                "answer": state.answers[c.id].kind if c.id in state.answers else None,
-            }
-            for c in state.candidates.values()
-        ],
+        "candidates": [_candidate(state, c) for c in state.candidates.values()],
+    }
+
+
+def _candidate(state: RunState, candidate: Candidate) -> dict[str, Any]:
+    trial, answer = state.trials.get(candidate.id), state.answers.get(candidate.id)
+    return {
+        "id": candidate.id,
+        "parent": candidate.parent_id,
+        "title": candidate.proposal.title,
+        "config": dict(candidate.config),
+        "verdict": trial.verdict.value if trial else None,
+        "time_us": trial.timing.time_us if trial and trial.timing else None,
+        "answer": answer.kind if answer else None,
     }
 
 

@@ -35,6 +35,11 @@ _PTX_HEAD = re.compile(
 )
 _CANDIDATE_LINE = re.compile(r'"[^"\n]*candidate\.py":(\d+):\d+')
 _LAYOUT = re.compile(r'!cute\.(?:(?:composed_)?layout<"[^"]*">|memref<[^"<>]*, smem, [^"]*"[^"]*">)')
+_TILED = re.compile(
+    r"!cute_nvgpu\.sm(?:80|90)\.mma<[^<>]*>"
+    r'|!cute_nvgpu\.atom\.tma_(?:load|store)<[^"<>]*(?:<"[^"]*">[^"<>]*)*>'
+    r'|layout_copy_tv = <"[^"]*">, tiler_mn = <"[^"]*">'
+)  # of operands too: they are often made where the kernel is launched
 _MOST_LAYOUTS = 1000
 
 _NUMERIC = {
@@ -72,8 +77,9 @@ def leave_launchers_plain() -> None:
 
 
 def collect_layouts(found: dict[tuple[int, str], None]) -> None:
-    """From now on, compiling also puts into ``found`` each layout, and each tensor in shared memory, that it traced in
-    the candidate: (line, type as the DSL prints it), in the order of the trace."""
+    """From now on, compiling also puts into ``found`` what it traced in the candidate: each layout and tensor in shared
+    memory that it makes, each box of TMA, tiled copy and tensor-core instruction that it uses. (line, type as the DSL
+    prints it), in the order of the trace."""
     compiler: Any = importlib.import_module("cutlass.base_dsl.compiler").Compiler
     compiled = compiler.compile
 
@@ -83,8 +89,9 @@ def collect_layouts(found: dict[tuple[int, str], None]) -> None:
         for operation in map(str.strip, text.splitlines()):
             place = _CANDIDATE_LINE.search(operation)
             if place and operation.startswith("%") and len(found) < _MOST_LAYOUTS:
-                results = operation[: place.start()].rpartition(" -> ")[2]
-                found.update(((int(place[1]), kind), None) for kind in _LAYOUT.findall(results))
+                types = operation[: place.start()]
+                kinds = _LAYOUT.findall(types.rpartition(" -> ")[2]) + _TILED.findall(types)
+                found.update(((int(place[1]), kind), None) for kind in kinds)
         return compiled(self, module, *arguments, **named)
 
     compiler.compile = compile

@@ -243,7 +243,8 @@ class Artifact:
 
 @dataclass(frozen=True)
 class TracedLayout:
-    """A layout, or a tensor in shared memory, that a candidate makes. Its own process says so: for people to read."""
+    """A layout or a tensor in shared memory that a candidate makes, or a box of TMA, a tiled copy or a tensor-core
+    instruction that it uses. Its own process says so: for people to read."""
 
     line: int
     """Line of the candidate's text."""

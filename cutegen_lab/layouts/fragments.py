@@ -67,14 +67,14 @@ class Fragment:
     layout: Layout
 
     def owners(self) -> dict[tuple[int, int], tuple[int, int]]:
-        """(thread, value) of each (row, column)."""
+        """(thread, value) of each (row, column): the first, where several hold it."""
         threads, values = (mode.size for mode in self.layout.modes)
-        return {
-            (index % self.rows, index // self.rows): (thread, value)
-            for value in range(values)
-            for thread in range(threads)
-            for index in [self.layout((thread, value))]
-        }
+        found: dict[tuple[int, int], tuple[int, int]] = {}
+        for value in range(values):
+            for thread in range(threads):
+                index = self.layout((thread, value))
+                found.setdefault((index % self.rows, index // self.rows), (thread, value))
+        return found
 
 
 def fragment(instruction: Instruction, operand: str) -> Fragment:

@@ -71,7 +71,7 @@ class Request:
             return self._mma()
         if self.copy:
             threads, values = (_plain(read_layout(text)) for text in self.copy)
-            return self._fragment(tiled_copy(threads, values))
+            return self.fragment_picture(tiled_copy(threads, values))
         if self.tma:
             return self._tma()
         return self._layout()
@@ -111,7 +111,7 @@ class Request:
             raise InputError(f"there is no operand {operand!r}", hint)
         name = known[operand.lower()]
         if instruction.arch != SM90 or name in ("C", "A-registers"):
-            return self._fragment(fragment(instruction, name[0]))
+            return self.fragment_picture(fragment(instruction, name[0]))
         mode = self.swizzle or "128B"
         layout = shared.operand_tile(instruction, name, mode, self.major == "k")
         title = (
@@ -119,17 +119,21 @@ class Request:
         )
         return self._memory(f"{title}: {layout}", layout, instruction.itemsize, True, _PIECE)
 
-    def _fragment(self, found: Fragment) -> Picture:
+    def fragment_picture(self, found: Fragment) -> Picture:
+        """Elements and registers of a thread-value layout. Raises InputError for options of layouts in memory."""
         self._refuse("banks", "access", "divide", "compose", "swizzle", why="registers have no addresses")
         window = self._window()
         panel = fragment_panel(found, window)
         further = [values_panel(found, window)] if len(panel.cells) <= _REGISTER_CELLS else []
         threads, values = (mode.size for mode in found.layout.modes)
+        held = found.owners()
+        times = threads * values // len(held)
         notes = (
             f"{threads} threads, {values} values each: {found.layout} is (thread, value) → row + {found.rows} · column",
+            *([f"Each element is held {times} times; drawn: its first holder"] if times > 1 else []),
             *left_out(*window.within(found.rows, found.columns), (found.rows, found.columns)),
         )
-        owners = [[row, column, *owner] for (row, column), owner in sorted(found.owners().items())]
+        owners = [[row, column, *owner] for (row, column), owner in sorted(held.items())]
         facts = {
             "title": found.title, "layout": str(found.layout), "rows": found.rows, "columns": found.columns,
             "threads": threads, "values": values, "owners": owners,

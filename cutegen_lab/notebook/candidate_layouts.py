@@ -33,20 +33,20 @@ class CandidateLayouts(Sequence[ShownPicture]):
         return (ShownPicture(made.picture()) for made in self.made)
 
     def __repr__(self) -> str:
-        rows = [("", "layout", "shared memory", "lines", ""), *self._rows()]
+        rows = [("", "layout", "what", "lines", ""), *self._rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(
             "  ".join(f"{word:{wide}}" for word, wide in zip(row, widths, strict=True)).rstrip() for row in rows
         )
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{name}</th>' for name in ("", "layout", "shared memory", "lines", "text"))
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("", "layout", "what", "lines", "text"))
         body = "".join(f"<tr>{''.join(f'<td>{escape(word)}</td>' for word in row)}</tr>" for row in self._rows())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def _rows(self) -> list[tuple[str, str, str, str, str]]:
         return [
-            (str(number), made.layout, made.dtype, self._lines(made), self._text(made.lines[0]))
+            (str(number), made.layout, made.what, self._lines(made), self._text(made.lines[0]))
             for number, made in enumerate(self.made)
         ]
 

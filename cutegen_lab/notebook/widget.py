@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from cutegen_lab.exports import FORMATS, format_of
 from cutegen_lab.notebook.run import NotebookRun, static_bundle
 from cutegen_lab.views.evidence import diagnostics
 from cutegen_lab.views.hints import NOTEBOOK, advised
-from cutegen_lab.views.model import MIME_TYPE, Command, ExportView, FormatView, Query, RunView
+from cutegen_lab.views.model import MIME_TYPE, Command, ExportView, FormatView, Query, RunView, View
 
 STATIC = Path(__file__).parent / "static"
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
@@ -193,13 +194,20 @@ class RefineWidget(anywidget.AnyWidget):
             self._reply(query.request_id, data=data)
 
     def _found(self, query: Query) -> Any:
-        if query.query == "check":
-            return [each.model_dump(mode="json") for each in diagnostics(self._run.handle.check(query.text))]
-        if query.query == "profile":
-            return self._run.handle.profile_view(query.candidate_id).model_dump(mode="json")
-        if query.query == "export":
-            return self._exported(query).model_dump(mode="json")
-        found = self._run.handle.machine_code(query.candidate_id, general=query.general)
+        handle, chosen = self._run.handle, query.candidate_id
+        match query.query:
+            case "check":
+                return [each.model_dump(mode="json") for each in diagnostics(handle.check(query.text))]
+            case "profile":
+                found: View = handle.profile_view(chosen)
+            case "layouts":
+                found = handle.layouts_view(chosen, general=query.general)
+            case "layout":
+                found = handle.layout_picture(chosen, int(query.text) if re.fullmatch(r"\d{1,6}", query.text) else -1)
+            case "export":
+                found = self._exported(query)
+            case "machine_code":
+                found = handle.machine_code(chosen, general=query.general)
         return found.model_dump(mode="json")
 
     def _exported(self, query: Query) -> ExportView:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cutegen_lab.profiles.row import Row
     from cutegen_lab.session.searching import Searching
     from cutegen_lab.tuning.protocols import Limits
+    from cutegen_lab.views.layouts import LayoutPicture, LayoutsView
     from cutegen_lab.views.model import ComparisonView, MachineCodeView, RunView
     from cutegen_lab.views.profile import ProfileView
 
@@ -44,6 +45,7 @@ class RunHandle(DrivenRun):
         super().__init__(run_id, services, provider)
         self._texts = texts
         self._counted: dict[str, list[Profile]] = {}  # by candidate, besides what the run recorded
+        self._layouts: dict[str, tuple[MadeLayout, ...]] = {}  # by candidate
 
     def view(self, front: Spelling = COMMAND_LINE) -> RunView:
         """The run as shown by the widget, the report and the command line; ``front`` says how options are spelled."""
@@ -258,19 +260,39 @@ class RunHandle(DrivenRun):
         return machine_code(chosen, workload, artifact.builds[workload], text.lines if text else None)
 
     def layouts(self, candidate_id: str | None = None) -> tuple[MadeLayout, ...]:
-        """The layouts that a compiled candidate (default as for :meth:`profile`) makes for its main workload, with
-        lines of the text that has parameters. It is compiled again for this. Raises InputError if nothing is compiled
-        or it no longer compiles."""
+        """The layouts that a compiled candidate (default as for :meth:`profile`) makes and uses for its main workload,
+        with lines of the text that has parameters. It is compiled again for this, once. Raises InputError if nothing is
+        compiled or it no longer compiles."""
         from cutegen_lab.layouts.traced import made_layouts
 
         state, (chosen, _) = self.state, self._compiled(candidate_id)
-        candidate = state.candidates[chosen]
-        traced = self._services.compiler().layouts(
-            candidate.source, candidate.config, state.problem.workload, state.settings.arch, threading.Event()
-        )
-        if isinstance(traced, CompileFailure):
-            raise InputError(f"{chosen} does not compile: {traced.reason}", "Choose another candidate.")
-        return made_layouts(traced)
+        if chosen not in self._layouts:
+            candidate = state.candidates[chosen]
+            traced = self._services.compiler().layouts(
+                candidate.source, candidate.config, state.problem.workload, state.settings.arch, threading.Event()
+            )
+            if isinstance(traced, CompileFailure):
+                raise InputError(f"{chosen} does not compile: {traced.reason}", "Choose another candidate.")
+            self._layouts[chosen] = made_layouts(traced)
+        return self._layouts[chosen]
+
+    def layouts_view(self, candidate_id: str, *, general: bool = False) -> LayoutsView:
+        """:meth:`layouts` with lines of the text that is shown, or ``general``: of the one with parameters."""
+        from cutegen_lab.views.layouts import layouts_view
+
+        made, state = self.layouts(candidate_id), self.state
+        text = None if general else self._texts.known(state).get(candidate_id)
+        source = text.source if text else state.candidates[candidate_id].source
+        return layouts_view(candidate_id, made, source, text.lines if text else None)
+
+    def layout_picture(self, candidate_id: str, number: int) -> LayoutPicture:
+        """The picture of one of :meth:`layouts`. Raises InputError if there is none of that number."""
+        from cutegen_lab.views.layouts import layout_picture
+
+        made = self.layouts(candidate_id)
+        if not 0 <= number < len(made):
+            raise InputError(f"there is no layout {number}", f"There are {len(made)}, from 0.")
+        return layout_picture(candidate_id, number, made[number])
 
     def compare(self, before_id: str, after_id: str, *, general: bool = False) -> ComparisonView:
         """What changes from one candidate to another: numbers, parameters, text, PTX. Raises InputError for a

@@ -56,12 +56,17 @@ class TuneSettings:
 
 
 def from_template(problem: Problem, arch: str, seed: int = 0) -> Tunable:
-    """The template for ``problem``, with the configs that serve every workload. Raises ProviderError if no family
-    matches, InputError if no config fits."""
+    """The template for ``problem``, with the configs that serve every workload, each as it runs: of the numbers of
+    stages that are more than fit, none is searched. Raises ProviderError if no family matches, InputError if no config
+    fits."""
     from cutegen_lab.templates.recognise import template_for
 
     template = template_for(problem, arch)
-    space = Space.build(template.domains, template.default_config(), template.feasible, seed)
+
+    def runs(config: Config) -> bool:
+        return template.feasible(config) and template.settled(config) == config
+
+    space = Space.build(template.domains, template.settled(template.default_config()), runs, seed)
     return Tunable(f"the {template.name} template", template.write(space.default), space)
 
 

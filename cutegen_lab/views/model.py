@@ -342,13 +342,14 @@ class ExportView(View):
 
 class Query(BaseModel):
     """What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
-    parameters), its ``profile``, what the gate and the lint rules say of ``text``, a draft (``check``), or that it is
-    written in the format ``text`` (``export``; without one nothing is written)."""
+    parameters), its ``profile``, its ``layouts`` (``general`` as above), the picture of ``layout`` number ``text``,
+    what the gate and the lint rules say of ``text``, a draft (``check``), or that it is written in the format ``text``
+    (``export``; without one nothing is written)."""
 
     model_config = ConfigDict(extra="forbid")
 
     request_id: str = Field(max_length=200)
-    query: Literal["machine_code", "profile", "check", "export"]
+    query: Literal["machine_code", "profile", "layouts", "layout", "check", "export"]
     candidate_id: str = Field(max_length=200)
     general: bool = False
     text: str = Field(default="", max_length=400_000)
@@ -357,11 +358,12 @@ class Query(BaseModel):
 def json_schema() -> dict[str, Any]:
     """JSON Schema of :class:`RunView`, :class:`Command`, :class:`Query` and its answers, and of what the server says
     of all runs: the source of the TypeScript types, with the table of verbs."""
+    from cutegen_lab.views.layouts import LayoutPicture, LayoutsView
     from cutegen_lab.views.listing import Changes, RunList, TutorialView
     from cutegen_lab.views.profile import ProfileView
 
     schema = RunView.model_json_schema(mode="serialization")
-    for each in (MachineCodeView, ProfileView, ExportView, RunList, Changes, TutorialView):
+    for each in (MachineCodeView, ProfileView, LayoutsView, LayoutPicture, ExportView, RunList, Changes, TutorialView):
         answer = each.model_json_schema(mode="serialization", ref_template="#/$defs/{model}")
         schema["$defs"] |= {**answer.pop("$defs", {}), each.__name__: answer}
     schema["$defs"] |= {each.__name__: each.model_json_schema() for each in (Command, Query)}

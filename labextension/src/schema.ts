@@ -435,6 +435,51 @@ export interface ProfileView {
   checks: CheckCell[];
 }
 /**
+ * One layout. ``lines``: of the text that is shown; ``text``: the first of these.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "LayoutView".
+ */
+export interface LayoutView {
+  layout: string;
+  what: string;
+  lines: number[];
+  text: string;
+}
+/**
+ * The layouts that a candidate makes and uses.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "LayoutsView".
+ */
+export interface LayoutsView {
+  candidate_id: string;
+  layouts: LayoutView[];
+}
+/**
+ * A panel of a picture as text: the first row and the first column are headings.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "LayoutTable".
+ */
+export interface LayoutTable {
+  title: string;
+  rows: string[][];
+}
+/**
+ * Layout ``number`` of a candidate, drawn, and as tables.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "LayoutPicture".
+ */
+export interface LayoutPicture {
+  candidate_id: string;
+  number: number;
+  title: string;
+  svg: string;
+  tables: LayoutTable[];
+}
+/**
  * An export format.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
@@ -574,15 +619,16 @@ export interface Command {
 }
 /**
  * What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
- * parameters), its ``profile``, what the gate and the lint rules say of ``text``, a draft (``check``), or that it is
- * written in the format ``text`` (``export``; without one nothing is written).
+ * parameters), its ``profile``, its ``layouts`` (``general`` as above), the picture of ``layout`` number ``text``,
+ * what the gate and the lint rules say of ``text``, a draft (``check``), or that it is written in the format ``text``
+ * (``export``; without one nothing is written).
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "Query".
  */
 export interface Query {
   request_id: string;
-  query: 'machine_code' | 'profile' | 'check' | 'export';
+  query: 'machine_code' | 'profile' | 'layouts' | 'layout' | 'check' | 'export';
   candidate_id: string;
   general: boolean;
   text: string;

@@ -1,4 +1,5 @@
 // Screenshots of the widget bundle on the sample runs, each checked with axe: `npm run ui:page`, after `npm run build`.
+// `npm run ui:page layouts` takes those whose names begin with "layouts".
 // CHROMIUM names the browser where it is not /usr/bin/chromium. Pictures go to ui-tests/shots/.
 import { readFileSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -61,9 +62,19 @@ const EXPORT = {
   paths: ['softmax-1a2b-c5.json']
 };
 
-const PROFILE = JSON.parse(readFileSync(`${here}../tests/answers/profile.json`, 'utf8'));
+const answerOf = name => JSON.parse(readFileSync(`${here}../tests/answers/${name}.json`, 'utf8'));
+const ANSWERS = {
+  machine_code: CODE,
+  profile: answerOf('profile'),
+  layouts: answerOf('layouts'),
+  layout: answerOf('layout_pictures'),
+  export: EXPORT
+};
 
 async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) {
+  if (!name.startsWith(process.argv[2] ?? '')) {
+    return;
+  }
   const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme });
   page.on('pageerror', error => failures.push(`${name}: ${error.message}`));
   page.on('console', message => message.type() === 'error' && failures.push(`${name}: ${message.text()}`));
@@ -78,7 +89,8 @@ async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) 
       const { default: widget } = await import(url);
       const heard = [];
       const send = message => {
-        const found = answers[message.query];
+        const known = answers[message.query];
+        const found = Array.isArray(known) ? known[Number(message.text)] : known;
         const data = found ? { ...found, candidate_id: message.candidate_id } : [];
         if (message.query === 'machine_code' && message.candidate_id !== 'c5') {
           data.ptx = data.ptx.slice(0, 7);
@@ -91,7 +103,7 @@ async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) 
       const model = { get: () => state, on, off() {}, send };
       widget.render({ model, el: document.getElementById('host') });
     },
-    [module, view, { machine_code: CODE, profile: PROFILE, export: EXPORT }]
+    [module, view, ANSWERS]
   );
   await act?.(page);
   if (await page.evaluate(() => globalThis.pwned !== undefined)) {
@@ -168,6 +180,32 @@ for (const [name, options] of Object.entries({
       await page.locator('.cg-profile').scrollIntoViewIfNeeded();
     }
   });
+}
+async function layouts(page) {
+  await page.getByRole('tab', { name: 'Layouts' }).click();
+  await page.getByRole('radio').first().focus();
+  await page.keyboard.press('ArrowDown');
+  await page.locator('.cg-drawing[aria-label*="TMA box"] svg').waitFor();
+  await page.keyboard.press('ArrowUp');
+  await page.locator('.cg-drawing[aria-label^="Sw"] svg').waitFor();
+  const cell = page.locator('.cg-drawing .o .e').first();
+  await cell.scrollIntoViewIfNeeded();
+  const box = await cell.locator('.c').first().boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  const lit = await cell.evaluate(
+    element =>
+      [...element.querySelectorAll('.c')].filter(rect => getComputedStyle(rect).strokeWidth === '3px').length
+  );
+  if (lit < 2) {
+    failures.push(`layouts: ${lit} cells of an element light up, in the picture and in memory`);
+  }
+}
+for (const [name, options] of Object.entries({
+  'layouts-light': { width: 1400 },
+  'layouts-dark': { width: 1400, scheme: 'dark' },
+  'layouts-narrow': { width: 620 }
+})) {
+  await show(name, 'review', { ...options, act: layouts });
 }
 await show('changes', 'review', {
   width: 1200,

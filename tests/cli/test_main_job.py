@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -58,11 +59,15 @@ def test_an_artifact_is_judged_without_compiling(place: Path) -> None:
 
 
 def test_demo(place: Path) -> None:
-    done = cutegen_process(place, "demo", "--out", "out", "--max-steps", "1", "--device", "emulator", "--json")
+    done = cutegen_process(place, "demo", "--out", "out", "--device", "emulator", "--json")
     data = only_object(done)
     assert (done.returncode, data["verdict"]) == (0, "passed"), done.stderr
     assert [r["verdict"] for r in data["runs"]] == ["passed", "passed"]
     assert all(r["timing"]["kind"] == "predicted" for r in data["runs"])
+    for made in (r["candidates"] for r in data["runs"]):
+        assert len(made) == 3 and {c["answer"] for c in made} == {"approve"}, made
+        times = [c["time_us"] for c in made]
+        assert all(after <= 0.9 * before for before, after in pairwise(times)), times
     assert sorted(p.name for p in (place / "out").iterdir()) == ["report.html", "rmsnorm.py", "softmax.py"]
     text = (place / "out" / "softmax.py").read_text()
     assert "# for this config only: " in text and len(text.splitlines()) <= 170

@@ -24,9 +24,11 @@ def test_of_a_run(shell: InteractiveShell) -> None:
 
 
 def test_a_table_is_escaped_and_counts_its_lines() -> None:
-    found = CandidateLayouts([MadeLayout("(8,64):(64,1)", "f16", (1, 2, 3, 4, 5, 6))], "a < b  # \x1b[0m\n" * 6)
+    found = CandidateLayouts(
+        [MadeLayout("(8,64):(64,1)", "f16", (1, 2, 3, 4, 5, 6), "tensor in shared memory")], "a < b  # \x1b[0m\n" * 6
+    )
     assert "1, 2, 3, 4 and 2 more" in repr(found) and "\x1b" not in repr(found)
-    assert "a &lt; b" in found._repr_html_() and "<td>f16</td>" in found._repr_html_()
+    assert "a &lt; b" in found._repr_html_() and "<td>f16 tensor in shared memory</td>" in found._repr_html_()
     assert [picture.facts["layout"] for picture in found] == ["(8,64):(64,1)"]
     with pytest.raises(InputError, match=r"there is no layout 1\. There are 1, from 0"):
         found[1]

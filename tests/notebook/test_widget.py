@@ -113,6 +113,28 @@ def test_a_profile_is_looked_up_with_what_the_plots_of_the_notebook_have(
     assert not failed["ok"] and "has no candidate c9" in failed["error"]
 
 
+def test_layouts_are_listed_with_lines_of_the_shown_text_and_drawn_one_by_one(
+    widget: RefineWidget, run: NotebookRun
+) -> None:
+    listed = asked(widget, query="layouts", general=True)
+    assert listed["ok"], listed["error"]
+    made, source = listed["data"]["layouts"], run.view().candidates[0].source.splitlines()
+    assert made and made[0]["text"] == source[made[0]["lines"][0] - 1].strip()[:100]
+    run.handle.specialise()
+    shown = run.view().candidates[0].specialised
+    assert shown is not None
+    of_the_shown = asked(widget, query="layouts")["data"]["layouts"]
+    assert [one["layout"] for one in of_the_shown] == [one["layout"] for one in made]
+    texts = shown.source.splitlines()
+    assert all(one["text"] == texts[one["lines"][0] - 1].strip()[:100] for one in of_the_shown if one["lines"])
+    drawn = asked(widget, query="layout", text="0")["data"]
+    assert drawn["number"] == 0 and drawn["svg"].startswith("<svg ") and made[0]["layout"] in drawn["title"]
+    assert drawn["tables"][0]["rows"]
+    for number in ("999", "-1", "x", "9" * 9000):
+        failed = asked(widget, query="layout", text=number)
+        assert not failed["ok"] and "there is no layout" in failed["error"]
+
+
 def test_a_draft_is_checked_as_it_is_written(widget: RefineWidget) -> None:
     reply = asked(widget, query="check", text="import os\n")
     assert reply["ok"] and {(each["line"], each["code"]) for each in reply["data"]} >= {(1, "G04-import")}

@@ -6,9 +6,11 @@ tested on what Python really says.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+from cutegen_lab.core.artifact import TracedLayout
 from cutegen_lab.core.candidate import Candidate, Proposal, TokenUsage
 from cutegen_lab.core.cost import Price
 from cutegen_lab.core.dtypes import DType
@@ -47,11 +49,13 @@ from cutegen_lab.core.trial import (
 )
 from cutegen_lab.core.verbs import NoteVerb
 from cutegen_lab.core.verdict import Diagnostic, Verdict
+from cutegen_lab.layouts.traced import made_layouts
 from cutegen_lab.loop import fold
 from cutegen_lab.loop.notes import broken_by, note_event
 from cutegen_lab.profiles.rows import rows
 from cutegen_lab.views.build import build_view
 from cutegen_lab.views.compare import comparison
+from cutegen_lab.views.layouts import layout_picture, layouts_view
 from cutegen_lab.views.profile import profile_view
 from tests.profiles.recorded import recorded
 
@@ -301,6 +305,31 @@ def profile_sample() -> str:
     return view.model_dump_json(indent=1) + "\n"
 
 
+TRACED = (
+    TracedLayout(2, '!cute.memref<bf16, smem, align<1024>, S<1,4,3>, "(8,16):(16,1)">'),
+    TracedLayout(
+        3,
+        '!cute_nvgpu.atom.tma_load<bf16, copy_bits = 2048, mode = tiled, num_cta = 1, g_stride = <"()"> '
+        'tma_gbasis = <"(16,8):(1@1,1@0)">>',
+    ),
+    TracedLayout(4, 'layout_copy_tv = <"((4,4),(2,1)):((8,1),(4,0))">, tiler_mn = <"[4:1;8:1]">'),
+    TracedLayout(5, '!cute.layout<"(4,8):(8,1)">'),
+)
+HOSTILE_LINE = "<img src=x onerror=globalThis.pwned=1>"
+
+
+def layouts_samples() -> dict[str, str]:
+    """Layouts of a candidate, of which one comes from a line that looks like HTML, and the picture of each, by file."""
+    made = made_layouts(TRACED)
+    source = f"# tiles\nsA = smem\nload(tma)\nmma = tiled  # {HOSTILE_LINE}\nlayout = make()"
+    listed = layouts_view("c5", made, source, None)
+    pictures = [layout_picture("c5", number, one).model_dump(mode="json") for number, one in enumerate(made)]
+    return {
+        "layouts.json": listed.model_dump_json(indent=1) + "\n",
+        "layout_pictures.json": json.dumps(pictures, ensure_ascii=False) + "\n",
+    }
+
+
 def write_comparison() -> None:
     """What Python says of two candidates, which the widget must say too."""
     run = upto_review()
@@ -314,6 +343,8 @@ def main() -> None:
     SAMPLES.mkdir(parents=True, exist_ok=True)
     ANSWERS.mkdir(parents=True, exist_ok=True)
     (ANSWERS / "profile.json").write_text(profile_sample(), encoding="utf-8")
+    for name, text in layouts_samples().items():
+        (ANSWERS / name).write_text(text, encoding="utf-8")
     write("review", upto_review(), log)
     write_comparison()
     write("interrupted", upto_review(), attached=False)

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useId, useRef } from 'preact/hooks';
 import type { CandidateView, RunView } from '../schema';
 import { Compare } from './compare';
+import { LayoutsTab } from './layouts';
 import { ProfileTab } from './profile';
 import { Review } from './review';
 import type { IKernel } from './verbs';
@@ -31,7 +32,8 @@ export interface ITab {
 export const TABS: readonly ITab[] = [
   { id: 'review', label: 'Review', Panel: Review },
   { id: COMPARE, label: 'Compare', Panel: Compare },
-  { id: 'profile', label: 'Profile', Panel: ProfileTab }
+  { id: 'profile', label: 'Profile', Panel: ProfileTab },
+  { id: 'layouts', label: 'Layouts', Panel: LayoutsTab }
 ];
 
 const MOVES: Readonly<Record<string, (at: number, count: number) => number>> = {

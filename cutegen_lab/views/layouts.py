@@ -1,0 +1,69 @@
+"""The layouts of a candidate in the widget, as answers to queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cutegen_lab.core.plain_text import one_line
+from cutegen_lab.layouts.drawing import svg
+from cutegen_lab.layouts.traced import MadeLayout
+from cutegen_lab.views.model import View
+
+_TEXT = 100  # characters of a line
+
+
+class LayoutView(View):
+    """One layout. ``lines``: of the text that is shown; ``text``: the first of these."""
+
+    layout: str
+    what: str
+    lines: list[int]
+    text: str
+
+
+class LayoutsView(View):
+    """The layouts that a candidate makes and uses."""
+
+    candidate_id: str
+    layouts: list[LayoutView]
+
+
+class LayoutTable(View):
+    """A panel of a picture as text: the first row and the first column are headings."""
+
+    title: str
+    rows: list[list[str]]
+
+
+class LayoutPicture(View):
+    """Layout ``number`` of a candidate, drawn, and as tables."""
+
+    candidate_id: str
+    number: int
+    title: str
+    svg: str
+    tables: list[LayoutTable]
+
+
+def layouts_view(
+    candidate_id: str, made: Sequence[MadeLayout], source: str, lines: Mapping[int, int] | None
+) -> LayoutsView:
+    """``source``: the text that is shown. ``lines``: from lines of the traced text to those of ``source``, if that is
+    another; a line that it does not have is left out."""
+    text = source.splitlines()
+
+    def shown(one: MadeLayout) -> LayoutView:
+        places = sorted({line if lines is None else lines.get(line, 0) for line in one.lines} - {0})
+        first = text[places[0] - 1] if places and places[0] <= len(text) else ""
+        return LayoutView(layout=one.layout, what=one.what, lines=places, text=one_line(first.strip())[:_TEXT])
+
+    return LayoutsView(candidate_id=candidate_id, layouts=[shown(one) for one in made])
+
+
+def layout_picture(candidate_id: str, number: int, made: MadeLayout) -> LayoutPicture:
+    """Raises InputError for a layout that is too large to draw."""
+    picture = made.picture()
+    tables = [LayoutTable(title=panel.title, rows=panel.text()) for panel in picture.panels]
+    return LayoutPicture(
+        candidate_id=candidate_id, number=number, title=picture.title, svg=svg(picture), tables=tables
+    )  # fmt: skip

@@ -1,0 +1,165 @@
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { LayoutPicture, LayoutsView } from '../schema';
+import type { ITabProps } from './tabs';
+import type { Look } from './verbs';
+
+const ATTACHED = 'Layouts are shown while a kernel is attached: the candidate is compiled again for them.';
+const SVG = 'http://www.w3.org/2000/svg';
+/** What a drawing is made of: elements, and their attributes. */
+const ELEMENTS = new Set(['svg', 'title', 'desc', 'style', 'rect', 'g', 'text', 'line']);
+const ATTRIBUTES = new Set([
+  ...['class', 'id', 'role', 'aria-labelledby', 'width', 'height', 'viewBox', 'font-family', 'font-size'],
+  ...['x', 'y', 'x1', 'y1', 'x2', 'y2', 'xmlns']
+]);
+
+/** A drawing of the kernel as an element; whatever is none of a drawing's own parts is left out. */
+export function drawingOf(text: string): Element | null {
+  const { documentElement: root } = new DOMParser().parseFromString(text, 'image/svg+xml');
+  const clean = (element: Element): boolean => {
+    if (element.namespaceURI !== SVG || !ELEMENTS.has(element.localName)) {
+      return false;
+    }
+    for (const { name } of [...element.attributes]) {
+      if (!ATTRIBUTES.has(name)) {
+        element.removeAttribute(name);
+      }
+    }
+    [...element.children].filter(child => !clean(child)).forEach(child => child.remove());
+    return true;
+  };
+  return clean(root) && root.localName === 'svg' ? root : null;
+}
+
+interface IAsked<T> {
+  found: T | null;
+  error: string;
+}
+
+/** The kernel's answer to one query, asked for when `key` changes. */
+function useAnswer<T>(look: Look | null, key: string, query: Parameters<Look>[0]): IAsked<T> {
+  const [known, setKnown] = useState<IAsked<T> & { key: string }>({ key: '', found: null, error: '' });
+  useEffect(() => {
+    let gone = false;
+    const settle = (found: T | null, error: string) => gone || setKnown({ key, found, error });
+    look?.(query).then(
+      data => settle(data as T, ''),
+      (reason: unknown) => settle(null, reason instanceof Error ? reason.message : String(reason))
+    );
+    return () => {
+      gone = true;
+    };
+    // `key` says all of the query.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [look, key]);
+  return known.key === key ? known : { found: null, error: '' };
+}
+
+function Picture({ id, number, look }: { id: string; number: number; look: Look }) {
+  const place = useRef<HTMLDivElement>(null);
+  const { found, error } = useAnswer<LayoutPicture>(look, `${id} ${number}`, {
+    query: 'layout',
+    candidate_id: id,
+    text: String(number)
+  });
+  useEffect(() => {
+    const drawing = found && drawingOf(found.svg);
+    place.current?.replaceChildren(...(drawing ? [document.importNode(drawing, true)] : []));
+  }, [found]);
+  if (found === null) {
+    return (
+      <p class="cg-empty" role="status">
+        {error || 'Drawing…'}
+      </p>
+    );
+  }
+  return (
+    <>
+      <div class="cg-scroll cg-drawing" role="group" aria-label={found.title} tabIndex={0} ref={place} />
+      <details class="cg-tables">
+        <summary>As a table</summary>
+        {found.tables.map(({ title, rows: [heads = [], ...rows] }) => (
+          <div key={title} class="cg-scroll" role="group" aria-label={title} tabIndex={0}>
+            <table>
+              <caption>{title}</caption>
+              <thead>
+                <tr>
+                  {heads.map((head, at) => (
+                    <th key={at} scope="col">
+                      {head}
+                    </th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {rows.map(([label, ...cells], at) => (
+                  <tr key={at}>
+                    <th scope="row">{label}</th>
+                    {cells.map((cell, column) => (
+                      <td key={column}>{cell}</td>
+                    ))}
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        ))}
+      </details>
+    </>
+  );
+}
+
+const linesOf = (lines: readonly number[]) =>
+  lines.length === 0
+    ? ''
+    : `line${lines.length > 1 ? 's' : ''} ${lines.slice(0, 4).join(', ')}` +
+      (lines.length > 4 ? ` and ${lines.length - 4} more` : '');
+
+/** The layouts that a candidate makes and uses, and a picture of the chosen one. */
+export function Layouts({ id, look }: { id: string; look: Look }) {
+  const name = useId();
+  const [chosen, setChosen] = useState(0);
+  const { found, error } = useAnswer<LayoutsView>(look, id, { query: 'layouts', candidate_id: id });
+  if (found === null) {
+    return (
+      <p class="cg-empty" role="status">
+        {error || `Compiling ${id} for its layouts…`}
+      </p>
+    );
+  }
+  if (found.layouts.length === 0) {
+    return <p class="cg-empty">{id} makes no layout whose extents are known when it is compiled.</p>;
+  }
+  return (
+    <section class="cg-layouts" aria-label="Layouts">
+      <fieldset class="cg-layout-list">
+        <legend>
+          Layouts of {id}
+          <span class="cg-count">{found.layouts.length}</span>
+        </legend>
+        {found.layouts.map(({ layout, what, lines, text }, at) => (
+          <label key={at} title={text}>
+            <input
+              type="radio"
+              name={name}
+              value={at}
+              checked={at === chosen}
+              onChange={() => setChosen(at)}
+            />
+            <code>{layout}</code>
+            <span class="cg-muted">{[what, linesOf(lines)].filter(Boolean).join(' · ')}</span>
+          </label>
+        ))}
+      </fieldset>
+      <Picture id={id} number={chosen} look={look} />
+    </section>
+  );
+}
+
+/** The layouts of the selected candidate as a tab. They are asked for when it is first shown. */
+export function LayoutsTab({ candidate, kernel }: ITabProps) {
+  const compiled = candidate.steps.some(step => step.step === 'compile' && step.status === 'done');
+  if (kernel === null || !compiled) {
+    return <p class="cg-empty">{kernel === null ? ATTACHED : `${candidate.id} is not compiled.`}</p>;
+  }
+  return <Layouts key={candidate.id} id={candidate.id} look={kernel.look} />;
+}

@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { render } from 'preact';
+import { act } from 'preact/test-utils';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { drawingOf, Layouts, LayoutsTab } from '../src/run/layouts';
+import type { Look } from '../src/run/verbs';
+import type { LayoutPicture, LayoutsView } from '../src/schema';
+import { sample } from './samples';
+
+const answer = (name: string): unknown =>
+  JSON.parse(readFileSync(resolve(import.meta.dirname, `answers/${name}.json`), 'utf8'));
+/** What Python says of a candidate whose text has a line that looks like HTML (tests/packaging/make_samples.py). */
+const LISTED = answer('layouts') as LayoutsView;
+const PICTURES = answer('layout_pictures') as LayoutPicture[];
+
+let host: HTMLElement;
+
+beforeEach(() => {
+  host = document.createElement('div');
+  document.body.append(host);
+});
+
+afterEach(() => {
+  render(null, host);
+  host.remove();
+});
+
+const answering = () =>
+  vi.fn<Look>(({ query, text }) => Promise.resolve(query === 'layouts' ? LISTED : PICTURES[Number(text)]));
+
+function show(look: Look, id = 'c5'): void {
+  void act(() => render(<Layouts id={id} look={look} />, host));
+}
+
+const drawn = (number: number) =>
+  vi.waitFor(() =>
+    expect(host.querySelector('.cg-drawing svg title')?.textContent).toBe(PICTURES[number]?.title)
+  );
+
+describe('the layouts of a candidate', () => {
+  it('are listed with their lines, and the first is drawn', async () => {
+    const look = answering();
+    show(look);
+    await drawn(0);
+    expect([...host.querySelectorAll('code')].map(code => code.textContent)).toEqual(
+      LISTED.layouts.map(each => each.layout)
+    );
+    expect(host.querySelector('label')?.textContent).toContain('bf16 tensor in shared memory · line 2');
+    expect(look.mock.calls.map(([query]) => [query.query, query.text])).toEqual([
+      ['layouts', undefined],
+      ['layout', '0']
+    ]);
+    expect(host.querySelectorAll('.cg-drawing .o').length).toBeGreaterThan(0);
+  });
+
+  it('are drawn one by one as they are chosen, and never asked for again while one is shown', async () => {
+    const look = answering();
+    show(look);
+    await drawn(0);
+    host.querySelectorAll<HTMLInputElement>('input')[2]?.click();
+    await drawn(2);
+    expect(look.mock.lastCall?.[0]).toMatchObject({ query: 'layout', candidate_id: 'c5', text: '2' });
+    expect(look).toHaveBeenCalledTimes(3);
+    expect(host.querySelector('.cg-drawing')?.getAttribute('aria-label')).toBe(PICTURES[2]?.title);
+    expect(host.querySelectorAll('table')).toHaveLength(PICTURES[2]?.tables.length ?? 0);
+  });
+
+  it('show text of a candidate as text', async () => {
+    expect(LISTED.layouts.some(each => each.text.includes('<img'))).toBe(true);
+    show(answering());
+    await drawn(0);
+    expect(host.querySelector('img')).toBeNull();
+  });
+
+  it('say why there are none', async () => {
+    show(() => Promise.reject(new Error('c5 does not compile')));
+    await vi.waitFor(() =>
+      expect(host.querySelector('[role=status]')?.textContent).toBe('c5 does not compile')
+    );
+    show(() => Promise.resolve({ candidate_id: 'c6', layouts: [] }), 'c6');
+    await vi.waitFor(() => expect(host.textContent).toContain('c6 makes no layout'));
+  });
+
+  it('wait for a kernel in a saved run', () => {
+    const view = sample('review');
+    const candidate = view.candidates[0];
+    if (candidate === undefined) {
+      throw new Error('the sample has no candidate');
+    }
+    const given = { view, candidate, parent: null, compared: null, onCompare: () => undefined, kernel: null };
+    void act(() => render(<LayoutsTab {...given} />, host));
+    expect(host.textContent).toContain('while a kernel is attached');
+  });
+});
+
+describe('a drawing', () => {
+  it('keeps all that the kernel draws', () => {
+    for (const { svg } of PICTURES) {
+      const whole = new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement;
+      expect(drawingOf(svg)?.outerHTML).toBe(whole.outerHTML);
+    }
+  });
+
+  it('loses what could run or load', () => {
+    const found = drawingOf(
+      '<svg xmlns="http://www.w3.org/2000/svg" onload="pwned=1"><script>pwned=1</script><g onclick="pwned=1">' +
+        '<rect class="c" style="fill:url(http://x)"/><image href="http://x"/></g>' +
+        '<foreignObject><img xmlns="http://www.w3.org/1999/xhtml" src="x"/></foreignObject></svg>'
+    );
+    expect(found?.outerHTML).toBe('<svg xmlns="http://www.w3.org/2000/svg"><g><rect class="c"/></g></svg>');
+  });
+
+  it('is none if it is no SVG', () => {
+    expect(drawingOf('<html xmlns="http://www.w3.org/1999/xhtml"/>')).toBeNull();
+    expect(drawingOf('nothing')).toBeNull();
+  });
+});

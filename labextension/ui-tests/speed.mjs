@@ -1,0 +1,196 @@
+// How long the widget takes with a run of 500 candidates, in Chromium: `npm run ui:speed`, after `npm run build`.
+// Each interaction has its time until the next paint, and the time that the page's main thread computed for it, which
+// other processes of a busy machine do not lengthen: that one is held to the limit. CHROMIUM is as for ui:page.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { chromium } from 'playwright-core';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+const bundle = fileURLToPath(new URL('../../cutegen_lab/notebook/static/', import.meta.url));
+const python = fileURLToPath(new URL('../../.venv/bin/python', import.meta.url));
+const COUNT = 500;
+const ROUNDS = 5;
+const LIMITS = { interaction: 100, paint: 300, load: 200, bundle: 400 }; // ms, ms, ms, KB
+const over = [];
+
+/** A run of `count` candidates: those of the sample again and again, each from one that came before it. */
+function grown(count) {
+  const view = JSON.parse(readFileSync(`${here}../tests/samples/review.json`, 'utf8'));
+  const samples = view.candidates;
+  const place = new Map(samples.map(({ id }, at) => [id, at]));
+  const name = at => `c${at + 1}`;
+  view.candidates = Array.from({ length: count }, (_, at) => {
+    const sample = samples[at % samples.length];
+    const round = at - (at % samples.length);
+    const parent = sample.parent_id === null ? null : place.get(sample.parent_id);
+    const from = parent !== null ? name(round + parent) : round === 0 ? null : name(Math.floor(at / 3));
+    return { ...sample, id: name(at), parent_id: from };
+  });
+  view.trend = view.candidates.map(({ id }, at) => ({
+    ...view.trend[at % view.trend.length],
+    candidate_id: id
+  }));
+  view.current_id = name(count - 1);
+  view.settings.max_steps = count;
+  return view;
+}
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking']
+});
+const page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
+page.on('pageerror', error => over.push(error.message));
+await page.setContent('<!doctype html><body></body>');
+await page.addStyleTag({ content: readFileSync(`${bundle}widget.css`, 'utf8') });
+const metrics = await page.context().newCDPSession(page);
+await metrics.send('Performance.enable', { timeDomain: 'threadTicks' });
+/** Milliseconds that the page's main thread has computed so far. */
+const computed = async () => {
+  const { metrics: found } = await metrics.send('Performance.getMetrics');
+  return 1000 * found.find(({ name }) => name === 'TaskDuration').value;
+};
+
+/** Milliseconds until the paint after `act`, which runs in the page, and those that the main thread computed. */
+async function timed(act, argument) {
+  const before = await computed();
+  const painted = await page.evaluate(
+    async ([source, given]) => {
+      const run = new Function('given', `return (${source})(given)`);
+      const start = performance.now();
+      await run(given);
+      await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+      return performance.now() - start;
+    },
+    [act.toString(), argument]
+  );
+  return { painted, computed: (await computed()) - before };
+}
+
+const rows = [];
+function report(what, found, limit) {
+  const middle = key => found.map(each => each[key]).sort((a, b) => a - b)[Math.floor(found.length / 2)];
+  const worst = Math.max(...found.map(each => each.computed));
+  rows.push({
+    what,
+    'to the paint, ms': Math.round(middle('painted')),
+    'main thread, ms': Math.round(middle('computed')),
+    'its worst, ms': Math.round(worst),
+    'limit, ms': limit
+  });
+  if (middle('computed') > limit) {
+    over.push(`${what}: ${Math.round(middle('computed'))} ms, over ${limit}`);
+  }
+}
+
+async function open(view) {
+  await page.evaluate(given => {
+    globalThis.state = given;
+    globalThis.heard = {};
+    globalThis.model = {
+      get: () => globalThis.state,
+      on: (name, hear) => (globalThis.heard[name] = hear),
+      off() {},
+      send: ({ request_id }) =>
+        globalThis.heard['msg:custom']?.({ request_id, ok: true, error: '', data: null })
+    };
+  }, view);
+  return timed(
+    async source => {
+      const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+      const { default: widget } = await import(url);
+      const el = document.createElement('div');
+      document.body.replaceChildren(el);
+      widget.render({ model: globalThis.model, el });
+    },
+    readFileSync(`${bundle}widget.js`, 'utf8')
+  );
+}
+
+const view = grown(COUNT);
+const small = JSON.parse(readFileSync(`${here}../tests/samples/started.json`, 'utf8'));
+report('first paint, a run that starts', [await open(small)], LIMITS.paint);
+report(`first paint, ${COUNT} candidates`, [await open(view)], LIMITS.paint);
+
+const clicks = (selector, at = 0) => [
+  ([chosen, number]) => {
+    const found = document.querySelectorAll(chosen);
+    if (found[number] === undefined) {
+      throw new Error(`${chosen}: ${found.length}, not ${number + 1}`);
+    }
+    found[number].click();
+  },
+  [selector, at]
+];
+const INTERACTIONS = {
+  'select a candidate': round => clicks('[role=treeitem]', 40 + 90 * round),
+  'next candidate (J)': () => [
+    () =>
+      document
+        .querySelector('[role=treeitem][aria-selected=true]')
+        .dispatchEvent(new KeyboardEvent('keydown', { key: 'j', bubbles: true, cancelable: true })),
+    null
+  ],
+  'tab: Compare': () => clicks('[data-tab=compare]'),
+  'compare with another': round => [
+    at => {
+      const item = document.querySelectorAll('[role=treeitem]')[at];
+      item.dispatchEvent(new MouseEvent('click', { ctrlKey: true, bubbles: true, cancelable: true }));
+    },
+    30 + 70 * round
+  ],
+  'tab: Profile': () => clicks('[data-tab=profile]'),
+  'tab: Layouts': () => clicks('[data-tab=layouts]'),
+  'tab: Review': () => clicks('[data-tab=review]'),
+  'select the one under review': () => clicks(`[role=treeitem][data-candidate=c${COUNT}]`),
+  'approve: the answer is taken': () => clicks('button[data-verb=approve]'),
+  'approve: the next state of the run': round => [
+    at => {
+      const view = structuredClone(globalThis.state);
+      view.candidates[view.candidates.length - 1 - at].title += ' again';
+      globalThis.state = view;
+      globalThis.heard['change:view']();
+    },
+    round
+  ]
+};
+const found = Object.fromEntries(Object.keys(INTERACTIONS).map(what => [what, []]));
+for (let round = 0; round < ROUNDS; round++) {
+  for (const [what, make] of Object.entries(INTERACTIONS)) {
+    found[what].push(await timed(...make(round)));
+  }
+}
+for (const [what, each] of Object.entries(found)) {
+  report(what, each, LIMITS.interaction);
+}
+await browser.close();
+
+// Of the kernel's own processor time, after IPython started.
+const loaded = execFileSync(
+  python,
+  [
+    '-c',
+    'import time; from IPython.core.interactiveshell import InteractiveShell as S; s = S.instance(); t = time.thread_time(); ' +
+      's.run_line_magic("load_ext", "cutegen_lab"); print(1000 * (time.thread_time() - t))'
+  ],
+  { cwd: fileURLToPath(new URL('../..', import.meta.url)), encoding: 'utf8' }
+);
+const load = Math.round(Number(loaded.trim().split('\n').at(-1)));
+const size = Math.round(gzipSync(readFileSync(`${bundle}widget.js`)).length / 1000);
+console.table(rows);
+console.log(`%load_ext: ${load} ms of processor time (limit ${LIMITS.load})`);
+console.log(`bundle: ${size} KB gzipped (limit ${LIMITS.bundle})`);
+console.log(`on ${cpus().length} cores, ${cpus()[0].model.trim()}`);
+if (load > LIMITS.load) {
+  over.push(`%load_ext: ${load} ms`);
+}
+if (size > LIMITS.bundle) {
+  over.push(`bundle: ${size} KB`);
+}
+if (over.length > 0) {
+  console.error(over.join('\n'));
+  process.exit(1);
+}
