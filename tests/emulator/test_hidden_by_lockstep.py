@@ -43,6 +43,8 @@ PLANTED = {
     "an mbarrier is read": ("@%p2 st.shared.b64 [%r3], 0; @%p2 st.shared.b32 [%r3+64], 0; " + MADE + "ld.shared.b32 %r9, [%r3<|+64>]; st.global.b32 [%rd1], %r9; " + ARRIVED + WAITED, 1, 64, V.UNINITIALISED_READ, "which nothing has written"),
     "an mbarrier ends while another warp may wait": (MADE + ARRIVED + WAITED + "<bar.sync 0; >@%p2 mbarrier.inval.shared.b64 [%r3]; ", 1, 64, V.NON_DETERMINISTIC, "ends the mbarrier at byte 0"),
     "an mbarrier is made anew while another warp may wait": (MADE + ARRIVED + WAITED + "<bar.sync 0; >@%p2 mbarrier.init.shared.b64 [%r3], 1; bar.sync 0; " + ARRIVED + WAITED.replace("W0", "W1"), 1, 64, V.NON_DETERMINISTIC, "ends the mbarrier at byte 0"),
+    "a second arrival at the cluster's barrier": ("barrier.cluster.arrive; <barrier.cluster.wait; >barrier.cluster.arrive; barrier.cluster.wait; ", 2, 32, V.LAUNCH_FAILURE, "again before it has waited"),
+    "a second wait at the cluster's barrier": (MET + "<barrier.cluster.wait; |>" + MET, 2, 32, V.LAUNCH_FAILURE, "without having arrived"),
     "an mbarrier of too many": ("@%p2 mbarrier.init.shared.b64 [%r3], <1048576|1048575>; ", 1, 64, V.LAUNCH_FAILURE, "1,048,575"),
     "more bytes than an mbarrier counts": (MADE + "@%p2 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r3], <1048576|1048575>; @%p2 mbarrier.complete_tx.relaxed.cta.shared.b64 [%r3], <1048576|1048575>; " + ARRIVED + WAITED, 1, 64, V.LAUNCH_FAILURE, "1,048,575"),
     "nobody arrives": (MADE + "@%p2 mbarrier.arrive.shared.b64 %rd8, [%r3], <0|1>; " + WAITED.replace("W0:", "<" + ARRIVED + "|>W0:"), 1, 64, V.LAUNCH_FAILURE, "a count of 0"),
