@@ -156,7 +156,7 @@ def _artifact(path: Path, text: str) -> Artifact:
         return Artifact.from_dict(data)
     except CutegenError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         detail = f"{type(error).__name__}: {error}"
         raise InputError(f"{path} is not an artifact: {detail}", "Give a .json file that cutegen wrote.") from None
 
@@ -189,7 +189,7 @@ def _in_domain(source: str, config: Config) -> Config:
 def _config(text: str) -> Config:
     try:
         config = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"--config is not JSON: {error}", """Write --config '{"threads": 256}'.""") from None
     if not isinstance(config, dict) or not all(isinstance(v, int | float | bool | str) for v in config.values()):
         raise InputError(f"--config is not an object of plain values: {text}", """Write '{"threads": 256}'.""")

@@ -35,6 +35,7 @@ _MANIFEST, _EVENTS, _PROBLEM = "manifest.json", "events.jsonl", "problem.py"
 _MANIFEST_BYTES = 4 << 20
 _ARTIFACT = re.compile(r"artifacts/([0-9a-f]{64})\.json")
 _KERNEL = re.compile(r"kernels/[A-Za-z0-9_-]{1,64}\.py")
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # LZMA takes as much memory as a file asks for
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: the same run gives the same bytes
 _ASK_AGAIN = "Ask for the file again."
 
@@ -101,9 +102,8 @@ def _read(archive: zipfile.ZipFile, path: str) -> Archived:
     for name in members.keys() - {_MANIFEST, _EVENTS}:
         if not _ARTIFACT.fullmatch(name):
             text(name)
-    artifacts = {
-        found[1]: _artifact(text(name), f"{name} of {path}") for name in members if (found := _ARTIFACT.fullmatch(name))
-    }
+    keys = {name: found[1] for name in members if (found := _ARTIFACT.fullmatch(name))}
+    artifacts = {key: _artifact(text(name), key, f"{name} of {path}") for name, key in keys.items()}
     events = tuple(_events(text(_EVENTS).decode(), path))
     return Archived(events, artifacts, sha256(json.dumps(sums, sort_keys=True)))
 
@@ -120,6 +120,8 @@ def _admitted(archive: zipfile.ZipFile, path: str) -> Iterator[zipfile.ZipInfo]:
             raise InputError(f"{path} holds a file that no run has: {one_line(name)[:80]!r}", "Do not trust it.")
         if info.flag_bits & 1:
             raise InputError(f"{path} is encrypted", _ASK_AGAIN)
+        if info.compress_type not in _PACKED:
+            raise InputError(f"{path} is packed in a way that no run is ({info.compress_type})", _ASK_AGAIN)
         total += info.file_size
         if total > MOST_BYTES or (name == _MANIFEST and info.file_size > _MANIFEST_BYTES):
             raise InputError(f"{path} would unpack to more than {MOST_BYTES >> 20} MB", "Do not trust it.")
@@ -154,9 +156,13 @@ def _checked_manifest(manifest: Mapping[str, Any], path: str) -> Mapping[str, st
     return sums
 
 
-def _artifact(data: bytes, what: str) -> Artifact:
+def _artifact(data: bytes, key: str, what: str) -> Artifact:
+    """The artifact whose hash is ``key``."""
     try:
-        return Artifact.from_dict(json.loads(data))
+        artifact = Artifact.from_dict(json.loads(data))
+        if artifact.sha256 != key:
+            raise ValueError("its hash differs")
+        return artifact
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError) as error:
         raise InputError(f"{what} is no artifact: {one_line(str(error))[:120]}", _ASK_AGAIN) from None
 
@@ -169,7 +175,7 @@ def _events(text: str, path: str) -> Iterator[StoredEvent]:
             if (seq, type(at), math.isfinite(at)) != (number, float, True):
                 raise ValueError("its number or time is wrong")
             yield StoredEvent(seq, at, event_from_json(body))
-        except (ValueError, TypeError, RecursionError, StoreError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError, StoreError) as error:
             raise InputError(
                 f"{path} is damaged, or of another version: event {number}: {one_line(str(error))[:200]}", _ASK_AGAIN
             ) from None

@@ -48,8 +48,10 @@ def test_version_and_help_import_nothing_heavy(place: Path) -> None:
         (["run", "nowhere.py"], "cannot read nowhere.py"),
         (["judge", "softmax.py", "nowhere.py"], "cannot read nowhere.py"),
         (["judge", "softmax.py", "bad.json"], "bad.json is not an artifact"),
+        (["judge", "softmax.py", "deep.json"], "deep.json is not an artifact"),
         (["judge", "softmax.py", "softmax.py"], "softmax.py is no kernel: it has no function launch()"),
         (["judge", "softmax.py", str(KERNEL), "--config", "{"], "--config is not JSON"),
+        (["judge", "softmax.py", str(KERNEL), "--config", "[" * 10_000], "--config is not JSON"),
         (["judge", "softmax.py", str(KERNEL), "--device", "tpu"], "unknown device 'tpu'"),
         (["judge", "softmax.py", str(KERNEL), "--device", "cuda:7"], "visible"),
         (["run", "softmax.py"], "review needs a terminal"),
@@ -70,6 +72,7 @@ def test_version_and_help_import_nothing_heavy(place: Path) -> None:
 )
 def test_bad_input_is_one_line_and_status_2(place: Path, arguments: list[str], message: str) -> None:
     (place / "bad.json").write_text('{"schema": "cutegen-artifact", "schema_version": 1}')
+    (place / "deep.json").write_text('{"schema": ' + "[" * 100_000)
     (place / "empty.py").write_text("")
     done = cutegen(place, *arguments, "--json")
     assert done.returncode == 2, done.stderr

@@ -463,9 +463,15 @@ def halves_away(x: torch.Tensor) -> torch.Tensor:
         ("x.bfloat16()", "x: f32[300,640]", halves_away, lambda x: x.to(torch.bfloat16)),
         ("x + y", "x: f64[64,100], y: f64[64,100]",
          lambda x, y: of_46_bits(x) + of_46_bits(y), lambda x, y: y + x),
+        ("x.double().sum(-1)", "x: f32[16,300]", lambda x: x.sum(-1).double(), lambda x: x.double().flip(-1).sum(-1)),
+        ("x.double().mean(-1)", "x: i64[16,300]", lambda x: x.float().mean(-1).double(),
+         lambda x: x.double().flip(-1).sum(-1) / x.shape[-1]),
+        ("x.exp().double() * 3", "x: f32[16,300]", lambda x: x.bfloat16().exp().double() * 3,
+         lambda x: torch.exp2(x * 1.4426950408889634).double() * 3),
     ],
     ids=["fractions below zero", "infinities replaced", "an infinity told", "integers as floats",
-         "halves of a last bit", "doubles of 46 bits"],
+         "halves of a last bit", "doubles of 46 bits", "floats summed in double", "integers averaged in double",
+         "floats that become doubles last"],
 )  # fmt: skip
 def test_what_comparison_allowed(expression: str, inputs: str, wrong: Function, right: Function) -> None:
     for seed in range(3):

@@ -212,6 +212,26 @@ def with_member(name: str) -> Callable[[Members], bytes]:
     return lambda files: packed({**files, name: b"x"})
 
 
+def with_lzma(files: Members) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_LZMA) as file:
+        for name, data in files.items():
+            file.writestr(name, data)
+    return out.getvalue()
+
+
+def signed(signature: object) -> Callable[[Members], bytes]:
+    """An artifact with another ``signature`` of a build than its hash covers."""
+
+    def made(files: Members) -> bytes:
+        name = next(name for name in files if name.startswith("artifacts/"))
+        artifact = json.loads(files[name])
+        next(iter(artifact["builds"].values()))["signature"] = signature
+        return packed({**files, name: json.dumps(artifact).encode()})
+
+    return made
+
+
 def damaged(files: Members) -> bytes:
     return packed(files, {"sha256": {name: "0" * 64 for name in files if name != "manifest.json"}})
 
@@ -240,6 +260,10 @@ def damaged(files: Members) -> bytes:
         (lambda files: packed({**files, "events.jsonl": b"[" * 100_000}), "event 1"),
         (lambda files: packed({**files, "events.jsonl": b""}), "event 1"),
         (lambda files: packed({**files, "events.jsonl": b"[1, Infinity]\t{}\n"}), "event 1"),
+        (lambda files: packed({**files, "events.jsonl": b"[1, " + b"9" * 400 + b"]\t{}\n"}), "event 1"),
+        (with_lzma, "packed in a way that no run is"),
+        (signed("x: f32[1]"), "its hash differs"),
+        (signed(float("inf")), "is no artifact"),
         (renamed("../../run"), "names its run"),
         (renamed(HOSTILE), "names its run"),
         (named_candidate, "names a candidate"),

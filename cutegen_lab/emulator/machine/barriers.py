@@ -153,7 +153,7 @@ class ClusterBarrier:
         self._count = np.zeros(blocks // cluster, np.int64)
         self._generation = np.zeros(blocks // cluster, np.int64)
         self._exited = np.zeros(blocks // cluster, np.int64)
-        self._expected = np.full(blocks * padded_threads, -1, np.int64)
+        self._expected = np.full(blocks * padded_threads, -1, np.int64)  # the generation that a thread is to wait for
         self._clocks: VectorClocks | None = None
 
     def follow(self, clocks: VectorClocks) -> None:
@@ -167,9 +167,10 @@ class ClusterBarrier:
     def arrive(self, g: LaneGroup, relaxed: bool = False) -> None:
         """``relaxed``: it orders nothing but what a fence stands behind."""
         cluster = g.block // self._blocks_per_cluster
-        twice = np.flatnonzero(self._expected[g.gid] == self._generation[cluster])
+        twice = np.flatnonzero(self._expected[g.gid] >= 0)
         if len(twice):
-            raise Trap(Verdict.LAUNCH_FAILURE, "a thread arrives twice at the cluster barrier", int(g.gid[twice[0]]))
+            message = "a thread arrives at the cluster barrier again before it has waited"
+            raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[twice[0]]))
         self._expected[g.gid] = self._generation[cluster]
         self._leave(g, relaxed)
         np.add.at(self._count, cluster, 1)
@@ -182,6 +183,7 @@ class ClusterBarrier:
             message = "waits at the cluster barrier without having arrived"
             raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[never[0]]))
         passed = self._generation[g.block // self._blocks_per_cluster] != expected
+        self._expected[g.gid[passed]] = -1
         if self._clocks is not None:
             warps = np.unique(g.gid[passed] >> 5)
             self._opened.take(warps, warps // self._clocks.size)

@@ -65,6 +65,8 @@ class MBarriers:
     def invalidate(self, g: LaneGroup, slot: Array) -> None:
         self._known(g, slot)
         self._expected[slot] = 0
+        if self.async_races is not None:
+            self.async_races.ends_barriers(g, slot)
 
     def expect(self, g: LaneGroup, slot: Array, count: Array) -> None:
         self._known(g, slot)
@@ -175,6 +177,9 @@ class MBarriers:
             g.cache["mbarrier"] = slot[~done]
         if self._letters is not None and done.any():
             self._learn(g, g.gid[done], slot[done], relaxed)
+        if self.async_races is not None and done.any():
+            for warp, lanes, place in by_place(g.gid[done], slot[done]):
+                self.async_races.waited(warp * 32 + lanes.bit_length() - 1, place)
         if self.copies is not None and done.any():
             self.copies.observe(slot[done], self._phase[slot[done]])
         return np.asarray(done)

@@ -34,6 +34,7 @@ class AsyncProxyRaces:
         self._m, self._clocks, self._shared = m, clocks, shared
         self._columns: dict[int, int] = {}  # of mbarrier slots
         self._made: dict[int, int] = {}  # by slot: the access that initialised an mbarrier
+        self._waits: dict[int, dict[int, int]] = {}  # by slot, then by column: a warp's last wait for a phase of it
         # By block: when another's warp, or a copy out of it, used its memory last, by column of the clocks; and where.
         self._uses, self._lines = (np.zeros((m.count, clocks.width), np.int64) for _ in range(2))
         self._used = np.zeros(m.count // m.cluster_size, np.int64)
@@ -83,8 +84,23 @@ class AsyncProxyRaces:
         self._read(cells, known, column, count)
         self._note(int(place[0]) * _PIECE // self._m.shared.stride, column, count)
 
+    def waited(self, gid: int, slot: int) -> None:
+        """Thread ``gid`` has seen a phase of the mbarrier at ``slot`` end."""
+        own = int(self._clocks.own[gid >> 5])
+        wait = stamp(own, gid & 31, int(self._clocks.known[gid >> 5, own]), generated_line(self._m.program))
+        self._waits.setdefault(slot, {})[own] = wait
+
+    def ends_barriers(self, g: LaneGroup, slots: Array) -> None:
+        """The mbarriers at ``slots`` are made anew or invalid, by lane: no other warp may still be waiting there."""
+        for gid, slot in zip(g.gid.tolist(), slots.tolist(), strict=True):
+            known, own = self._clocks.row(gid), int(self._clocks.own[gid >> 5])
+            for column, wait in self._waits.pop(slot, {}).items():
+                if column != own and known[column] < counts(np.array(wait)):
+                    raise self._shared.trap(gid, slot * 8, wait, "ends the mbarrier at", "waited for")
+
     def init_barriers(self, g: LaneGroup, slots: Array) -> None:
         """mbarriers are made at ``slots``, by lane."""
+        self.ends_barriers(g, slots)
         line = generated_line(self._m.program)
         for gid, slot in zip(g.gid.tolist(), slots.tolist(), strict=True):
             own = int(self._clocks.own[gid >> 5])

@@ -44,6 +44,7 @@ from cutegen_lab.judge.rounding.samples import (
     rerounded_results,
     run_with_masked_attention,
     undecided_by_attention,
+    unit_of_kernels,
 )
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
@@ -142,7 +143,8 @@ class OutputComparison:
             right = equivalent_integers(self._reference, inputs, outputs)
             allowances = [replace(a, accepted=where) for a, where in zip(allowances, right, strict=True)]
         # Before a kernel is called wrong: measure how much rounding matters here, and whether PyTorch was lucky.
-        samples = perturbed_samples(self._reference, inputs, check.seed)
+        unit = unit_of_kernels(inputs, kind)
+        samples = perturbed_samples(self._reference, inputs, unit, check.seed)
         of_16_bits = any(spec.dtype in _OF_16_BITS for spec in self._workload.outputs)
         approximate = partial(approximate_samples, self._reference, inputs, check.seed, of_16_bits)
         if any(allowance.small for allowance in allowances):
@@ -152,8 +154,8 @@ class OutputComparison:
         if all(error.ok for error in errors):
             return errors
         count = MORE_SAMPLES if few_decide(inputs, wanted) else SAMPLES
-        samples += perturbed_samples(self._reference, inputs, check.seed, range(len(samples), count))
-        samples += regrouped_samples(self._reference, inputs, check.seed, range(count))
+        samples += perturbed_samples(self._reference, inputs, unit, check.seed, range(len(samples), count))
+        samples += regrouped_samples(self._reference, inputs, unit, check.seed, range(count))
         again = zip(*rerounded_results(self._reference, inputs, check.seed, range(count)), strict=True)
         allowances = [replace(a, rerounded=tuple(results)) for a, results in zip(allowances, again, strict=True)]
         if not exact and not kind.rounds_nothing and (jumped := jump_results(self._reference, inputs, check.seed)):

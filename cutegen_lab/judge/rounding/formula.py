@@ -75,6 +75,8 @@ class FormulaKind:
     """Only products, quotients, powers and exponentials of single elements."""
     known_loss: bool
     """What honest formulas lose of a small result is known (:mod:`approximate`)."""
+    in_double: bool
+    """Everything that is rounded is float64."""
     sum_unit: float
     """Largest unit roundoff of its sums and differences."""
     rounds_nothing: bool
@@ -97,7 +99,7 @@ class _FormulaRecorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._elementwise = self._strict = self._relative = self._known_loss = self._rounds_nothing = True
-        self._plain = self._plain_alone = self._infinite = True
+        self._plain = self._plain_alone = self._infinite = self._in_double = True
         self._wraps, self._signs_zeros, self._handles_infinity, self._sum_unit = True, True, False, 0.0
         self._rounded: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()
         self._accurate_near_zero = self._infinite_factors = False
@@ -106,8 +108,9 @@ class _FormulaRecorder(TorchDispatchMode):
     def kind(self) -> FormulaKind:
         plain = self._plain or (self._elementwise and self._plain_alone)
         infinite = plain or (self._elementwise and self._infinite)
+        in_double = self._in_double and not self._rounds_nothing
         return FormulaKind(
-            plain, infinite, self._elementwise, self._strict, self._relative, self._known_loss,
+            plain, infinite, self._elementwise, self._strict, self._relative, self._known_loss, in_double,
             self._sum_unit, self._rounds_nothing, self._signs_zeros, self._wraps, self._handles_infinity,
             self._accurate_near_zero, self._infinite_factors,
         )  # fmt: skip
@@ -144,6 +147,7 @@ class _FormulaRecorder(TorchDispatchMode):
         views = aliases(func) and not func._schema.is_mutable
         exact = (name in EXACT or views) and not narrows
         self._rounds_nothing = self._rounds_nothing and exact
+        self._in_double = self._in_double and (exact or all(_is_double(x) for x in tree_leaves(result)))
         if not exact or shortens or self._any_rounded((args, kwargs or {})):
             tree_map(self._mark_rounded, result)
         return result
@@ -154,6 +158,11 @@ class _FormulaRecorder(TorchDispatchMode):
     def _mark_rounded(self, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.is_floating_point():
             self._rounded[value] = None
+
+
+def _is_double(value: Any) -> bool:
+    """Whether it is no float of another type."""
+    return not (isinstance(value, torch.Tensor) and value.is_floating_point()) or value.dtype is torch.float64
 
 
 def _rounds_once(before: torch.dtype, after: torch.dtype) -> bool:

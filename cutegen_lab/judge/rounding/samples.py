@@ -12,6 +12,7 @@ from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.approximate import Approximate
 from cutegen_lab.judge.rounding.attention_formula import AttentionFormula
 from cutegen_lab.judge.rounding.few_numbers import largest_share
+from cutegen_lab.judge.rounding.formula import FormulaKind
 from cutegen_lab.judge.rounding.jumps import Jump, Jumping, JumpRecorder, rounding_errors
 from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF
 from cutegen_lab.judge.rounding.perturbed import Perturbed
@@ -39,22 +40,24 @@ def perturbed(reference: Reference, inputs: Sequence[torch.Tensor], unit: float,
 
 
 def perturbed_samples(
-    reference: Reference, inputs: Sequence[torch.Tensor], seed: int, numbers: range = range(SAMPLES)
+    reference: Reference, inputs: Sequence[torch.Tensor], unit: float, seed: int, numbers: range = range(SAMPLES)
 ) -> list[Results]:
-    """Several such runs at the precision of kernels: float32, or float64 where an input is."""
-    return [perturbed(reference, inputs, _unit(inputs), seed ^ (number + 1)) for number in numbers]
+    """Several such runs."""
+    return [perturbed(reference, inputs, unit, seed ^ (number + 1)) for number in numbers]
 
 
 def regrouped_samples(
-    reference: Reference, inputs: Sequence[torch.Tensor], seed: int, numbers: range = range(SAMPLES)
+    reference: Reference, inputs: Sequence[torch.Tensor], unit: float, seed: int, numbers: range = range(SAMPLES)
 ) -> list[Results]:
     """Several runs of the float64 reference with sums and their products regrouped (:mod:`regrouped`)."""
-    unit = _unit(inputs)
     return [_in_float64(reference, inputs, partial(Regrouped, unit, seed ^ (number + 1))) for number in numbers]
 
 
-def _unit(inputs: Sequence[torch.Tensor]) -> float:
-    return UNIT_ROUNDOFF[DType.F64 if any(t.dtype is torch.float64 for t in inputs) else DType.F32]
+def unit_of_kernels(inputs: Sequence[torch.Tensor], kind: FormulaKind) -> float:
+    """Unit roundoff of what kernels compute: float32's, or float64's where an input is or the reference converts them
+    all to it."""
+    double = kind.in_double or any(t.dtype is torch.float64 for t in inputs)
+    return UNIT_ROUNDOFF[DType.F64 if double else DType.F32]
 
 
 def approximate_samples(

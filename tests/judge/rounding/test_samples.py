@@ -40,7 +40,7 @@ def test_intermediate_results_move_though_inputs_cancel_exactly() -> None:
     """x − mean(x) of one column is 0 whatever x is, until the mean itself is rounded."""
     centred, x = reference("x - x.mean(-1, keepdim=True)", "x: f32[9,1]"), drawn(9, 1) + 100
     assert not bool(centred.run_float64([x])[0].any())
-    for sample in perturbed_samples(centred, [x], 1):
+    for sample in perturbed_samples(centred, [x], UNIT_ROUNDOFF[DType.F32], 1):
         size = float(sample[0].abs().max())
         assert 1e-7 < size < 2e-5
 
@@ -62,7 +62,7 @@ def test_a_difference_of_products_loses_a_rounding_of_each(expression: str, size
     """Of one column the variance is 0, and so is the result: rounded x would make the variance of large x matter."""
     scaled, x = reference(expression, "x: f32[64,1]"), drawn(64, 1).exp() * 1e7
     assert not bool(scaled.run_float64([x])[0].any())
-    for (sample,) in regrouped_samples(scaled, [x], 1):
+    for (sample,) in regrouped_samples(scaled, [x], UNIT_ROUNDOFF[DType.F32], 1):
         lost = float((sample / x).abs().max()) * 2**24
         assert 0.8 * size <= lost <= size
 
