@@ -1,7 +1,7 @@
 // A real JupyterLab (or Notebook) in a folder of its own, and a browser on it. What every UI test here starts from.
 // PYTHON names the interpreter Jupyter runs in, CHROMIUM the browser. Pictures go to ui-tests/shots/.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,8 @@ import { chromium } from 'playwright-core';
 
 export const here = fileURLToPath(new URL('.', import.meta.url));
 export const shots = `${here}shots`;
-const venv = `${here}../../.venv/bin/python`;
+const checkout = fileURLToPath(new URL('../..', import.meta.url));
+const venv = `${checkout}.venv/bin/python`;
 export const python = process.env.PYTHON ?? (existsSync(venv) ? venv : 'python3');
 mkdirSync(shots, { recursive: true });
 
@@ -37,15 +38,22 @@ function freePort() {
   });
 }
 
-/** Neither the person's own settings nor JupyterLab's question about news. */
-function settingsOfItsOwn(root) {
+/** This checkout and its build, not an installed one; neither the person's settings nor JupyterLab's question about news. */
+function environment(root) {
   const folder = `${root}/.settings/@jupyterlab/apputils-extension`;
   mkdirSync(folder, { recursive: true });
   writeFileSync(
     `${folder}/notification.jupyterlab-settings`,
     '{"fetchNews": "false", "checkForUpdates": false}'
   );
-  return { ...process.env, JUPYTERLAB_SETTINGS_DIR: `${root}/.settings` };
+  mkdirSync(`${root}/.share/labextensions`, { recursive: true });
+  symlinkSync(`${checkout}cutegen_lab/labextension`, `${root}/.share/labextensions/cutegen-lab`);
+  return {
+    ...process.env,
+    PYTHONPATH: checkout,
+    JUPYTER_PATH: `${root}/.share`,
+    JUPYTERLAB_SETTINGS_DIR: `${root}/.settings`
+  };
 }
 
 async function answering(base, server) {
@@ -83,7 +91,7 @@ export async function withJupyter(name, prepare, test, { app = 'jupyterlab', siz
       '--ServerApp.password=',
       `--ServerApp.root_dir=${root}`
     ];
-    server = spawn(python, ['-m', app, ...settings], { stdio: 'ignore', env: settingsOfItsOwn(root) });
+    server = spawn(python, ['-m', app, ...settings], { stdio: 'ignore', env: environment(root) });
     const base = `http://127.0.0.1:${port}`;
     await answering(base, server);
     browser = await launchBrowser();
