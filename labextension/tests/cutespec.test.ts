@@ -22,8 +22,11 @@ const STYLE = tagHighlighter([
 /** What is coloured in a Python editor that may turn to specs: each piece of text with its class. */
 function colours(state: EditorState): [string, string][] {
   const tree = ensureSyntaxTree(state, state.doc.length, 5000);
+  if (tree === null) {
+    throw new Error('the text was not parsed in time');
+  }
   const found: [string, string][] = [];
-  highlightTree(tree!, STYLE, (from, to, name) => found.push([state.sliceDoc(from, to), name]));
+  highlightTree(tree, STYLE, (from, to, name) => found.push([state.sliceDoc(from, to), name]));
   return found;
 }
 

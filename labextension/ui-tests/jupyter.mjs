@@ -12,6 +12,8 @@ export const shots = `${here}shots`;
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const venv = `${checkout}.venv/bin/python`;
 export const python = process.env.PYTHON ?? (existsSync(venv) ? venv : 'python3');
+/** How long anything may take: a machine with much else to do is slow, and only a failure waits this long. */
+export const PATIENCE_MS = 300_000;
 mkdirSync(shots, { recursive: true });
 
 export function launchBrowser() {
@@ -57,7 +59,7 @@ function environment(root) {
 }
 
 async function answering(base, server) {
-  for (let attempt = 0; attempt < 180; attempt++) {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end;) {
     if (server.exitCode !== null) {
       throw new Error(`Jupyter ended with status ${server.exitCode} before it answered`);
     }
@@ -70,46 +72,78 @@ async function answering(base, server) {
     }
     await new Promise(resolve => setTimeout(resolve, 500));
   }
-  throw new Error(`Jupyter did not answer on ${base} within 90 s`);
+  throw new Error(`Jupyter did not answer on ${base} within ${PATIENCE_MS / 1000} s`);
 }
 
-/** Runs `test({ base, root, page, server })`, with a picture named after `name` where it fails, and cleans up. */
-export async function withJupyter(name, prepare, test, { app = 'jupyterlab', size = [1400, 1500] } = {}) {
-  const root = mkdtempSync(`${tmpdir()}/cutegen-${name}-`);
-  let server = null;
-  let browser = null;
-  let page = null;
-  try {
-    await prepare(root);
-    const port = await freePort();
-    const settings = [
+/** One Jupyter server; it may be ended and started again at the same address. */
+class Server {
+  constructor(app, root, port, prefix) {
+    this.base = `http://127.0.0.1:${port}${prefix}`;
+    this.arguments = [
+      '-m',
+      app,
       '--no-browser',
       '--allow-root',
       `--port=${port}`,
       '--ServerApp.port_retries=0',
       '--IdentityProvider.token=',
       '--ServerApp.password=',
+      `--ServerApp.base_url=${prefix}/`,
       `--ServerApp.root_dir=${root}`
     ];
-    server = spawn(python, ['-m', app, ...settings], { stdio: 'ignore', env: environment(root) });
-    const base = `http://127.0.0.1:${port}`;
-    await answering(base, server);
+    this.environment = environment(root);
+    this.process = null;
+  }
+
+  async start() {
+    this.process = spawn(python, this.arguments, { stdio: 'ignore', env: this.environment });
+    await answering(this.base, this.process);
+  }
+
+  async stop() {
+    if (this.process === null || this.process.exitCode !== null) {
+      return;
+    }
+    const ended = new Promise(resolve => this.process.once('exit', resolve));
+    this.process.kill('SIGTERM'); // Jupyter ends its kernels on the way out.
+    await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 30_000))]);
+    this.process.kill('SIGKILL');
+  }
+}
+
+/**
+ * Runs `test({ base, root, page, server })`, with a picture named after `name` where it fails, and cleans up.
+ * `prefix`: where the server lives on its host, as "/user/ada".
+ */
+export async function withJupyter(
+  name,
+  prepare,
+  test,
+  { app = 'jupyterlab', size = [1400, 1500], prefix = '' } = {}
+) {
+  const root = mkdtempSync(`${tmpdir()}/cutegen-${name}-`);
+  let server = null;
+  let browser = null;
+  let page = null;
+  try {
+    await prepare(root);
+    server = new Server(app, root, await freePort(), prefix);
+    await server.start();
     browser = await launchBrowser();
-    page = await browser.newPage({ viewport: { width: size[0], height: size[1] } });
-    page.setDefaultTimeout(60_000);
+    const context = await browser.newContext({ viewport: { width: size[0], height: size[1] } });
+    context.setDefaultTimeout(PATIENCE_MS);
+    // anywidget closes the comm of a widget whose code is not loaded within 2 s (0.11, runtime.ts): on a busy machine
+    // plotly's 5 MB take longer, and its figure stays empty. That limit is about the machine, not about what is walked.
+    await context.addInitScript(() => (AbortSignal.timeout = () => new AbortController().signal));
+    page = await context.newPage();
     page.on('pageerror', error => console.error(`browser: ${error.message}`));
-    await test({ base, root, page });
+    await test({ base: server.base, root, page, server });
   } catch (error) {
     await page?.screenshot({ path: `${shots}/${name}-failure.png` });
     throw error;
   } finally {
     await browser?.close();
-    if (server !== null && server.exitCode === null) {
-      const ended = new Promise(resolve => server.once('exit', resolve));
-      server.kill('SIGTERM'); // Jupyter ends its kernels on the way out.
-      await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 10_000))]);
-      server.kill('SIGKILL');
-    }
+    await server?.stop();
     rmSync(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }
 }

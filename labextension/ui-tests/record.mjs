@@ -34,7 +34,7 @@ async function record(page, base, root, name) {
   const { length } = code(readFileSync(path, 'utf8'));
   const last = page.locator('.jp-InputPrompt', { hasText: `[${length}]:` });
   const failure = page.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]');
-  await last.or(failure).first().waitFor({ timeout: 300_000 });
+  await last.or(failure).first().waitFor();
   if (await failure.count()) {
     throw new Error(`${name}: ${await failure.first().innerText()}`);
   }

@@ -1,5 +1,4 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import { language } from '@codemirror/language';
 import { Prec, type Extension } from '@codemirror/state';
 import type { IDisposable } from '@lumino/disposable';
@@ -72,7 +71,7 @@ export const specCellsPlugin: JupyterFrontEndPlugin<void> = {
   autoStart: true,
   activate: (app: JupyterFrontEnd): void => {
     app.docRegistry.addWidgetExtension('Notebook', {
-      createNew: (panel: Widget & { content?: unknown }, _: DocumentRegistry.Context) =>
+      createNew: (panel: Widget & { content?: unknown }) =>
         isNotebook(panel.content) ? new SpecCells(panel.content) : undefined
     });
   }
