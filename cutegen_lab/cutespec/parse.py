@@ -24,8 +24,11 @@ MOST_DEPTH = 64  # of an expression
 MOST_DIGITS = 15
 _BINARY = {"add", "subtract", "multiply", "divide", "matmul", "power", "less", "less_equal", "greater", "greater_equal",
            "equal", "not_equal"}  # fmt: skip
-_STATEMENTS = ("kernel", "in", "out", "tmp", "size", "step", "tile", "cluster", "schedule", "stages", "split", "align",
-               "with")  # fmt: skip
+STATEMENTS = ("kernel", "in", "out", "tmp", "size", "step", "tile", "cluster", "schedule", "stages", "split", "align",
+              "with")  # fmt: skip
+"""Words that statements begin with."""
+DTYPES = ("bf16", "f16", "f32", "f64", "f8e4m3fn", "f8e5m2", "i8", "i32", "i64", "bool")
+"""Element types that a spec may name."""
 _WORDS = {  # names of the grammar's terminals, for messages
     "_NL": "the end of the line", "$END": "the end", "NAME": "a name", "INT": "a whole number", "NUMBER": "a number",
     "DTYPE": "a dtype (bf16, f16, f32, …)", "ARCH": "an architecture (sm_90a)", "EXTENTS": "sizes such as 128x256x64",
@@ -63,11 +66,11 @@ def _unexpected(error: UnexpectedInput, text: str) -> SpecError:
     if token is None or token.type in ("$END", "_NL"):
         return SpecError("the line ends too early", _expected(allowed), line, column)
     first, *rest = text.split("\n")[line - 1][: column - 1].split() or [str(token)]
-    misspelt = not rest and first not in _STATEMENTS  # a name here may be a misspelled keyword
-    hint = did_you_mean(first, _STATEMENTS, 0.5) if misspelt else ""
+    misspelt = not rest and first not in STATEMENTS  # a name here may be a misspelled keyword
+    hint = did_you_mean(first, STATEMENTS, 0.5) if misspelt else ""
     expected = _expected(allowed)
     if misspelt and "EQUAL" in allowed:  # a single name, which may also start a line
-        expected = f"A line begins with one of {', '.join(_STATEMENTS)}, or with a name and '='."
+        expected = f"A line begins with one of {', '.join(STATEMENTS)}, or with a name and '='."
     return SpecError(f"{str(token)[:40]!r} does not fit here", f"{hint} {expected}".strip(), line, column)
 
 

@@ -1,15 +1,17 @@
-"""Tab completion of the magics: options, their values, verbs and runs."""
+"""Tab completion of the magics: options, their values, verbs and runs, and the words of a spec."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import LANGUAGES, PROVIDERS
 from cutegen_lab.core.verbs import VERBS
+from cutegen_lab.exports import FORMATS
 from cutegen_lab.layouts import options as layouts
 
 if TYPE_CHECKING:
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 RUN_VERBS = ("show", "resume")
 """Verbs that take a run."""
 LINE_VERBS = tuple(dict.fromkeys(("runs", *RUN_VERBS, *VERBS, "export", "import", "help")))
-LINE_OPTIONS = ("--run", "--debug", "--general")
+LINE_OPTIONS: Mapping[str, Sequence[str]] = {"export": ("--general", "--no-verify", "--debug")}
+"""Options of verbs that take more than --run and --debug."""
+SCOPES = ("3 steps", "within 5%", "until slower")
+"""Examples of the scope of an approval."""
+SPEC_MAGIC = re.compile(r"\s*%%cutespec\s")
 VALUES: Mapping[str, Sequence[str]] = {
     "--provider": PROVIDERS,
     "--arch": tuple(dict.fromkeys(gpu.arch for gpu in GPUS.values())),
@@ -33,44 +39,82 @@ VALUES: Mapping[str, Sequence[str]] = {
 """Values of the options that take one of a few, or examples."""
 
 
-def words_that_fit(
-    line: str, options: Mapping[str, Sequence[Action]], runs: Callable[[], Iterable[str]],
-    candidates: Callable[[], Iterable[str]],
-) -> list[str] | None:  # fmt: skip
-    """Words that may stand at the end of ``line``, of which the last is incomplete (or empty); None if the line is no
-    magic of ours, or a file may stand there.
+class Known(NamedTuple):
+    """What completion asks of a notebook, each only when it is needed."""
 
-    ``options``: those of each magic, by its name with its signs (``%%cutegen``); ``runs``, ``candidates``: ids of the
-    runs in the store, and of candidates of the notebook's newest run.
+    runs: Callable[[], Iterable[str]]
+    """Ids of the runs in the store."""
+    candidates: Callable[[str], Iterable[str]]
+    """Ids of the candidates of a run; of the notebook's newest one for ""."""
+    notes: Callable[[str], Iterable[str]]
+    """Ids of the comments and pins of such a run."""
+
+
+class Fitting(NamedTuple):
+    """Words that may stand at the cursor."""
+
+    words: list[str]
+    or_file: bool = False
+    """Whether a file may stand there too."""
+
+
+def words_that_fit(text: str, options: Mapping[str, Sequence[Action]], known: Known) -> Fitting | None:
+    """Words that may stand at the end of ``text``, a cell up to the cursor, whose last word is incomplete (or empty);
+    None where it is no magic of ours, or only a file may stand there.
+
+    ``options``: those of each magic, by its name with its signs (``%%cutegen``).
     """
-    head, *words = line.split(" ")
+    if SPEC_MAGIC.match(text) and "\n" in text.lstrip():
+        from cutegen_lab.cutespec.words import words_in_spec  # lark: not before it is needed
+
+        return Fitting(words_in_spec(text.lstrip().partition("\n")[2]))
+    head, *words = text.rpartition("\n")[2].split(" ")
     if not words:
         return None
     *before, last = words
     before = [word for word in before if word]
     if head == "%cutegen":
-        fitting = _of_the_line(before, runs, candidates)
+        fitting = _of_the_line(before, known)
     elif head in options:
-        fitting = _of_a_cell(before, options[head], runs)
+        values = _of_a_cell(before, options[head], known.runs)
+        fitting = None if values is None else Fitting(list(values))
     else:
         return None
-    return None if fitting is None else [word for word in fitting if word.startswith(last)]
+    return fitting and fitting._replace(words=[word for word in fitting.words if word.startswith(last)])
 
 
-def _of_the_line(
-    before: Sequence[str], runs: Callable[[], Iterable[str]], candidates: Callable[[], Iterable[str]]
-) -> Iterable[str] | None:
+def _of_the_line(before: Sequence[str], known: Known) -> Fitting | None:
     if not before:
-        return LINE_VERBS
-    if before[-1] == "--run" or (before[-1] in RUN_VERBS and len(before) == 1):
-        return runs()
-    if before == ["branch"]:
-        return candidates()
-    if before in (["comment"], ["pin"]):
-        return [f"{each}:" for each in candidates()]
-    if before in (["edit"], ["export"], ["import"]):
+        return Fitting(list(LINE_VERBS))
+    verb, *rest = before
+    if rest[-1:] == ["--run"]:
+        return Fitting(list(known.runs()))
+    run = ""
+    if "--run" in rest:
+        at = rest.index("--run")
+        run = rest[at + 1]
+        del rest[at : at + 2]
+    options = [*(["--run"] if not run else []), *(o for o in LINE_OPTIONS.get(verb, ("--debug",)) if o not in rest)]
+    said = [word for word in rest if not word.startswith("--")]
+    takes = VERBS[verb].takes if verb in VERBS else "nothing"  # type: ignore[index]
+    if verb == "export":
+        return None if said else Fitting([*FORMATS, *options], or_file=True)
+    if verb == "import" or takes == "source":
         return None
-    return [option for option in LINE_OPTIONS if option not in before]
+    if said or verb in ("runs", "help"):
+        return Fitting([] if takes in ("reason", "place") else options)
+    if verb in RUN_VERBS and not run:
+        return Fitting(list(known.runs()))
+    match takes:
+        case "candidate":
+            return Fitting([*known.candidates(run), *options])
+        case "place":
+            return Fitting([f"{each}:" for each in known.candidates(run)])
+        case "note":
+            return Fitting([*known.notes(run), *options])
+        case "scope":
+            return Fitting([*SCOPES, *options])
+    return Fitting(options)
 
 
 def _of_a_cell(
@@ -84,14 +128,19 @@ def _of_a_cell(
     return values if asked.type is None else ()  # a number is typed
 
 
-def install(shell: InteractiveShell, fitting: Callable[[str], list[str] | None]) -> None:
-    """Adds the completion to a shell, in place of that of an earlier load. ``fitting``: words for a line."""
+def install(shell: InteractiveShell, fitting: Callable[[str], Fitting | None]) -> None:
+    """Adds the completion to a shell, in place of that of an earlier load. ``fitting``: words for a cell up to the
+    cursor."""
 
     @context_matcher(identifier="cutegen")  # type: ignore[untyped-decorator]
     def matcher(context: CompletionContext) -> SimpleMatcherResult:
-        words = fitting(context.text_until_cursor)
-        found = [SimpleCompletion(word, type="magic") for word in words or ()]
-        return SimpleMatcherResult(completions=found, suppress=words is not None)
+        above = context.full_text.split("\n")[: context.cursor_line]
+        words, or_file = fitting("\n".join([*above, context.text_until_cursor])) or ((), True)
+        return SimpleMatcherResult(
+            completions=[SimpleCompletion(word, type="magic") for word in words],
+            suppress=bool(words),
+            do_not_suppress={"IPCompleter.file_matcher"} if or_file else set(),
+        )
 
     completer = shell.Completer
     if completer is not None:

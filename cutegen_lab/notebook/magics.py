@@ -22,7 +22,7 @@ from cutegen_lab.core.run import LANGUAGES, PROVIDERS
 from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.core.verbs import VERBS, Takes, Verb, VerbSpec
 from cutegen_lab.exports import FORMATS
-from cutegen_lab.notebook.completion import LINE_VERBS, install, words_that_fit
+from cutegen_lab.notebook.completion import LINE_VERBS, Known, install, words_that_fit
 from cutegen_lab.notebook.failures import guarded
 from cutegen_lab.notebook.first_use import import_ahead
 from cutegen_lab.notebook.options import ARCH, INPUTS, NAME, OF_A_RUN, below_magic, magic_with_options
@@ -101,7 +101,8 @@ def register(ipython: InteractiveShell) -> None:
     cells = {f"%%{name}": magic for part in (magics, tune) for name, magic in part.magics["cell"].items()}
     lines = {f"%{name}": magic for name, magic in layout.magics["line"].items()}
     options = {name: magic.parser._actions for name, magic in {**cells, **lines}.items()}
-    install(ipython, lambda line: words_that_fit(line, options, magics.known_runs, magics.known_candidates))
+    known = Known(magics.known_runs, magics.known_candidates, magics.known_notes)
+    install(ipython, lambda text: words_that_fit(text, options, known))
 
 
 @magics_class
@@ -281,9 +282,15 @@ class CutegenMagics(Magics):
         stored = (Settings.from_environment().workdir / "lab.db").is_file()
         return [run.run_id for run in self.session("").runs()] if stored else []
 
-    def known_candidates(self) -> list[str]:
-        """Ids of the candidates of this notebook's newest run."""
-        return list(self._runs[self._newest].handle.state.candidates) if self._newest else []
+    def known_candidates(self, run_id: str) -> list[str]:
+        """Ids of the candidates of a run of this notebook, "" for the newest."""
+        run = self._runs.get(run_id or self._newest or "")
+        return list(run.handle.state.candidates) if run else []
+
+    def known_notes(self, run_id: str) -> list[str]:
+        """Ids of the comments and pins of such a run."""
+        run = self._runs.get(run_id or self._newest or "")
+        return list(run.handle.state.notes) if run else []
 
     def _newest_stored(self) -> str:
         """Id of the run in the work directory that changed last; "" if there is none. For use after a kernel

@@ -3,7 +3,14 @@ import { keysPlugin } from './lab/keys';
 import { outputsPlugin } from './lab/outputs';
 import { quickstartPlugin } from './lab/quickstart';
 import { runsPlugin } from './lab/runs';
+import { specCellsPlugin } from './lab/spec-cells';
 
-const plugins: JupyterFrontEndPlugin<void>[] = [quickstartPlugin, outputsPlugin, keysPlugin, runsPlugin];
+const plugins: JupyterFrontEndPlugin<void>[] = [
+  quickstartPlugin,
+  outputsPlugin,
+  keysPlugin,
+  runsPlugin,
+  specCellsPlugin
+];
 
 export default plugins;

@@ -2,11 +2,14 @@ import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Signal } from '@lumino/signaling';
 import type { ServerConnection } from '@jupyterlab/services';
+import { nullTranslator } from '@jupyterlab/translation';
 import { makingKernel, notebookOf, resuming } from '../src/lab/notebook';
 import { RunTab } from '../src/lab/run-tab';
 import { RunServer } from '../src/runs/server';
 import type { Changes } from '../src/schema';
 import { sample } from './samples';
+
+const trans = nullTranslator.load('cutegen_lab');
 
 class Socket {
   static opened: Socket[] = [];
@@ -119,7 +122,7 @@ describe('a run in a tab', () => {
   }
 
   async function opened(source: Source): Promise<RunTab> {
-    const tab = new RunTab(KEY, source, away);
+    const tab = new RunTab(KEY, source, away, trans);
     document.body.append(tab.node);
     await settled();
     return tab;

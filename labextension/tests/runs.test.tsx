@@ -1,10 +1,13 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { nullTranslator } from '@jupyterlab/translation';
 import { Runs } from '../src/runs/list';
 import type { IListQuery, IRunServer } from '../src/runs/server';
 import { ago, bestOf, standingOf } from '../src/runs/words';
 import type { RunKey, RunList, RunRow } from '../src/schema';
+
+const trans = nullTranslator.load('cutegen_lab');
 
 function rowOf(run_id: string, given: Partial<RunRow> = {}): RunRow {
   return {
@@ -78,7 +81,10 @@ const actions = { onOpen: vi.fn(), onResume: vi.fn(), onCompare: vi.fn(), onNew:
 
 async function draw(props: { version?: number; live?: boolean; folder?: string } = {}): Promise<void> {
   await act(async () => {
-    render(<Runs server={server} folder="" version={0} live={true} {...props} {...actions} />, host);
+    render(
+      <Runs trans={trans} server={server} folder="" version={0} live={true} {...props} {...actions} />,
+      host
+    );
     await Promise.resolve();
   });
   await settled();
@@ -121,25 +127,27 @@ afterEach(() => {
 
 describe('words', () => {
   it('say how a run stands', () => {
-    expect(standingOf(rowOf('a')).word).toBe('Done · accepted');
-    expect(standingOf(rowOf('a', { outcome: 'nothing_accepted' })).word).toBe('Done · nothing accepted');
-    expect(standingOf(rowOf('a', { status: 'interrupted', step: 'check' })).word).toBe(
+    expect(standingOf(rowOf('a'), trans).word).toBe('Done · accepted');
+    expect(standingOf(rowOf('a', { outcome: 'nothing_accepted' }), trans).word).toBe(
+      'Done · nothing accepted'
+    );
+    expect(standingOf(rowOf('a', { status: 'interrupted', step: 'check' }), trans).word).toBe(
       'Interrupted · at check'
     );
-    expect(standingOf(rowOf('a', { status: 'running', step: 'time' })).word).toBe('Running · time');
+    expect(standingOf(rowOf('a', { status: 'running', step: 'time' }), trans).word).toBe('Running · time');
     const marks = (['running', 'review', 'interrupted', 'done'] as const).map(
-      status => standingOf(rowOf('a', { status })).mark
+      status => standingOf(rowOf('a', { status }), trans).mark
     );
     expect(new Set(marks).size).toBe(4);
   });
 
   it('say the best time, and whether it was predicted', () => {
-    expect(bestOf(rowOf('a'))).toBe('2.5× c1 (predicted)');
-    expect(bestOf(rowOf('a', { best_kind: 'measured', over: 'eager', speedup: 1.23456 }))).toBe(
+    expect(bestOf(rowOf('a'), trans)).toBe('2.5× c1 (predicted)');
+    expect(bestOf(rowOf('a', { best_kind: 'measured', over: 'eager', speedup: 1.23456 }), trans)).toBe(
       '1.23× eager'
     );
-    expect(bestOf(rowOf('a', { speedup: null, over: '' }))).toBe('4 µs (predicted)');
-    expect(bestOf(rowOf('a', { speedup: null, over: '', best_us: null }))).toBe('');
+    expect(bestOf(rowOf('a', { speedup: null, over: '' }), trans)).toBe('4 µs (predicted)');
+    expect(bestOf(rowOf('a', { speedup: null, over: '', best_us: null }), trans)).toBe('');
   });
 
   it('say how long ago', () => {

@@ -44,7 +44,6 @@ const HOSTS = {
       'hosts-marimo',
       root => copyFileSync(`${here}marimo_run.py`, join(root, 'run.py')),
       (_, port) => ['marimo', 'run', 'run.py', '--headless', '--no-token', `--port=${port}`],
-      '/health',
       async ({ base, page }) => {
         await page.goto(base);
         await refine(page, 'marimo');
@@ -54,7 +53,8 @@ const HOSTS = {
           /softmax on H200/,
           'a run that is the value of a cell is shown as its static view'
         );
-      }
+      },
+      { path: '/health' }
     )
 };
 

@@ -2,7 +2,7 @@
 // starts from.
 // PYTHON names the interpreter Jupyter runs in, CHROMIUM the browser. Pictures go to ui-tests/shots/.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -10,8 +10,11 @@ import { chromium } from 'playwright-core';
 
 export const here = fileURLToPath(new URL('.', import.meta.url));
 export const shots = `${here}shots`;
-const venv = `${here}../../.venv/bin/python`;
+const checkout = fileURLToPath(new URL('../..', import.meta.url));
+const venv = `${checkout}.venv/bin/python`;
 export const python = process.env.PYTHON ?? (existsSync(venv) ? venv : 'python3');
+/** How long anything may take: a machine with much else to do is slow, and only a failure waits this long. */
+export const PATIENCE_MS = 300_000;
 mkdirSync(shots, { recursive: true });
 
 export function launchBrowser() {
@@ -38,19 +41,26 @@ function freePort() {
   });
 }
 
-/** Neither the person's own settings nor JupyterLab's question about news. */
-function settingsOfItsOwn(root) {
+/** This checkout and its build, not an installed one; neither the person's settings nor JupyterLab's question about news. */
+function environment(root) {
   const folder = `${root}/.settings/@jupyterlab/apputils-extension`;
   mkdirSync(folder, { recursive: true });
   writeFileSync(
     `${folder}/notification.jupyterlab-settings`,
     '{"fetchNews": "false", "checkForUpdates": false}'
   );
-  return { ...process.env, JUPYTERLAB_SETTINGS_DIR: `${root}/.settings` };
+  mkdirSync(`${root}/.share/labextensions`, { recursive: true });
+  symlinkSync(`${checkout}cutegen_lab/labextension`, `${root}/.share/labextensions/cutegen-lab`);
+  return {
+    ...process.env,
+    PYTHONPATH: checkout,
+    JUPYTER_PATH: `${root}/.share`,
+    JUPYTERLAB_SETTINGS_DIR: `${root}/.settings`
+  };
 }
 
 async function answering(url, server) {
-  for (let attempt = 0; attempt < 180; attempt++) {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end;) {
     if (server.exitCode !== null) {
       throw new Error(`the server ended with status ${server.exitCode} before it answered`);
     }
@@ -63,11 +73,40 @@ async function answering(url, server) {
     }
     await new Promise(resolve => setTimeout(resolve, 500));
   }
-  throw new Error(`no answer from ${url} within 90 s`);
+  throw new Error(`no answer from ${url} within ${PATIENCE_MS / 1000} s`);
 }
 
-/** Runs `test({ base, root, page })`, with a picture named after `name` where it fails, and cleans up. */
-export function withJupyter(name, prepare, test, { app = 'jupyterlab', size } = {}) {
+/** `python -m ${words}`, which answers at `base` + `path` once it is ready; it may be ended and started again. */
+class Server {
+  constructor(base, path, words, root) {
+    this.base = base;
+    this.ready = `${base}${path}`;
+    this.words = words;
+    this.options = { cwd: root, stdio: 'ignore', env: environment(root) };
+    this.process = null;
+  }
+
+  async start() {
+    this.process = spawn(python, ['-m', ...this.words], this.options);
+    await answering(this.ready, this.process);
+  }
+
+  async stop() {
+    if (this.process === null || this.process.exitCode !== null) {
+      return;
+    }
+    const ended = new Promise(resolve => this.process.once('exit', resolve));
+    this.process.kill('SIGTERM'); // Jupyter ends its kernels on the way out.
+    await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 30_000))]);
+    this.process.kill('SIGKILL');
+  }
+}
+
+/**
+ * Runs `test({ base, root, page, server })` in JupyterLab or another of Jupyter's applications, with a picture named after
+ * `name` where it fails, and cleans up. `prefix`: where the server lives on its host, as "/user/ada".
+ */
+export function withJupyter(name, prepare, test, { app = 'jupyterlab', size, prefix = '' } = {}) {
   const words = (root, port) => [
     app,
     '--no-browser',
@@ -76,13 +115,20 @@ export function withJupyter(name, prepare, test, { app = 'jupyterlab', size } = 
     '--ServerApp.port_retries=0',
     '--IdentityProvider.token=',
     '--ServerApp.password=',
+    `--ServerApp.base_url=${prefix}/`,
     `--ServerApp.root_dir=${root}`
   ];
-  return withServer(name, prepare, words, '/api', test, size);
+  return withServer(name, prepare, words, test, { path: '/api', prefix, size });
 }
 
 /** As `withJupyter`, of the server `python -m ${words(root, port)}`, which answers at `path` once it is ready. */
-export async function withServer(name, prepare, words, path, test, size = [1400, 1500]) {
+export async function withServer(
+  name,
+  prepare,
+  words,
+  test,
+  { path = '/', prefix = '', size = [1400, 1500] } = {}
+) {
   const root = mkdtempSync(`${tmpdir()}/cutegen-${name}-`);
   let server = null;
   let browser = null;
@@ -90,26 +136,23 @@ export async function withServer(name, prepare, words, path, test, size = [1400,
   try {
     await prepare(root);
     const port = await freePort();
-    const options = { cwd: root, stdio: 'ignore', env: settingsOfItsOwn(root) };
-    server = spawn(python, ['-m', ...words(root, port)], options);
-    const base = `http://127.0.0.1:${port}`;
-    await answering(`${base}${path}`, server);
+    server = new Server(`http://127.0.0.1:${port}${prefix}`, path, words(root, port), root);
+    await server.start();
     browser = await launchBrowser();
-    page = await browser.newPage({ viewport: { width: size[0], height: size[1] } });
-    page.setDefaultTimeout(60_000);
+    const context = await browser.newContext({ viewport: { width: size[0], height: size[1] } });
+    context.setDefaultTimeout(PATIENCE_MS);
+    // anywidget closes the comm of a widget whose code is not loaded within 2 s (0.11, runtime.ts): on a busy machine
+    // plotly's 5 MB take longer, and its figure stays empty. That limit is about the machine, not about what is walked.
+    await context.addInitScript(() => (AbortSignal.timeout = () => new AbortController().signal));
+    page = await context.newPage();
     page.on('pageerror', error => console.error(`browser: ${error.message}`));
-    await test({ base, root, page });
+    await test({ base: server.base, root, page, server });
   } catch (error) {
     await page?.screenshot({ path: `${shots}/${name}-failure.png` });
     throw error;
   } finally {
     await browser?.close();
-    if (server !== null && server.exitCode === null) {
-      const ended = new Promise(resolve => server.once('exit', resolve));
-      server.kill('SIGTERM'); // Jupyter ends its kernels on the way out.
-      await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 10_000))]);
-      server.kill('SIGKILL');
-    }
+    await server?.stop();
     rmSync(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }
 }

@@ -18,7 +18,7 @@ import {
 
 // From a naive kernel, so that refinements gain.
 const START = `%%cutegen --name softmax --device emulator --max-steps 12 --provider templates:vec=1,threads_per_row=32,rows_per_block=1,loads=1
-def reference(x):  # x: f32[256, 1024]
+def reference(x):  # x: f32[64, 1024]
     return torch.softmax(x, dim=-1)`;
 const NAME = 'run.ipynb';
 const LIVE = '.cg-live .cg-root';
@@ -29,8 +29,8 @@ const button = (page, name) =>
   page.locator(`${LIVE}:visible`).first().getByRole('button', { name, exact: true });
 
 /** Clicks, once the button may be clicked; Playwright waits for that. */
-const click = (page, name) => button(page, name).click({ timeout: 60_000 });
-const reviewing = (page, id) => button(page, `Approve ${id}`).waitFor({ timeout: 60_000 });
+const click = (page, name) => button(page, name).click();
+const reviewing = (page, id) => button(page, `Approve ${id}`).waitFor();
 const atReview = id => run => run.status === 'review' && run.current_id === id;
 const find = (run, id) => run.candidates.find(candidate => candidate.id === id);
 

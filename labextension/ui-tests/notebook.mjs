@@ -1,5 +1,6 @@
 // What a person does in a notebook, and what a saved notebook holds.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { PATIENCE_MS } from './jupyter.mjs';
 
 export const RUN_MIME = 'application/vnd.cutegen.run+json';
 export const WIDGET_MIME = 'application/vnd.jupyter.widget-view+json';
@@ -29,15 +30,15 @@ export function savedBundles(path) {
     .map(data => ({ ...data, 'text/html': [data['text/html']].flat().join('') }));
 }
 
-export async function until(what, check, timeoutMs = 60_000) {
-  for (const end = Date.now() + timeoutMs; Date.now() < end;) {
+export async function until(what, check) {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end;) {
     const found = await check();
     if (found) {
       return found;
     }
     await new Promise(resolve => setTimeout(resolve, 200));
   }
-  throw new Error(`${what}: not within ${timeoutMs / 1000} s`);
+  throw new Error(`${what}: not within ${PATIENCE_MS / 1000} s`);
 }
 
 /** Saves with the keyboard, and reads the first run once the file holds what `fresh` asks for. */

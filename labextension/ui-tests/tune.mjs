@@ -53,7 +53,7 @@ await withJupyter(
 
     await runCell(page, 'again =');
     const words = page.getByText(/verdict: passed/);
-    await words.first().waitFor({ timeout: 120_000 });
+    await words.first().waitFor();
     await words.first().scrollIntoViewIfNeeded();
     await page.waitForTimeout(1500);
     await picture(page, 'done');

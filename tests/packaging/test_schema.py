@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_lab.cutespec.parse import DTYPES, STATEMENTS
 from cutegen_lab.views.compare import comparison
 from cutegen_lab.views.model import MIME_TYPE, VIEW_SCHEMA_VERSION, ComparisonView, RunView, json_schema
 
@@ -41,3 +42,8 @@ def test_front_end_names_the_same_mime_type_and_version() -> None:
     read = (FRONT / "src/run/read.ts").read_text(encoding="utf-8")
     assert f"MIME_TYPE = '{MIME_TYPE}'" in read
     assert f"VERSION = {VIEW_SCHEMA_VERSION};" in read
+
+
+def test_front_end_colours_the_same_words_of_a_spec() -> None:
+    read = (FRONT / "src/code/cutespec.ts").read_text(encoding="utf-8")
+    assert f"(?:{'|'.join(STATEMENTS)})" in read and f"(?:{'|'.join(DTYPES)})" in read

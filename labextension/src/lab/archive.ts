@@ -2,6 +2,7 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ABCWidgetFactory, DocumentWidget, TextModelFactory } from '@jupyterlab/docregistry';
 import type { DocumentRegistry, IDocumentWidget } from '@jupyterlab/docregistry';
 import type { Contents } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { mount, unmount } from '../run/mount';
 import { cutegenIcon } from './icon';
@@ -59,10 +60,15 @@ class ArchiveFactory extends ABCWidgetFactory<IDocumentWidget<ArchiveView>> {
 }
 
 /** `.cutegen` files open as the run they hold, to look at. */
-export function addArchives(app: JupyterFrontEnd, read: (path: string) => Promise<unknown>): void {
+export function addArchives(
+  app: JupyterFrontEnd,
+  read: (path: string) => Promise<unknown>,
+  trans: TranslationBundle
+): void {
+  const label = trans.__('CuTeGen shared run');
   app.docRegistry.addFileType({
     name: FILE_TYPE,
-    displayName: NAME,
+    displayName: label,
     extensions: ['.cutegen'],
     mimeTypes: ['application/zip'],
     contentType: 'file',
@@ -73,6 +79,7 @@ export function addArchives(app: JupyterFrontEnd, read: (path: string) => Promis
   app.docRegistry.addWidgetFactory(
     new ArchiveFactory(read, {
       name: NAME,
+      label,
       modelName: FILE_TYPE,
       fileTypes: [FILE_TYPE],
       defaultFor: [FILE_TYPE],

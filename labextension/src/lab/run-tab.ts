@@ -1,3 +1,4 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ISignal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import type { IAway } from '../run/away';
@@ -15,13 +16,14 @@ export class RunTab extends Widget {
   constructor(
     readonly key: RunKey,
     private readonly server: ISource,
-    private readonly away: () => IAway
+    private readonly away: () => IAway,
+    private readonly trans: TranslationBundle
   ) {
     super();
     this.id = `cutegen-run-${keyOf(key)}`;
     this.addClass('cg-page');
     this.title.label = key.run_id;
-    this.title.caption = `${key.run_id} in ${key.store}`;
+    this.title.caption = trans.__('%1 in %2', key.run_id, key.store);
     this.title.closable = true;
     this.node.tabIndex = -1;
     this.host.className = 'cg-page-run';
@@ -39,7 +41,8 @@ export class RunTab extends Widget {
     try {
       data = await this.server.view(this.key);
     } catch (error) {
-      failure = error instanceof Error && error.message ? error.message : 'The server did not answer.';
+      failure =
+        error instanceof Error && error.message ? error.message : this.trans.__('The server did not answer.');
     }
     if (turn !== this.turn || this.isDisposed) {
       return;

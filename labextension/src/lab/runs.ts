@@ -20,10 +20,11 @@ import { addArchives } from './archive';
 import { cutegenIcon } from './icon';
 import { openNewNotebook } from './new-notebook';
 import { makingKernel, notebookOf, resuming } from './notebook';
+import { Notifier } from './notifier';
 import { CommandIDs as Quickstart, noKernel } from './quickstart';
 import { RunTab } from './run-tab';
 import { RunsSidebar } from './sidebar';
-import { Notifier, StatusItem } from './status';
+import { StatusItem } from './status';
 
 export namespace CommandIDs {
   export const show = 'cutegen-lab:show-runs';
@@ -80,7 +81,7 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
     const { commands, shell } = app;
     const server = new RunServer(app.serviceManager.serverSettings);
     const tracker = new WidgetTracker<RunTab>({ namespace: 'cutegen-runs' });
-    addArchives(app, path => server.archive(path));
+    addArchives(app, path => server.archive(path), trans);
 
     const folderOf = async (key: RunKey): Promise<string> => {
       const { stores } = await server.list({ limit: 1 });
@@ -116,7 +117,7 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
     const openRun = (key: RunKey, beside: RunTab | null = null): RunTab => {
       let tab = tracker.find(each => keyOf(each.key) === keyOf(key)) ?? null;
       if (tab === null) {
-        tab = new RunTab(key, server, () => away(key));
+        tab = new RunTab(key, server, () => away(key), trans);
         tab.title.icon = cutegenIcon;
         void tracker.add(tab);
       }
@@ -135,7 +136,7 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
         onCompare: (first, second) => void openRun(second, openRun(first)),
         onNew: () => void commands.execute(Quickstart.newNotebook)
       },
-      trans.__('CuTeGen runs')
+      trans
     );
     shell.add(sidebar, 'left', { rank: 600 });
     restorer?.add(sidebar, 'cutegen-runs');

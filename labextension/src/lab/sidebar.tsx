@@ -1,3 +1,4 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { render } from 'preact';
 import { Runs } from '../runs/list';
@@ -18,9 +19,10 @@ export class RunsSidebar extends Widget {
   constructor(
     private readonly server: RunServer,
     private readonly actions: ISidebarActions,
-    label: string
+    private readonly trans: TranslationBundle
   ) {
     super();
+    const label = trans.__('CuTeGen runs');
     this.id = 'cutegen-runs';
     this.addClass('cg-sidebar');
     this.title.icon = cutegenIcon;
@@ -63,6 +65,7 @@ export class RunsSidebar extends Widget {
     if (this.isVisible && !this.isDisposed) {
       render(
         <Runs
+          trans={this.trans}
           server={this.server}
           folder={this._folder}
           version={this.version}

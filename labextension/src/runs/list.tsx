@@ -1,28 +1,15 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { useNow } from '../run/hooks';
 import type { RunList, RunRow } from '../schema';
+import { ALL, Filters, queryOf, type IWanted } from './filters';
 import { Row } from './row';
-import type { IListQuery, IRunServer } from './server';
+import type { IRunServer } from './server';
 import { keyOf } from './words';
 
 const PAGE = 100;
-const DAY = 86_400;
-/** Filters by date, as days before now. */
-const DATES: readonly [string, number][] = [
-  ['Any time', 0],
-  ['Last day', 1],
-  ['Last week', 7],
-  ['Last month', 30]
-];
-const STATES: readonly [string, string][] = [
-  ['Any state', ''],
-  ['Awaits you', 'review'],
-  ['Running', 'running'],
-  ['Interrupted', 'interrupted'],
-  ['Done', 'done']
-];
-
 interface IRunsProps {
+  trans: TranslationBundle;
   server: IRunServer;
   /** Only runs below this folder; empty for all. */
   folder: string;
@@ -41,45 +28,28 @@ interface IUndo {
   undo: (() => Promise<unknown>) | null;
 }
 
-function told(error: unknown): string {
+function told(error: unknown, trans: TranslationBundle): string {
   const { response, message } = error as { response?: Response; message?: string };
   if (response?.status === 404 && !message) {
-    return 'This server does not have the extension of cutegen-lab. Run `jupyter server extension enable cutegen_lab.server` where it is installed, and start the server again.';
+    return trans.__(
+      'This server does not have the extension of cutegen-lab. Run `jupyter server extension enable cutegen_lab.server` where it is installed, and start the server again.'
+    );
   }
   return message ?? String(error);
 }
 
-function Choice({
-  label,
-  value,
-  options,
-  onChange
-}: {
-  label: string;
-  value: string;
-  options: readonly (readonly [string, string])[];
-  onChange: (value: string) => void;
-}) {
-  return (
-    <select
-      class="cg-input cg-filter"
-      aria-label={label}
-      value={value}
-      onChange={event => onChange(event.currentTarget.value)}
-    >
-      {options.map(([text, each]) => (
-        <option key={each} value={each}>
-          {text}
-        </option>
-      ))}
-    </select>
-  );
-}
-
-const ALL = { q: '', problem: '', status: '', gpu: '', days: '0' };
-
 /** The runs of all stores, live: searched, filtered, opened, resumed, compared, renamed, put in the trash. */
-export function Runs({ server, folder, version, live, onOpen, onResume, onCompare, onNew }: IRunsProps) {
+export function Runs({
+  trans,
+  server,
+  folder,
+  version,
+  live,
+  onOpen,
+  onResume,
+  onCompare,
+  onNew
+}: IRunsProps) {
   const [wanted, setWanted] = useState(ALL);
   const [trashed, setTrashed] = useState(false);
   const [limit, setLimit] = useState(PAGE);
@@ -103,17 +73,7 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
 
   const refresh = useCallback(async () => {
     const turn = ++asked.current;
-    const days = Number(wanted.days);
-    const query: IListQuery = {
-      q: wanted.q,
-      problem: wanted.problem,
-      status: wanted.status,
-      gpu: wanted.gpu,
-      ...(days ? { since: Date.now() / 1000 - days * DAY } : {}),
-      trashed,
-      folder,
-      limit
-    };
+    const query = { ...queryOf(wanted), trashed, folder, limit };
     try {
       const answer = await server.list(query);
       if (turn === asked.current) {
@@ -122,10 +82,10 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
       }
     } catch (failure) {
       if (turn === asked.current) {
-        setError(told(failure));
+        setError(told(failure, trans));
       }
     }
-  }, [server, folder, wanted, trashed, limit]);
+  }, [server, folder, wanted, trashed, limit, trans]);
   useEffect(() => {
     void refresh();
   }, [refresh, version]);
@@ -135,7 +95,7 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
       await what();
       setUndo(done);
     } catch (failure) {
-      setUndo({ text: told(failure), undo: null });
+      setUndo({ text: told(failure, trans), undo: null });
     }
     await refresh();
   };
@@ -143,14 +103,16 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
     const at = (found?.rows ?? []).findIndex(each => keyOf(each) === keyOf(row));
     focusAt.current = list.current?.contains(document.activeElement) ? at : null;
     void act(() => server.change(row, { trashed: away }), {
-      text: away ? `${row.title} is in the trash.` : `${row.title} is back in the list.`,
+      text: away
+        ? trans.__('%1 is in the trash.', row.title)
+        : trans.__('%1 is back in the list.', row.title),
       undo: () => server.change(row, { trashed: !away })
     });
   };
   const rename = (row: RunRow, title: string) => {
     const before = row.title === row.problem ? '' : row.title;
     void act(() => server.change(row, { title }), {
-      text: `Renamed to ${title || row.problem}.`,
+      text: trans.__('Renamed to %1.', title || row.problem),
       undo: () => server.change(row, { title: before })
     });
   };
@@ -164,13 +126,11 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
       }
     }
   };
-  const choose = (name: keyof typeof ALL) => (value: string) => {
+  const choose = (given: IWanted) => {
     setLimit(PAGE);
-    setWanted(before => ({ ...before, [name]: value }));
+    setWanted(given);
   };
   const filtered = JSON.stringify(wanted) !== JSON.stringify(ALL);
-  const named = (all: string, names: string[]) =>
-    [[all, ''], ...names.map(each => [each, each])] as [string, string][];
 
   const onArrow = (event: KeyboardEvent) => {
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
@@ -187,57 +147,29 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
   };
 
   return (
-    <article class="cg-root cg-runs" aria-label="CuTeGen runs">
+    <article class="cg-root cg-runs" aria-label={trans.__('CuTeGen runs')}>
       <header class="cg-runs-head">
         <div class="cg-row">
-          <h2>{trashed ? 'Trash' : 'Runs'}</h2>
+          <h2>{trashed ? trans.__('Trash') : trans.__('Runs')}</h2>
           {found && <span class="cg-muted">{found.total}</span>}
           <span class="cg-spacer" />
           <button type="button" class="cg-button cg-small" onClick={onNew}>
-            New run
+            {trans.__('New run')}
           </button>
         </div>
-        <input
-          class="cg-input"
-          type="search"
-          placeholder="Search runs"
-          aria-label="Search runs"
-          value={wanted.q}
-          onInput={event => choose('q')(event.currentTarget.value)}
-        />
-        <div class="cg-filters">
-          <Choice label="State" value={wanted.status} options={STATES} onChange={choose('status')} />
-          <Choice
-            label="Date"
-            value={wanted.days}
-            options={DATES.map(([text, days]) => [text, String(days)])}
-            onChange={choose('days')}
-          />
-          <Choice
-            label="Problem"
-            value={wanted.problem}
-            options={named('Any problem', found?.problems ?? [])}
-            onChange={choose('problem')}
-          />
-          <Choice
-            label="GPU"
-            value={wanted.gpu}
-            options={named('Any GPU', found?.gpus ?? [])}
-            onChange={choose('gpu')}
-          />
-        </div>
+        <Filters trans={trans} wanted={wanted} found={found} onChange={choose} />
       </header>
       {error && (
         <div class="cg-note cg-note-bad" role="alert">
           <p>{error}</p>
           <button type="button" class="cg-button cg-small" onClick={() => void refresh()}>
-            Try again
+            {trans.__('Try again')}
           </button>
         </div>
       )}
       {!live && !error && found && (
         <p class="cg-note" role="status">
-          Changes are not heard of at the moment; trying again.
+          {trans.__('Changes are not heard of at the moment; trying again.')}
         </p>
       )}
       {found?.stores
@@ -249,9 +181,9 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
         ))}
       {compared && (
         <p class="cg-note" role="status">
-          Choose the run to compare {compared.title} with.{' '}
+          {trans.__('Choose the run to compare %1 with.', compared.title)}{' '}
           <button type="button" class="cg-button cg-small" onClick={() => setCompared(null)}>
-            Cancel
+            {trans.__('Cancel')}
           </button>
         </p>
       )}
@@ -259,11 +191,12 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
         class="cg-runs-list"
         ref={list}
         onKeyDown={onArrow}
-        aria-label={trashed ? 'Runs in the trash' : 'Runs'}
+        aria-label={trashed ? trans.__('Runs in the trash') : trans.__('Runs')}
       >
         {found?.rows.map(row => (
           <Row
             key={keyOf(row)}
+            trans={trans}
             row={row}
             now={now}
             compared={compared}
@@ -277,7 +210,9 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
         {found && found.total > found.rows.length && (
           <li class="cg-runs-more">
             <button type="button" class="cg-button" onClick={() => setLimit(Math.min(500, limit + PAGE))}>
-              {limit < 500 ? `${found.total - found.rows.length} more` : 'Search to see older runs'}
+              {limit < 500
+                ? trans.__('%1 more', found.total - found.rows.length)
+                : trans.__('Search to see older runs')}
             </button>
           </li>
         )}
@@ -286,21 +221,23 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
         <div class="cg-runs-empty">
           {filtered ? (
             <>
-              <p>No run fits.</p>
+              <p>{trans.__('No run fits.')}</p>
               <button type="button" class="cg-button" onClick={() => setWanted(ALL)}>
-                Show all
+                {trans.__('Show all')}
               </button>
             </>
           ) : trashed ? (
-            <p>The trash is empty.</p>
+            <p>{trans.__('The trash is empty.')}</p>
           ) : (
             <>
               <p>
-                No runs yet{folder && ` below ${folder}`}. A run starts in a notebook, from a PyTorch
-                function: begin one here, or right-click a .py file and choose “Make a kernel of this”.
+                {folder ? trans.__('No runs yet below %1.', folder) : trans.__('No runs yet.')}{' '}
+                {trans.__(
+                  'A run starts in a notebook, from a PyTorch function: begin one here, or right-click a .py file and choose “Make a kernel of this”.'
+                )}
               </p>
               <button type="button" class="cg-button cg-primary" onClick={onNew}>
-                New run
+                {trans.__('New run')}
               </button>
             </>
           )}
@@ -314,13 +251,13 @@ export function Runs({ server, folder, version, live, onOpen, onResume, onCompar
             class="cg-button cg-small"
             onClick={() => void act(undo.undo ?? (() => Promise.resolve()), null)}
           >
-            Undo
+            {trans.__('Undo')}
           </button>
         )}
         <span class="cg-spacer" />
         {(trashed || (found?.trashed ?? 0) > 0) && (
           <button type="button" class="cg-button cg-small" onClick={() => setTrashed(!trashed)}>
-            {trashed ? 'Back to runs' : `Trash (${found?.trashed ?? 0})`}
+            {trashed ? trans.__('Back to runs') : trans.__('Trash (%1)', found?.trashed ?? 0)}
           </button>
         )}
       </footer>

@@ -1,3 +1,4 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { useState } from 'preact/hooks';
 import type { RunRow } from '../schema';
 import { ago, bestOf, standingOf } from './words';
@@ -21,18 +22,25 @@ export interface IRowActions {
 }
 
 interface IRowProps extends IRowActions {
+  trans: TranslationBundle;
   row: RunRow;
   now: number;
   /** The run that was chosen to compare another with, if one was. */
   compared: RunRow | null;
 }
 
-function Rename({ row, onDone }: { row: RunRow; onDone: (title: string | null) => void }) {
-  const [title, setTitle] = useState(row.title);
+interface IRenameProps {
+  label: string;
+  before: string;
+  onDone: (title: string | null) => void;
+}
+
+function Rename({ label, before, onDone }: IRenameProps) {
+  const [title, setTitle] = useState(before);
   return (
     <input
       class="cg-input cg-rename"
-      aria-label={`New name of ${row.title}`}
+      aria-label={label}
       maxLength={200}
       value={title}
       ref={element => element?.focus()}
@@ -51,13 +59,27 @@ function Rename({ row, onDone }: { row: RunRow; onDone: (title: string | null) =
 }
 
 /** One run: what it is, how it stands, and what may be done with it. F2 renames it, Delete puts it in the trash. */
-export function Row({ row, now, compared, onOpen, onResume, onCompare, onRename, onTrash }: IRowProps) {
+export function Row({
+  trans,
+  row,
+  now,
+  compared,
+  onOpen,
+  onResume,
+  onCompare,
+  onRename,
+  onTrash
+}: IRowProps) {
   const [renaming, setRenaming] = useState(false);
-  const { mark, word, tone } = standingOf(row);
-  const best = bestOf(row);
+  const { mark, word, tone } = standingOf(row, trans);
+  const best = bestOf(row, trans);
   const marked = compared !== null && compared.store === row.store && compared.run_id === row.run_id;
   const picking = compared !== null && !marked;
-  const compareLabel = marked ? 'Do not compare' : picking ? `Compare with ${compared.title}` : 'Compare…';
+  const compareLabel = marked
+    ? trans.__('Do not compare')
+    : picking
+      ? trans.__('Compare with %1', compared.title)
+      : trans.__('Compare…');
   const button = (icon: keyof typeof ICONS, label: string, onClick: () => void, pressed?: boolean) => (
     <button
       type="button"
@@ -92,7 +114,8 @@ export function Row({ row, now, compared, onOpen, onResume, onCompare, onRename,
     >
       {renaming ? (
         <Rename
-          row={row}
+          label={trans.__('New name of %1', row.title)}
+          before={row.title}
           onDone={title => {
             setRenaming(false);
             if (title !== null && title !== row.title) {
@@ -104,7 +127,7 @@ export function Row({ row, now, compared, onOpen, onResume, onCompare, onRename,
         <button
           type="button"
           class="cg-run-open"
-          title={`${row.title}\n${row.problem} · ${row.run_id}\nin ${row.store}\n${new Date(row.updated_at * 1000).toLocaleString()}`}
+          title={`${row.title}\n${row.problem} · ${row.run_id}\n${trans.__('in %1', row.store)}\n${new Date(row.updated_at * 1000).toLocaleString()}`}
           onClick={() => (picking ? onCompare(row) : onOpen(row))}
         >
           <span class={`cg-run-mark cg-run-${row.status} cg-tone-${tone}`} aria-hidden="true">
@@ -118,20 +141,22 @@ export function Row({ row, now, compared, onOpen, onResume, onCompare, onRename,
             <span class="cg-muted">
               {' '}
               · {row.gpu}
-              {row.device && ` · on ${row.device}`}
+              {row.device && ` · ${trans.__('on %1', row.device)}`}
             </span>
           </span>
         </button>
       )}
       <div class="cg-run-actions">
         {row.trashed ? (
-          button('back', 'Put back', () => onTrash(row, false))
+          button('back', trans.__('Put back'), () => onTrash(row, false))
         ) : (
           <>
-            {button('go', row.notebook ? 'Go to its notebook' : 'Resume', () => onResume(row))}
+            {button('go', row.notebook ? trans.__('Go to its notebook') : trans.__('Resume'), () =>
+              onResume(row)
+            )}
             {button('compare', compareLabel, () => onCompare(row), marked)}
-            {button('rename', 'Rename', () => setRenaming(true))}
-            {button('trash', 'Trash', () => onTrash(row, true))}
+            {button('rename', trans.__('Rename'), () => setRenaming(true))}
+            {button('trash', trans.__('Trash'), () => onTrash(row, true))}
           </>
         )}
       </div>

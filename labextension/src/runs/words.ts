@@ -1,19 +1,23 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { significant, words, type Tone } from '../run/format';
 import type { RunRow } from '../schema';
 
 /** A run's state as a mark, words and a tone; never colour alone. */
-export function standingOf(row: RunRow): { mark: string; word: string; tone: Tone } {
+export function standingOf(
+  row: RunRow,
+  trans: TranslationBundle
+): { mark: string; word: string; tone: Tone } {
   switch (row.status) {
     case 'running':
-      return { mark: '…', word: `Running · ${row.step}`, tone: 'neutral' };
+      return { mark: '…', word: trans.__('Running · %1', row.step), tone: 'neutral' };
     case 'review':
-      return { mark: '!', word: 'Awaits you', tone: 'warn' };
+      return { mark: '!', word: trans.__('Awaits you'), tone: 'warn' };
     case 'interrupted':
-      return { mark: '‖', word: `Interrupted · at ${row.step}`, tone: 'warn' };
+      return { mark: '‖', word: trans.__('Interrupted · at %1', row.step), tone: 'warn' };
     case 'done': {
       const mark = row.outcome === 'accepted' ? '✓' : row.outcome === 'failed' ? '✕' : '–';
       const tone = row.outcome === 'accepted' ? 'good' : row.outcome === 'failed' ? 'bad' : 'neutral';
-      return { mark, word: `Done · ${words(row.outcome)}`, tone };
+      return { mark, word: trans.__('Done · %1', words(row.outcome)), tone };
     }
   }
 }
@@ -23,8 +27,8 @@ function rounded(value: number): string {
 }
 
 /** "2.5× c1 (predicted)", "1.3× eager", "35.1 µs (predicted)"; empty before there is a time. */
-export function bestOf(row: RunRow): string {
-  const kind = row.best_kind === 'predicted' ? ' (predicted)' : '';
+export function bestOf(row: RunRow, trans: TranslationBundle): string {
+  const kind = row.best_kind === 'predicted' ? ` (${trans.__('predicted')})` : '';
   if (row.speedup !== null && row.over !== '') {
     return `${rounded(row.speedup)}× ${row.over}${kind}`;
   }
