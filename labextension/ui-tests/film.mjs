@@ -23,7 +23,7 @@ from PIL import Image
 shown = json.load(open(sys.argv[1]))
 frames = [Image.open(file).convert("RGB") for file, _ in shown]
 frames[0].save(sys.argv[2], save_all=True, append_images=frames[1:], duration=[ms for _, ms in shown], loop=0,
-               quality=55, method=6, minimize_size=True)`;
+               lossless=True, quality=60, method=4)`;
 
 const folder = `${shots}/film`;
 rmSync(folder, { recursive: true, force: true });
