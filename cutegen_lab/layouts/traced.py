@@ -68,8 +68,9 @@ class MadeLayout:
 
 
 def made_layouts(traced: Iterable[TracedLayout]) -> tuple[MadeLayout, ...]:
-    """Each layout once, with all its lines: by :data:`Kind`, in the order of the trace. Those with extents or strides
-    that are not known when compiling, and of types that are not known here, are left out."""
+    """Each layout once, with all its lines: by :data:`Kind`, swizzled ones first, else in the order of the trace.
+    Those with extents or strides that are not known when compiling, and of types that are not known here, are left
+    out."""
     by_line: dict[int, list[str]] = {}
     for one in traced:
         by_line.setdefault(one.line, []).append(one.kind)
@@ -80,7 +81,7 @@ def made_layouts(traced: Iterable[TracedLayout]) -> tuple[MadeLayout, ...]:
                 for made in _read(kind, kinds):
                     lines.setdefault(made, {})[line] = None
     found = [MadeLayout(m.layout, m.dtype, tuple(places), m.kind, m.tile) for m, places in lines.items()]
-    return tuple(sorted(found, key=lambda made: get_args(Kind).index(made.kind)))
+    return tuple(sorted(found, key=lambda made: (get_args(Kind).index(made.kind), "Sw<" not in made.layout)))
 
 
 def _read(kind: str, beside: Sequence[str]) -> Iterator[MadeLayout]:

@@ -17,8 +17,8 @@ def test_each_layout_once_with_its_lines_tensors_first() -> None:
     assert made_layouts(traced) == (
         MadeLayout("Sw<3,3,3> o 0 o (8,64):(64,1)", "bf16", (3,), "tensor in shared memory"),
         MadeLayout("Sw<5,0,5> o 0 o (32,32):(32,1)", "f32", (5,), "tensor in shared memory"),
-        MadeLayout("(8,64):(64,1)", "", (7, 8), "layout"),
         MadeLayout("Sw<3,4,3> o 0 o (8,64):(64,1)", "", (9,), "layout"),
+        MadeLayout("(8,64):(64,1)", "", (7, 8), "layout"),
     )
 
 
