@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
@@ -68,20 +68,25 @@ class MadeLayout:
 
 
 def made_layouts(traced: Iterable[TracedLayout]) -> tuple[MadeLayout, ...]:
-    """Each layout once, with all its lines: by :data:`Kind`, in the order of the trace. Those with extents or strides
-    that are not known when compiling, and of types that are not known here, are left out."""
-    traced = tuple(traced)
-    lines: dict[MadeLayout, dict[int, None]] = {}
+    """Each layout once, with all its lines: by :data:`Kind`, swizzled ones first, else in the order of the trace.
+    Those with extents or strides that are not known when compiling, and of types that are not known here, are left
+    out."""
+    by_line: dict[int, list[str]] = {}
     for one in traced:
-        with suppress(InputError):
-            for made in _read(one.kind, traced):
-                lines.setdefault(made, {})[one.line] = None
+        by_line.setdefault(one.line, []).append(one.kind)
+    lines: dict[MadeLayout, dict[int, None]] = {}
+    for line, kinds in by_line.items():
+        for kind in kinds:
+            with suppress(InputError):
+                for made in _read(kind, kinds):
+                    lines.setdefault(made, {})[line] = None
     found = [MadeLayout(m.layout, m.dtype, tuple(places), m.kind, m.tile) for m, places in lines.items()]
-    return tuple(sorted(found, key=lambda made: get_args(Kind).index(made.kind)))
+    return tuple(sorted(found, key=lambda made: (get_args(Kind).index(made.kind), "Sw<" not in made.layout)))
 
 
-def _read(kind: str, traced: tuple[TracedLayout, ...]) -> Iterator[MadeLayout]:
-    """What a type says, without lines. A swizzle that is part of a pointer is of addresses. Raises InputError."""
+def _read(kind: str, beside: Sequence[str]) -> Iterator[MadeLayout]:
+    """What a type says, without lines. ``beside``: the types of its line. A swizzle that is part of a pointer is of
+    addresses. Raises InputError."""
     if tensor := _TENSOR.fullmatch(kind):
         dtype, *swizzle, text = tensor.groups()
         layout = read_layout(text)
@@ -95,7 +100,7 @@ def _read(kind: str, traced: tuple[TracedLayout, ...]) -> Iterator[MadeLayout]:
     elif plain := _LAYOUT.fullmatch(kind):
         yield MadeLayout(str(read_layout(plain[1])), "", (), "layout")
     elif box := _BOX.fullmatch(kind):
-        yield from _box(box[1], box[2].split(","), traced)
+        yield from _box(box[1], box[2].split(","), beside)
     elif copy := _COPY.fullmatch(kind):
         yield from _copy(*copy.groups())
     elif mma := _MMA.fullmatch(kind):
@@ -107,10 +112,10 @@ def _read(kind: str, traced: tuple[TracedLayout, ...]) -> Iterator[MadeLayout]:
                 yield MadeLayout(words, left.lower(), (), "tensor-core operand")
 
 
-def _box(dtype: str, extents: list[str], traced: Iterable[TracedLayout]) -> Iterator[MadeLayout]:
-    """A box's type has no swizzle: it is that of the tensors of its dtype in shared memory, if these have one.
+def _box(dtype: str, extents: list[str], beside: Sequence[str]) -> Iterator[MadeLayout]:
+    """A box's type has no swizzle: it is that of the tensor in shared memory that the same line copies to or from.
     Extents of TMA count from the contiguous one."""
-    tensors = [tensor for one in traced if (tensor := _TENSOR.fullmatch(one.kind)) and tensor[1] == dtype]
+    tensors = [tensor for each in beside if (tensor := _TENSOR.fullmatch(each)) and tensor[1] == dtype]
     swizzles = {(int(tensor[2] or 0), tensor[3] or "4", tensor[4] or "3") for tensor in tensors}
     if len(swizzles) == 1:
         bits, *pieces = swizzles.pop()

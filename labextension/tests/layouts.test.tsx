@@ -46,7 +46,7 @@ describe('the layouts of a candidate', () => {
     expect([...host.querySelectorAll('code')].map(code => code.textContent)).toEqual(
       LISTED.layouts.map(each => each.layout)
     );
-    expect(host.querySelector('label')?.textContent).toContain('bf16 tensor in shared memory · line 2');
+    expect(host.querySelector('label')?.textContent).toContain('bf16 tensor in shared memory · lines 2, 3');
     expect(look.mock.calls.map(([query]) => [query.query, query.text])).toEqual([
       ['layouts', undefined],
       ['layout', '0']

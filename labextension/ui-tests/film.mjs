@@ -23,7 +23,7 @@ from PIL import Image
 shown = json.load(open(sys.argv[1]))
 frames = [Image.open(file).convert("RGB") for file, _ in shown]
 frames[0].save(sys.argv[2], save_all=True, append_images=frames[1:], duration=[ms for _, ms in shown], loop=0,
-               quality=55, method=6, minimize_size=True)`;
+               lossless=True, quality=60, method=4)`;
 
 const folder = `${shots}/film`;
 rmSync(folder, { recursive: true, force: true });
@@ -36,10 +36,10 @@ async function frame(page, milliseconds) {
   frames.push([file, milliseconds]);
 }
 
-/** A picture for each new state of the steps until `button` is there. */
+/** A picture as each step begins or ends, until `button` is there. */
 async function watch(page, button) {
-  const steps = page.locator('.cg-live .cg-root .cg-steps').first();
-  const words = async () => (await steps.count()) && (await steps.innerText()).replace(/[\d.]+ s/g, '');
+  const names = page.locator('.cg-live .cg-root .cg-attempt').first().locator('.cg-step-name');
+  const words = async () => (await names.allInnerTexts()).join();
   let before = '';
   for (const end = Date.now() + PATIENCE; !(await button.count());) {
     if (Date.now() > end) {
@@ -82,13 +82,13 @@ await withJupyter(
     await page.keyboard.press('Control+Enter');
     const widget = page.locator('.cg-live .cg-root').first();
     await widget.waitFor();
-    await widget.evaluate(element => element.scrollIntoView({ block: 'end' }));
+    await widget.evaluate(element => element.scrollIntoView({ block: 'start' }));
     const approve = id => widget.getByRole('button', { name: `Approve ${id}`, exact: true });
     await watch(page, approve('c1'));
-    await widget.evaluate(element => element.scrollIntoView({ block: 'end' }));
+    await widget.evaluate(element => element.scrollIntoView({ block: 'start' }));
     await frame(page, 2500);
     await press(page, widget.getByRole('tab', { name: 'Profile' }), 0);
-    await widget.locator('.cg-profile .cg-plots').waitFor();
+    await widget.locator('.cg-profile .cg-matrix').waitFor();
     frames.pop();
     await frame(page, 2500);
     await press(page, widget.getByRole('tab', { name: 'Review' }), 500);

@@ -17,8 +17,8 @@ def test_each_layout_once_with_its_lines_tensors_first() -> None:
     assert made_layouts(traced) == (
         MadeLayout("Sw<3,3,3> o 0 o (8,64):(64,1)", "bf16", (3,), "tensor in shared memory"),
         MadeLayout("Sw<5,0,5> o 0 o (32,32):(32,1)", "f32", (5,), "tensor in shared memory"),
-        MadeLayout("(8,64):(64,1)", "", (7, 8), "layout"),
         MadeLayout("Sw<3,4,3> o 0 o (8,64):(64,1)", "", (9,), "layout"),
+        MadeLayout("(8,64):(64,1)", "", (7, 8), "layout"),
     )
 
 
@@ -55,12 +55,13 @@ def test_a_tiled_copy_is_drawn_by_its_threads_and_values() -> None:
     assert [0, 0, 0, 0] in facts["owners"] and [8, 1, 0, 3] in facts["owners"]
 
 
-def test_a_box_has_the_swizzle_of_the_tensors_of_its_dtype_and_is_left_out_without_one() -> None:
-    def tensor(swizzle: str) -> TracedLayout:
-        return TracedLayout(3, f'!cute.memref<bf16, smem, align<1024>, {swizzle}"(8,64):(64,1)">')
+def test_a_box_has_the_swizzle_of_the_tensor_that_its_line_copies_and_is_left_out_without_one() -> None:
+    def tensor(swizzle: str, line: int = 9) -> TracedLayout:
+        return TracedLayout(line, f'!cute.memref<bf16, smem, align<1024>, {swizzle}"(8,64):(64,1)">')
 
     box = TracedLayout(9, BOX)
-    assert [m.layout for m in made_layouts([tensor("S<3,4,3>, "), box]) if m.kind == "TMA box"] == ["32x64 bf16 128B"]
+    found = made_layouts([tensor("S<2,4,3>, ", 3), tensor("S<3,4,3>, "), box])
+    assert [made.layout for made in found if made.kind == "TMA box"] == ["32x64 bf16 128B"]
     assert made_layouts([box]) == ()
     both = made_layouts([tensor("S<3,4,3>, "), tensor("S<2,4,3>, "), box])
     assert [made.kind for made in both] == ["tensor in shared memory"] * 2

@@ -306,7 +306,7 @@ def profile_sample() -> str:
 
 
 TRACED = (
-    TracedLayout(2, '!cute.memref<bf16, smem, align<1024>, S<1,4,3>, "(8,16):(16,1)">'),
+    *(TracedLayout(line, '!cute.memref<bf16, smem, align<1024>, S<1,4,3>, "(8,16):(16,1)">') for line in (2, 3)),
     TracedLayout(
         3,
         '!cute_nvgpu.atom.tma_load<bf16, copy_bits = 2048, mode = tiled, num_cta = 1, g_stride = <"()"> '

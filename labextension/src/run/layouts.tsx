@@ -133,8 +133,7 @@ export function Layouts({ id, look }: { id: string; look: Look }) {
     <section class="cg-layouts" aria-label="Layouts">
       <fieldset class="cg-layout-list">
         <legend>
-          Layouts of {id}
-          <span class="cg-count">{found.layouts.length}</span>
+          Layouts of {id} <span class="cg-count">{found.layouts.length}</span>
         </legend>
         {found.layouts.map(({ layout, what, lines, text }, at) => (
           <label key={at} title={text}>
