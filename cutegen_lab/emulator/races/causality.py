@@ -15,7 +15,7 @@ import numpy as np
 
 from cutegen_lab.emulator.ptx.traits import GRID, Ordering
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.races.lane_clock import by_place
+from cutegen_lab.emulator.races.lane_clock import by_place, lane_numbers
 
 if TYPE_CHECKING:
     from cutegen_lab.emulator.races.vector_clock import VectorClocks
@@ -41,13 +41,15 @@ class Causality:
         shape = (_SCOPES, len(self._block), clocks.width)
         self._fenced, self._found = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self._has_fenced, self._has_found = (np.zeros(len(self._block), np.bool_) for _ in range(2))
+        self._fenced_at = np.full((len(self._block), 32), -1, np.int64)  # count of its warp at each lane's last fence
 
     def fence(self, gid: Array, order: Ordering) -> None:
         for warp, lanes, _ in by_place(gid, np.zeros_like(gid)):
             if order.acquires and self._has_found[warp]:
                 self._clocks.learn_part(warp, lanes, self._found[: order.scope + 1, warp].max(axis=0))
             if order.releases:
-                self._fenced[: order.scope + 1, warp] = self._clocks.publish_part(warp, lanes)
+                self._fenced[: order.scope + 1, warp] = row = self._clocks.publish_part(warp, lanes)
+                self._fenced_at[warp, lane_numbers(lanes)] = row[self._clocks.own[warp]]
                 self._has_fenced[warp] = True
 
     def fenced(self, warps: Array, scope: int) -> Array:
@@ -95,7 +97,7 @@ class Causality:
                 self._has_found[warp] = True
 
     def _leave(self, left: Left, warp: int, lanes: int, place: int, order: Ordering) -> None:
-        if not order.releases and not self._has_fenced[warp]:
+        if not order.releases and not (self._has_fenced[warp] and self._behind_fence(warp, lanes)):
             return
         now = self._clocks.publish_part(warp, lanes) if order.releases else None
         found = left.setdefault(place, {})
@@ -104,6 +106,14 @@ class Causality:
             row = self._abroad(row, warp) if scope == GRID else row
             key = scope, self._number(scope, warp)
             found[key] = np.maximum(found[key], row) if key in found else row.copy()
+
+    def _behind_fence(self, warp: int, lanes: int) -> bool:
+        """Whether one of ``lanes`` has fenced, or has met a lane of its warp since that one did."""
+        at, mine = self._fenced_at[warp], np.array(lane_numbers(lanes))
+        if (at[mine] >= 0).any():
+            return True
+        others = np.flatnonzero(at >= 0)
+        return not self._clocks.lanes.unmet(np.array([[warp]]), mine[:, None], others[None], at[others][None]).all()
 
     def _number(self, scope: int, warp: int) -> int:
         return (int(self._block[warp]), int(self._cluster[warp]), 0)[scope]

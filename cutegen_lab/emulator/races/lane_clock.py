@@ -89,7 +89,7 @@ class LaneClocks:
     def learn(self, warp: int, lanes: int, row: Array) -> None:
         """Not all lanes of ``warp`` do."""
         mine = self._extra.setdefault(warp, {})
-        for lane in _listed(lanes):
+        for lane in lane_numbers(lanes):
             mine[lane] = np.maximum(mine[lane], row) if lane in mine else row.copy()
         if self.all_run(warp, sum(1 << lane for lane in mine)):  # one after another
             np.maximum(self._known[warp], np.minimum.reduce(list(mine.values())), out=self._known[warp])
@@ -119,7 +119,7 @@ class LaneClocks:
             record = self._records[warp] = _Record()
             self._recorded[warp] = True
         cover = np.maximum(np.full(32, self._met[warp] - 1), record.last())
-        listed = _listed(lanes)
+        listed = lane_numbers(lanes)
         if warp in self._floors:
             cover = np.maximum(cover, self._floors[warp][listed].max(axis=0) - 1)
         cover[listed] = count
@@ -179,7 +179,7 @@ class LaneClocks:
         if isinstance(cover, int) and self.all_run(warp, lanes) and warp not in self._floors:
             self._met[warp] = cover + 1
             return
-        floors, listed = self._parts(warp), _listed(lanes)
+        floors, listed = self._parts(warp), lane_numbers(lanes)
         floors[listed] = np.maximum(floors[listed], cover + 1)
 
     def meet_all_through(self, warps: Array, counts: Array) -> None:
@@ -205,7 +205,8 @@ class LaneClocks:
         return late
 
 
-def _listed(lanes: int) -> list[int]:
+def lane_numbers(lanes: int) -> list[int]:
+    """The numbers of ``lanes``, given as bits."""
     return [lane for lane in range(32) if lanes >> lane & 1]
 
 
