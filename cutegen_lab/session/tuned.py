@@ -19,6 +19,7 @@ from cutegen_lab.tuning import Space
 from cutegen_lab.tuning.evaluations import Kind
 from cutegen_lab.tuning.protocols import SearchStats
 from cutegen_lab.tuning.space import brief
+from cutegen_lab.views.speed import band
 from cutegen_lab.views.units import microseconds, seconds
 
 
@@ -167,6 +168,8 @@ def concluded(found: TuningResult) -> list[str]:
         lines.append(
             f"verdict: passed ({found.check.reason}); {duration(found.timing.time_us)} {found.timing.kind}{at}"
         )
+        if found.timing.kind == "predicted":
+            lines.append(band(found.timing))
     elif found.interrupted and found.leading:
         lines.append(f"interrupted; fastest so far, not checked: {brief(found.leading[0])}")
         lines.append("the same search goes on from here")
