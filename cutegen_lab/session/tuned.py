@@ -165,11 +165,10 @@ def concluded(found: TuningResult) -> list[str]:
     if found.best is not None and found.check and found.timing:
         lines.append(f"best: {brief(found.best)}")
         at = f" on {found.rows[0].workload}" if len(found.rows) > 1 else ""
+        likely = f"; {band(found.timing)}" if found.timing.kind == "predicted" else ""
         lines.append(
-            f"verdict: passed ({found.check.reason}); {duration(found.timing.time_us)} {found.timing.kind}{at}"
+            f"verdict: passed ({found.check.reason}); {duration(found.timing.time_us)} {found.timing.kind}{at}{likely}"
         )
-        if found.timing.kind == "predicted":
-            lines.append(band(found.timing))
     elif found.interrupted and found.leading:
         lines.append(f"interrupted; fastest so far, not checked: {brief(found.leading[0])}")
         lines.append("the same search goes on from here")
