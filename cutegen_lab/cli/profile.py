@@ -67,9 +67,11 @@ def _summary(handle: RunHandle, rows: Sequence[Row]) -> str:
         occupied = f"{by['occupancy'].value:.0%}" if "occupancy" in by else "-"
         registers = f"{by['registers'].value:.0f}" if "registers" in by else "-"
         limiter = trial.profile.limiter if trial and trial.profile else "-"
-        return candidate, time, moved, registers, occupied, limiter
+        ends = trial.timing.band_us if trial and trial.timing else None
+        between = " to ".join(map(microseconds, ends)) if ends else "-"
+        return candidate, time, between, moved, registers, occupied, limiter
 
-    head = ("candidate", "time", "moved", "registers", "occupancy", "limited by")
+    head = ("candidate", "time", "9 of 10 measured", "moved", "registers", "occupancy", "limited by")
     return "\n".join(columns([head, *map(shown, handle.state.candidates)]))
 
 

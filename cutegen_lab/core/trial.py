@@ -175,6 +175,8 @@ class Timing:
     """Name of the fastest PyTorch baseline."""
     half_width_us: float = 0.0
     """Half the 95% confidence interval of ``time_us`` in microseconds."""
+    band_us: tuple[float, float] | None = None
+    """Of a prediction: microseconds between which nine of ten measured times of such kernels are; None if not known."""
     warm_us: float | None = None
     """Microseconds a call with a warm L2; None if not measured."""
     measurements: tuple[Measurement, ...] = ()

@@ -21,7 +21,7 @@ from cutegen_lab.emulator import Options, Order, Result, run_plan
 from cutegen_lab.emulator.analysis.examine import examined
 from cutegen_lab.emulator.analysis.independent_blocks import why_not_alone
 from cutegen_lab.emulator.execution_order import CLOCK_BITS
-from cutegen_lab.perfmodel import MODEL, predict_plan
+from cutegen_lab.perfmodel import MODEL, error_band, predict_plan
 
 SAMPLE_BLOCKS = 64
 FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others
@@ -100,6 +100,7 @@ class EmulatorDevice:
         timing = Timing(
             kind="predicted", time_us=prediction.time_us, device=gpu.name,
             method=f"{MODEL}; counts from {'a sample of blocks' if sampled else 'every block'}",
+            band_us=error_band(prediction.time_us, prediction.limiter, gpu),
         )  # fmt: skip
         counters = {**result.execution.counters, **as_counters(prediction.parts), "compulsory_bytes": compulsory}
         if prediction.occupancy:

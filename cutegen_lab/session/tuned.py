@@ -19,6 +19,7 @@ from cutegen_lab.tuning import Space
 from cutegen_lab.tuning.evaluations import Kind
 from cutegen_lab.tuning.protocols import SearchStats
 from cutegen_lab.tuning.space import brief
+from cutegen_lab.views.speed import band
 from cutegen_lab.views.units import microseconds, seconds
 
 
@@ -164,8 +165,9 @@ def concluded(found: TuningResult) -> list[str]:
     if found.best is not None and found.check and found.timing:
         lines.append(f"best: {brief(found.best)}")
         at = f" on {found.rows[0].workload}" if len(found.rows) > 1 else ""
+        likely = f"; {band(found.timing)}" if found.timing.kind == "predicted" else ""
         lines.append(
-            f"verdict: passed ({found.check.reason}); {duration(found.timing.time_us)} {found.timing.kind}{at}"
+            f"verdict: passed ({found.check.reason}); {duration(found.timing.time_us)} {found.timing.kind}{at}{likely}"
         )
     elif found.interrupted and found.leading:
         lines.append(f"interrupted; fastest so far, not checked: {brief(found.leading[0])}")

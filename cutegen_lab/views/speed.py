@@ -42,9 +42,17 @@ def speed_rows(timing: Timing | None, sol: SpeedOfLight) -> list[EvidenceRow]:
     return rows
 
 
+def band(timing: Timing) -> str:
+    """Of a predicted time, between which times the measured one is likely to be; says so if that is not known."""
+    if timing.band_us is None:
+        return f"how far a measured time on {timing.device} may be off is not known"
+    low, high = map(microseconds, timing.band_us)
+    return f"when measured, nine of ten such kernels take {low} to {high}"
+
+
 def _spread(timing: Timing) -> str:
     if timing.kind != "measured":
-        return ""
+        return f"; {band(timing)}"
     sure = 0 < timing.half_width_us < math.inf
     interval = f", median ± {microseconds(timing.half_width_us)} (95%)" if sure else ""
     return f"{interval}, IQR {microseconds(timing.iqr_us)} of {timing.samples}"

@@ -18,6 +18,7 @@ from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Options, Order, Result
+from cutegen_lab.perfmodel import error_band
 from tests.harness.checking import Compiler, built
 
 SOFTMAX = '''
@@ -145,6 +146,7 @@ def test_time_is_a_labelled_prediction(compiler: Compiler) -> None:
     assert "every block" in timing.method or "sample" in timing.method
     assert profile is not None and profile.source == "emulator" and profile.limiter == "launch overhead, 2 µs"
     assert any("48 blocks leave 84 of 132" in text for text in profile.findings)
+    assert timing.band_us == error_band(timing.time_us, profile.limiter, GPUS["H200"])
 
 
 def test_a_profile_says_what_each_line_costs(compiler: Compiler) -> None:

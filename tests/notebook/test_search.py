@@ -108,6 +108,7 @@ def test_cancel_keeps_what_is_known_and_resume_goes_on(shell: InteractiveShell, 
     assert search.best == search.found.ranked[0][0] and "predicted" in search.export(tmp_path / "k.py").read_text()
     found = search.found
     assert len(repr(found)) < 400 and "configs predicted; verdict: passed" in repr(found) and "\n" not in repr(found)
+    assert "; when measured, nine of ten such kernels take" in repr(found)
     assert "<caption>predicted times by workload</caption>" in found._repr_html_() and "best: " in found._repr_html_()
     assert len(repr(found.tunable)) < 120 and len(repr(search.trace)) < 300 and "best " in repr(search.trace)
     words = summary_bundle(search)["text/html"]

@@ -75,6 +75,14 @@ def test_review_of_a_proven_candidate():
     assert view.log == ["checking prime"]
 
 
+def test_a_predicted_time_says_how_far_the_measured_one_may_be_off():
+    for ends, said in (((33.5, 47.1), "take 33.5 µs to 47.1 µs"), (None, "is not known")):
+        predicted = replace(timing(), band_us=ends)
+        view = Script().generate().compile().check().time(predicted).profile().view()
+        row = next(r for r in view.candidates[0].evidence if r.key == "time")
+        assert row.basis == "predicted" and row.detail.endswith(said)
+
+
 def test_measured_time_is_labelled_measured_with_its_baselines():
     script = Script().generate().compile().check()
     measured = timing(30.0, "measured")

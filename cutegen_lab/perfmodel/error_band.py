@@ -1,0 +1,30 @@
+"""How far from a predicted time the measured one may be, from what was measured on an H200."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cutegen_lab.core.roofline import GpuSpec
+
+MEASURED_ON = "H200"
+EVERY = ""
+# Kind of limiter -> ratios of measured to predicted times between which at least 90% are, by
+# benchmarks/prediction_errors.py. Kinds with fewer than ten configs have the band of all.
+BANDS: Mapping[str, tuple[float, float]] = {
+    "at the floor": (0.91, 1.10), "memory bandwidth": (0.84, 1.32), "memory latency": (0.90, 1.30),
+    "shared memory": (0.84, 1.40), "instruction issue of few warps": (0.82, 1.12), EVERY: (0.84, 1.29),
+}  # fmt: skip
+
+
+def kind_of(limiter: str) -> str:
+    """The kind in :data:`BANDS` of a predicted limiter."""
+    return next((kind for kind in BANDS if kind and limiter.startswith(kind)), EVERY)
+
+
+def error_band(time_us: float, limiter: str, gpu: GpuSpec) -> tuple[float, float] | None:
+    """Microseconds between which nine of ten measured times were, of predictions with such a ``limiter``; None for a
+    GPU on which none was measured."""
+    if gpu.name != MEASURED_ON:
+        return None
+    low, high = BANDS[kind_of(limiter)]
+    return low * time_us, high * time_us
