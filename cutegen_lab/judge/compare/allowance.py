@@ -64,6 +64,8 @@ class Allowance:
     """Least magnitude for limits by magnitude (:mod:`local_errors`); None for no such limits."""
     signed_zeros: bool = False
     """Whether the sign of a zero counts where PyTorch and the reference agree on it."""
+    zero_signs: torch.Tensor | None = None
+    """Otherwise: signs of the zeros of which it counts, 0 elsewhere; None if of none."""
     small: bool = False
     """Whether small results are compared with results of their own magnitude (:mod:`local_errors`)."""
     approximate: tuple[torch.Tensor, ...] = ()
@@ -74,6 +76,8 @@ class Allowance:
     """Whether the results are small as a whole, so that the norm is one of small results."""
     bias: bool = False
     """Whether the mean relative difference is limited (:mod:`local_errors`)."""
+    unbiased: bool = False
+    """With ``bias``: whether rounding errors have a mean of zero in every correct formula."""
 
 
 def least_limits(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bool) -> tuple[float, float]:

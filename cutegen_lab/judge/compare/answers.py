@@ -13,7 +13,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances, Workload
 from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.judge.compare.allowance import Allowance
-from cutegen_lab.judge.compare.correctness import compare
+from cutegen_lab.judge.compare.correctness import compare, wrong_zeros
 from cutegen_lab.judge.compare.distances import rms
 from cutegen_lab.judge.compare.equivalent_integers import equivalent_integers
 from cutegen_lab.judge.compare.independent_nan import independent_of_nan
@@ -45,8 +45,10 @@ from cutegen_lab.judge.rounding.samples import (
     run_with_masked_attention,
     undecided_by_attention,
     unit_of_kernels,
+    zero_signs,
 )
 from cutegen_lab.problems import Reference
+from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import moved
 
 _PREFIX = 1024
@@ -58,6 +60,7 @@ _WITH_SMALL_RESULTS = (*_OF_16_BITS, DType.F32)
 _FOR_INFINITY, _NEAR_ZERO = 2.0**60, 2.0**-6
 _FINITE_RUNS = 8  # number of runs with large numbers instead of infinities
 _WIDE_RANGE_TYPES = (torch.bfloat16, torch.float32, torch.float64)
+_WITH_SIGNED_ZEROS = (torch.float16, *_WIDE_RANGE_TYPES)
 _FAR_FROM_ZERO_DRAWS = (AROUND, "offset", ONE_SIDED, CONSTANT_ROWS)
 _MIXED_DRAWS = (PATCHWORK, MOSAIC, CONSTANTS)
 _SPARSE_SHARE = 0.25  # of an output's usual size, since all results of a small draw may lie in a function's tail
@@ -120,9 +123,16 @@ class OutputComparison:
                 signed_zeros=kind.signs_zeros and not spec.dtype.is_float8,
                 defined_at_infinity=kind.elementwise and kind.handles_infinity,
                 bias=check.distribution == "normal" and spec.dtype in _OF_16_BITS,
+                unbiased=kind.unbiased,
             )  # fmt: skip
 
         allowances = list(map(allowance, self._workload.outputs, self._usual, written))
+        if kind.rounds_nothing and not kind.signs_zeros and any(map(_wrong_zero, outputs, own, wanted)):
+            signs = zero_signs(self._reference, inputs)
+            zeros = zip(allowances, signs, self._workload.outputs, strict=True)
+            allowances = [
+                replace(a, zero_signs=some) if TORCH[spec.dtype] in _WITH_SIGNED_ZEROS else a for a, some, spec in zeros
+            ]
 
         most = min(terms(self._workload), _FEW_TERMS) if kind.elementwise else terms(self._workload)
 
@@ -176,7 +186,7 @@ class OutputComparison:
             run = partial(run_with_masked_attention, self._reference)
             none = [None] * len(outputs)
             no_search = kind.strict or kind.rounds_nothing
-            right = none if no_search else independent_of_nan(run, inputs, outputs, wanted, check.seed)
+            right = none if no_search else independent_of_nan(run, inputs, outputs, wanted, check.seed, kind.pointwise)
             undecided = undecided_by_attention(self._reference, inputs, wanted)
             ignored = [lost if some is None else some | lost for some, lost in zip(right, undecided, strict=True)]
             rows = zip(allowances, self._workload.outputs, zip(*tame, strict=True), ignored, strict=True)
@@ -205,6 +215,11 @@ class OutputComparison:
             return torch.where(values.isinf(), sizes.to(values.dtype).copysign(values), values)
 
         return self._reference.run_float64([tamed(t) if t.dtype in _WIDE_RANGE_TYPES else t for t in inputs])
+
+
+def _wrong_zero(got: torch.Tensor, own: torch.Tensor, wanted: torch.Tensor) -> bool:
+    """Whether a zero has a sign that neither result gives it."""
+    return got.dtype in _WITH_SIGNED_ZEROS and bool(wrong_zeros(got, own, wanted).any())
 
 
 def _sign_undecided(tame: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -19,6 +19,7 @@ from cutegen_lab.judge.compare.distances import distances, finite_difference, rm
 from cutegen_lab.judge.compare.exclusions import (
     HUGE,
     same_value,
+    saturated,
     without_either,
     without_fills,
     without_jumps,
@@ -27,6 +28,7 @@ from cutegen_lab.judge.compare.exclusions import (
 )
 from cutegen_lab.judge.compare.local_errors import LOSSES
 from cutegen_lab.judge.compare.slices import worst_slice
+from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.few_numbers import largest_share, rounding_limit
 
 _VAGUE = 0.5  # a limit that only checks the size of results; used if there are at least
@@ -35,6 +37,7 @@ _SAME_SIZE = 16.0  # factor between correct answers beyond which rounding decide
 _BY_SIZE = 1e-6  # error of fp32 results of similar size that a polynomial approximation may have
 _NORMAL = 2.0  # of the least normal number: smaller results may be flushed to zero
 _BIAS = 1 / 16  # of a 16-bit epsilon: truncation has a mean error of a third of one
+_ROUNDED_PRODUCTS = 2.0**-18  # mean error of a product or quotient of two 16-bit roundings of one number
 
 
 def compare(
@@ -69,9 +72,12 @@ def compare(
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
         return _exact(spec, got, reference, own, allow, [m.reshape(-1) for m in (*moved, *allow.rerounded)])
-    given = got
-    if allow.signed_zeros:
-        got = got.masked_fill(_wrong_zeros(got, own, reference), math.inf)
+    given, wanted = got, reference
+    if allow.signed_zeros or allow.zero_signs is not None:
+        wrong = wrong_zeros(got, own, reference)
+        if allow.zero_signs is not None:
+            wrong &= allow.zero_signs.reshape(-1) == torch.ones_like(own).copysign(own)
+        got = got.masked_fill(wrong, math.inf)
     again = [a.reshape(-1) for a in allow.rerounded]
     if spec.dtype.is_float8:
         got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
@@ -82,6 +88,7 @@ def compare(
     rounding = partial(rounding_limit, limits.floor_eps * spec.dtype.eps, spec.dtype.eps)
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
     got, own, reference, every = without_undecided(got, own, reference, every, len(moved))
+    overflow = saturated(got, own, reference, every) if allow.torch_lossy else None
     if allow.torch_lossy:
         got, own, reference, every = without_lost(got, own, reference, every, len(moved), allow.all_or_nothing)
     else:
@@ -92,6 +99,8 @@ def compare(
             max(2 * spec.dtype.eps, element), limits.budget, got, own, reference, every, len(moved)
         )
     got, own, reference, every = without_either(allow, got, own, reference, every)
+    if overflow is not None:
+        got = got.masked_fill(overflow, math.inf)
     rest, kinds = iter(every), (moved, again, allow.approximate, allow.by_instructions)
     moved, again, lossy, instructions = (list(islice(rest, len(kind))) for kind in kinds)
     mine, theirs = distances(got, own, reference, allow.scale)
@@ -131,7 +140,7 @@ def compare(
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
             index = one.index
     if mine.norm <= norm and mine.worst <= element:
-        for found in _local_errors(spec, got, [own, *again], reference, moved, lossy, limits, element, allow):
+        for found in _local_errors(spec, got, [own, *again], reference, moved, lossy, limits, element, terms, allow):
             if not found.error <= found.limit:
                 mine, theirs, norm = replace(mine, norm=found.error), replace(theirs, norm=found.own), found.limit
                 index = found.index
@@ -139,11 +148,11 @@ def compare(
     return OutputError(
         output=spec.name, norm=mine.norm, worst=mine.worst, torch_norm=theirs.norm, torch_worst=theirs.worst,
         limit_norm=norm, limit_worst=element,
-        worst_index=_unravel(index, spec.shape), got=_value(given, index), expected=_value(reference, index),
+        worst_index=_unravel(index, spec.shape), got=_value(given, index), expected=_value(wanted, index),
     )  # fmt: skip
 
 
-def _wrong_zeros(got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+def wrong_zeros(got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     """Zeros of the sign that neither PyTorch nor the reference gives them."""
     zeros = (got == 0) & (own == 0) & (reference == 0)
     return zeros & (got.signbit() != own.signbit()) & (got.signbit() != reference.signbit())
@@ -151,7 +160,8 @@ def _wrong_zeros(got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) 
 
 def _local_errors(
     spec: TensorSpec, got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor,
-    moved: Sequence[torch.Tensor], lossy: Sequence[torch.Tensor], limits: Tolerances, element: float, allow: Allowance,
+    moved: Sequence[torch.Tensor], lossy: Sequence[torch.Tensor], limits: Tolerances, element: float, terms: int,
+    allow: Allowance,
 ) -> Iterator[local_errors.LocalError]:  # fmt: skip
     """The local errors that ``allow`` asks for."""
 
@@ -174,7 +184,9 @@ def _local_errors(
             found.append(local_errors.worst_bin(mine * normal, luck, reference, effects, losses, least, limit(floor)))
     if allow.bias:
         floor = _BIAS * spec.dtype.eps
-        found.append(local_errors.mean_bias(spec.shape, got, own, reference, floor, limits.budget))
+        # Sums of tensor cores are truncated.
+        slack = min(_ROUNDED_PRODUCTS + tf32.TRUNCATED * terms, floor) if allow.unbiased else None
+        found.append(local_errors.mean_bias(spec.shape, got, own, reference, floor, slack, limits.budget))
     return (one for one in found if one is not None)
 
 
@@ -192,7 +204,7 @@ def _compared_where(
     whole = bool((rows.all(1) == rows.any(1)).all())
     count = int(written.sum())
     shape = (count // columns, columns) if whole else (count,)
-    names = ("sign_undecided", "finite_limit", "ignored_nan", "accepted")
+    names = ("sign_undecided", "finite_limit", "ignored_nan", "accepted", "zero_signs")
     also = {name: some(value) for name in names if (value := getattr(allow, name)) is not None}
     lists = (allow.rerounded, allow.by_instructions, allow.jumped)
     rerounded, instructions, jumped = (tuple(map(some, results)) for results in lists)

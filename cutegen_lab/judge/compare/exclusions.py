@@ -14,6 +14,7 @@ HUGE = 1e30  # larger elements are a mask's fill: their squares would dominate e
 _TOWARDS = 2.0**40  # larger results go to infinity with their inputs
 _JUMP = 1e-3  # largest relative difference between results for infinite and for large inputs; beyond it formulas differ
 _ROUNDINGS = 4  # to the output's type, that move a number beyond HUGE at most
+_OVERFLOW = 2.0  # of a type's largest number: no rounding makes a larger result finite
 _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
@@ -85,6 +86,18 @@ def without_lost(
     if whole:
         lost = torch.ones_like(lost)
     return got.masked_fill(lost, 0.0), *_blank(lost, own, reference, others)
+
+
+def saturated(
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """Finite elements where PyTorch has an infinity, and the reference and, if rounded, ``others`` are beyond the
+    largest number of its type too, the reference by far."""
+    most = torch.finfo(own.dtype).max
+    found = own.isinf() & got.isfinite() & (reference.abs() > _OVERFLOW * most) & (reference.sign() == own.sign())
+    for each in others:
+        found &= (each.double().abs() > most) & (each.sign() == own.sign())
+    return found
 
 
 def without_undecided(

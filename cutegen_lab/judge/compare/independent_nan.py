@@ -8,6 +8,7 @@ numbers replace non-finite elements, and outputs that keep every bit do not depe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, combinations
 
 import torch
 
@@ -22,17 +23,19 @@ _TOLERANCE = 2.0**-4
 
 
 def independent_of_nan(
-    run: Run, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], seed: int
-) -> list[torch.Tensor]:
+    run: Run, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor],
+    seed: int, pointwise: bool = False,
+) -> list[torch.Tensor]:  # fmt: skip
     """For each output, the elements that are right although ``wanted`` (float64) has NaN there.
 
     ``run`` computes the reference in float64. With too many non-finite elements, or too many sets of them that matter,
     it is only known that some do not matter to an output; such outputs count as right, because draws with one NaN and
-    with one infinity still test them.
+    with one infinity still test them. ``pointwise``: each result depends on one element of an input at most, so that
+    all non-finite elements of an input are tried at once, and nothing is counted as right unknown.
     """
     trial = _DependenceSearch(run, inputs, outputs, wanted, seed)
-    if not trial.over() and not trial.settle(trial.given) and not trial.of_one_input():
-        trial.follow()
+    if not trial.over() and not trial.settle(trial.given) and not trial.of_some_inputs(2 if pointwise else 1):
+        trial.follow(pointwise)
     return trial.right
 
 
@@ -59,7 +62,8 @@ class _DependenceSearch:
         for at, (got, answer) in enumerate(zip(self._outputs, answers, strict=True)):
             if not answer.is_floating_point():
                 continue
-            near = (got == answer) | ((got - answer).abs() <= _TOLERANCE * answer.abs().clamp(min=rms(answer)))
+            near = (got - answer).abs() <= _TOLERANCE * answer.abs().clamp(min=rms(answer))
+            near = (got == answer) | (near & answer.isfinite())
             self._take(at, near if among is None else near & among[at])
         return self.over()
 
@@ -67,26 +71,26 @@ class _DependenceSearch:
         """Whether nothing is left."""
         return not any(bool(some.any()) for some in self.open)
 
-    def of_one_input(self) -> bool:
-        """Settles elements that do not depend on one of the inputs, the others unchanged. Returns whether nothing is
-        left."""
-        for at, tensor in enumerate(self.given):
-            if bool(tensor.isfinite().all()):
-                continue
+    def of_some_inputs(self, most: int) -> bool:
+        """Settles elements that do not depend on one of the inputs, or on up to ``most`` of them, the others unchanged.
+        Returns whether nothing is left."""
+        odd = [at for at, tensor in enumerate(self.given) if not bool(tensor.isfinite().all())]
+        for which in chain.from_iterable(combinations(odd, count) for count in range(1, most + 1)):
             some = [list(self.given), list(self.given)]
-            for inputs, value in zip(some, (1024.0, -1024.0), strict=True):
-                inputs[at] = torch.where(tensor.isfinite(), tensor, value)
+            for inputs, value, power in zip(some, (1024.0, -1024.0), (2, 3), strict=True):
+                for number, at in enumerate(which):  # other values for another input, since equal ones may cancel
+                    inputs[at] = torch.where(self.given[at].isfinite(), self.given[at], value * power**number)
             same = [one == other for one, other in zip(*map(self._run, some), strict=True)]
             if self.settle(some[0], same):
                 return True
         return False
 
-    def follow(self) -> None:
+    def follow(self, pointwise: bool) -> None:
         """Finds which non-finite elements affect which outputs, and settles each set with the others made finite."""
         places = [(at, i) for at, t in enumerate(self.given) for i in (~t.isfinite()).view(-1).nonzero()[:, 0].tolist()]
         order = torch.randperm(len(places), generator=self._generator, device=self._generator.device).tolist()
         tried = [places[i] for i in order[:_MOST_TRIED]]
-        if not tried:
+        if not tried or (pointwise and len(places) > len(tried)):
             return
         base = self._run(self._healthy)
         reach = [self._reached(base, place) for place in tried]

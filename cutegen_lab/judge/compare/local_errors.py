@@ -14,6 +14,7 @@ _INACCURATE = 1e-2  # relative error of PyTorch's result beyond which an element
 _BIN, _MOST_COMPARED = 32, 1 << 18
 _COMPARABLE = 1 / 16  # of an output's root mean square: the relative error of smaller elements comes from cancellation
 _GROUPS, _SIGMAS = 8, 6.0  # fewest groups for a spread of means; number of standard errors that is significant
+_MANY_GROUPS = 32  # from which the spread itself is known so well that six standard errors mean one case in a million
 
 LOSSES = 2.0  # margin over the bounds of what a formula's steps lose, which may all have one sign
 
@@ -90,10 +91,14 @@ def worst_bin(
 
 def mean_bias(
     shape: Sequence[int], got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, floor: float,
-    budget: float,
+    slack: float | None, budget: float,
 ) -> LocalError | None:  # fmt: skip
     """Mean relative difference from the rounded reference. Rounding errors cancel; a wrong factor and truncated bits do
     not.
+
+    The limit is at least ``floor``. With ``slack``, and many rows and columns, it is not: instead only what a relative
+    error above ``slack`` before rounding explains is a difference. An honest kernel then has few of these, of either
+    sign.
 
     Rows or columns that share a rounded number are off together, each in its own direction, so the limit grows with the
     spread of their means.
@@ -102,22 +107,23 @@ def mean_bias(
     rows = reference.numel() // max(columns, 1)
     if rows < _GROUPS or columns < _GROUPS:
         return None
+    floor, slack = (0.0, slack) if slack is not None and min(rows, columns) >= _MANY_GROUPS else (floor, 0.0)
     taken, least = reference[: rows * columns], _COMPARABLE * rms(reference[: rows * columns])
     sums, counts = ([taken.new_zeros(rows), taken.new_zeros(columns)] for _ in range(2))
-    theirs, worst, index = [0.0] * len(own), -1.0, 0
+    theirs, squares, worst, index = [0.0] * len(own), 0.0, -1.0, 0
     for part in chunks(taken, columns):
         exact = taken[part]
-        right = exact.to(got.dtype).double()
-        compared = right.isfinite() & (exact.abs() >= least) & (exact != 0)
+        low, high = ((exact + side * exact.abs()).to(got.dtype).double() for side in (-slack, slack))
+        compared = low.isfinite() & high.isfinite() & (exact.abs() >= least) & (exact != 0)
         for each in (got, *own):
             compared &= each[part].isfinite()
-        mine, *others = (
-            (each[part].double() - right).div_(exact).masked_fill_(~compared, 0.0) for each in (got, *own)
-        )  # fmt: skip
+        values = (each[part].double() for each in (got, *own))
+        mine, *others = ((v - v.clamp(low, high)).div_(exact).masked_fill_(~compared, 0.0) for v in values)
         some = slice(part.start // columns, part.start // columns + len(exact) // columns)
-        for found, values in ((sums, mine), (counts, compared)):
-            found[0][some] = values.view(-1, columns).sum(1).double()
-            found[1] += values.view(-1, columns).sum(0)
+        for found, each in ((sums, mine), (counts, compared)):
+            found[0][some] = each.view(-1, columns).sum(1).double()
+            found[1] += each.view(-1, columns).sum(0)
+        squares += float(mine.square().sum())
         theirs = [total + float(each.sum()) for total, each in zip(theirs, others, strict=True)]
         if float(mine.abs_().max()) > worst:
             worst, index = float(mine.max()), part.start + int(mine.argmax())
@@ -130,5 +136,5 @@ def mean_bias(
         return float(means.std()) / means.numel() ** 0.5 if means.numel() > 1 else 0.0
 
     own_bias = [abs(total) / count for total in theirs]
-    limit = max(floor, budget * max(own_bias)) + _SIGMAS * max(spread(0), spread(1))
+    limit = max(floor, budget * max(own_bias)) + _SIGMAS * max(spread(0), spread(1), squares**0.5 / count)
     return LocalError(abs(float(sums[0].sum())) / count, own_bias[0], limit, index)

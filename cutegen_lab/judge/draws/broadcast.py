@@ -23,13 +23,14 @@ _SHARE = 8  # an eighth of the rows' numbers
 _LARGER, _LARGEST = 2.0, 6.0  # factors of a column's number: powers of two
 _COLUMNS_SHARE = 0.06
 _LEAST = 16  # fewest numbers of an input of which some are unusual
+_ZEROS = (0.0, -0.0)
 _ODD = (math.nan, math.inf, -math.inf)
 _ROWS_EACH = 16  # fewest rows for each of them
 
 
 def vary_rows(values: Values, workload: Workload, largest: TensorSpec, g: torch.Generator) -> None:
-    """Of inputs with a number for each row of the ``largest``: an eighth far larger or smaller, two zero, and where
-    there are many, one NaN and one of each infinity."""
+    """Of inputs with a number for each row of the ``largest``: an eighth far larger or smaller, a zero of each sign,
+    and where there are many, one NaN and one of each infinity."""
     for at, spec in _smaller(workload, largest):
         if not _of_rows(spec, largest):
             continue
@@ -38,14 +39,14 @@ def vary_rows(values: Values, workload: Workload, largest: TensorSpec, g: torch.
         some = order[: len(flat) // _SHARE]
         reach = exponent_reach(spec.dtype, 13.0)
         flat[some] *= ((2 * rand((len(some),), g) - 1) * reach).exp2()
-        flat[order[-2:]] = 0.0
+        flat[order[-2:]] = torch.tensor(_ZEROS)
         if _takes_odd(workload, spec):
             flat[order[-5:-2]] = torch.tensor(_ODD)
 
 
 def vary_columns(values: Values, workload: Workload, largest: TensorSpec, g: torch.Generator) -> None:
     """Of the other smaller inputs, as those of trained parameters: a few numbers 4 to 64 times as large, and one
-    zero."""
+    zero of each sign."""
     for at, spec in _smaller(workload, largest):
         if _of_rows(spec, largest):
             continue
@@ -55,7 +56,7 @@ def vary_columns(values: Values, workload: Workload, largest: TensorSpec, g: tor
         some[order[0]] = True
         larger = (_LARGER + (_LARGEST - _LARGER) * rand((len(flat),), g)).exp2()
         flat.copy_(torch.where(some, flat * larger, flat))
-        flat[order[-1]] = 0.0
+        flat[order[-2:]] = torch.tensor(_ZEROS)
 
 
 def columns_of_smaller(workload: Workload) -> set[int]:

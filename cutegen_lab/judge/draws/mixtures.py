@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 
-from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.judge.draws.broadcast import add_odd_columns, meet_rows, vary_columns, vary_rows
 from cutegen_lab.judge.draws.constants import Constants
 from cutegen_lab.judge.draws.encounters import (
@@ -27,6 +28,7 @@ from cutegen_lab.judge.draws.float_tensors import (
     random_below,
     takes_non_finite,
 )
+from cutegen_lab.judge.draws.type_limits import near_f16_limit
 from cutegen_lab.judge.draws.values import FEW_ROWS, assign_kinds, between, moderate_normal, rand, randn
 
 _ODD = (math.nan, math.inf, -math.inf)
@@ -94,8 +96,9 @@ def mosaic(
     another input.
 
     One row holds both infinities, one has two NaN, an eighth of the rows has −∞ in a tile of columns, and an eighth of
-    the columns has −∞ in the first rows. Smaller inputs have a few larger numbers, or some that the largest has too.
-    ``turn``: as for :func:`patchwork`. ``local`` inputs (:func:`local_inputs`) have a few non-finite numbers too.
+    the columns has −∞ in the first rows. In fp16, a few rows have numbers near the largest in some columns. Smaller
+    inputs have a few larger numbers, or some that the largest has too. ``turn``: as for :func:`patchwork`. ``local``
+    inputs (:func:`local_inputs`) have a few non-finite numbers too.
     """
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g, turn)
@@ -125,11 +128,20 @@ def mosaic(
         places = torch.randperm(length, generator=g)[:2]
         rows[some[0], places] = torch.tensor([math.inf, -math.inf])
         rows[some[1], places] = math.nan
+        _enlarge_a_tile(rows, spec, g)
         _hide_a_tile(rows, g)
     if takes_non_finite(workload):
         add_odd_columns(values, workload, g, local)
         add_special_pairs(values, workload, g, local)
     return values
+
+
+def _enlarge_a_tile(rows: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> None:
+    """Writes fp16 numbers whose sums overflow (:func:`near_f16_limit`) into an eighth of the columns of an eighth of
+    the ``rows`` [count, length], at least two of each; nothing into other types."""
+    some, places = (torch.randperm(size, generator=g)[: max(size // 8, 2), None] for size in rows.shape)
+    tile = replace(spec, shape=(len(some), len(places)), strides=())
+    rows[some, places.T] = near_f16_limit(rows[some, places.T], tile, g)
 
 
 def _hide_a_tile(rows: torch.Tensor, g: torch.Generator) -> None:

@@ -21,6 +21,7 @@ from cutegen_lab.judge.rounding.operators import (
     COMPARISONS,
     EXACT,
     INFINITE_ALONE,
+    LOSSES,
     MOVING,
     OF_KNOWN_LOSS,
     PLAIN,
@@ -30,6 +31,7 @@ from cutegen_lab.judge.rounding.operators import (
     STRICT,
     SUMS,
     TELLS_INFINITY,
+    UNBIASED,
     WRAPPING,
     aliases,
 )
@@ -69,6 +71,8 @@ class FormulaKind:
     """The same, although a formula may lose values that vanish."""
     elementwise: bool
     """No element is a sum of several."""
+    pointwise: bool
+    """Each element follows from one element of each input at most."""
     strict: bool
     """Only sums, products and quotients, none of which leaves a value out."""
     relative: bool
@@ -89,6 +93,8 @@ class FormulaKind:
     """Infinities are told from numbers, so that their result is part of the formula."""
     accurate_near_zero: bool
     """``log1p`` or ``expm1``, which are there for their accuracy near 0."""
+    unbiased: bool
+    """Rounding errors have a mean of zero in every correct formula."""
     infinite_factors: bool
     """With these inputs, a matrix product had an operand that is not finite."""
 
@@ -100,6 +106,7 @@ class _FormulaRecorder(TorchDispatchMode):
         super().__init__()
         self._elementwise = self._strict = self._relative = self._known_loss = self._rounds_nothing = True
         self._plain = self._plain_alone = self._infinite = self._in_double = True
+        self._unbiased = self._pointwise = True
         self._wraps, self._signs_zeros, self._handles_infinity, self._sum_unit = True, True, False, 0.0
         self._rounded: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()
         self._accurate_near_zero = self._infinite_factors = False
@@ -110,9 +117,9 @@ class _FormulaRecorder(TorchDispatchMode):
         infinite = plain or (self._elementwise and self._infinite)
         in_double = self._in_double and not self._rounds_nothing
         return FormulaKind(
-            plain, infinite, self._elementwise, self._strict, self._relative, self._known_loss, in_double,
-            self._sum_unit, self._rounds_nothing, self._signs_zeros, self._wraps, self._handles_infinity,
-            self._accurate_near_zero, self._infinite_factors,
+            plain, infinite, self._elementwise, self._pointwise, self._strict, self._relative, self._known_loss,
+            in_double, self._sum_unit, self._rounds_nothing, self._signs_zeros, self._wraps, self._handles_infinity,
+            self._accurate_near_zero, self._unbiased, self._infinite_factors,
         )  # fmt: skip
 
     def __torch_dispatch__(
@@ -127,6 +134,7 @@ class _FormulaRecorder(TorchDispatchMode):
         )
         self._strict = self._strict and (name in STRICT or aliases(func))
         self._relative = self._relative and (name in RELATIVE or aliases(func))
+        self._unbiased = self._unbiased and (name in UNBIASED or aliases(func))
         self._wraps = self._wraps and (name in WRAPPING or aliases(func))
         self._handles_infinity |= name in TELLS_INFINITY or (
             name in COMPARISONS and any(isinstance(arg, float) and math.isinf(arg) for arg in args)
@@ -137,6 +145,8 @@ class _FormulaRecorder(TorchDispatchMode):
         negates = name == "neg" and args[0].is_floating_point()
         self._signs_zeros = self._signs_zeros and (name in MOVING or aliases(func) or negates)
         result = func(*args, **(kwargs or {}))
+        alone = torch.Tag.pointwise in func.tags or (name in LOSSES and result.shape == args[0].shape)
+        self._pointwise = self._pointwise and (alone or name in MOVING or aliases(func))
         steps = name == "_to_copy" and args[0].is_floating_point() and result.dtype not in _CONTINUOUS
         jumps = steps or (name in COMPARING and self._any_rounded(args))
         self._known_loss = self._known_loss and (name in OF_KNOWN_LOSS or aliases(func)) and not jumps

@@ -71,7 +71,16 @@ OF_KNOWN_LOSS = RELATIVE | MOVING | COMPARING | {
     "minimum", "mish", "ones", "ones_like", "relu", "rsub", "sigmoid", "silu", "sin", "softplus", "sub", "tanh",
     "tril", "triu", "zeros_like",
 }  # fmt: skip
+# Functions of two numbers, of which all results may be summed.
+LOSSES = {"binary_cross_entropy", "huber_loss", "mse_loss", "smooth_l1_loss", "soft_margin_loss"}
 ACCURATE_NEAR_ZERO = {"log1p", "expm1"}
+# Arithmetic, roots, sums and norms, whose rounding errors have a mean of zero in every correct formula. Instructions
+# that approximate an exponential or tanh may be off in one direction.
+UNBIASED = PRODUCTS | STRICT | CHOOSING | COMPARING | {
+    "_fused_rms_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "linalg_vector_norm",
+    "native_batch_norm", "native_group_norm", "native_layer_norm", "pow", "reciprocal", "rsqrt", "sqrt", "square",
+    "std", "std_mean", "var", "var_mean",
+}  # fmt: skip
 # Operators of several steps, which are decomposed.
 DECOMPOSED = {
     "_fused_rms_norm", "_log_softmax", "_native_batch_norm_legit", "_softmax", "gelu", "logsumexp", "native_batch_norm",

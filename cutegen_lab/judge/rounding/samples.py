@@ -22,6 +22,7 @@ from cutegen_lab.problems import Reference
 
 SAMPLES, MORE_SAMPLES = 3, 12  # more samples where few numbers decide: all may be luckier than the kernel
 _FEW, _FEW_LARGE = 8192, 64  # numbers; numbers as large as the largest that the norm amounts to
+_SMALLEST = 2.0**-1000  # smaller than any number of an input
 _RAISED = (None, 0.0, 0.5)  # scales of attention's largest weight, by sample: powers of two
 
 Results = tuple[torch.Tensor, ...]
@@ -108,6 +109,21 @@ def _in_float64(
     wide = [t.double() if t.is_floating_point() else t for t in inputs]
     with mode(wide):
         return reference.run_float64(wide)
+
+
+def zero_signs(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """1 or −1 for elements that hold an input's zero of that sign, whichever sign a comparison takes for the larger;
+    0 for others. Every formula that only compares and moves numbers keeps that sign."""
+
+    def with_small(size: float) -> list[torch.Tensor]:
+        """The inputs in float64 with a zero of either sign as ± ``size``."""
+        wide = (t.double() if t.is_floating_point() else t for t in inputs)
+        return [
+            torch.where(t == 0, torch.ones_like(t).copysign(t) * size, t) if t.is_floating_point() else t for t in wide
+        ]
+
+    ones, others = (reference.run_float64(with_small(size)) for size in (_SMALLEST, -_SMALLEST))
+    return tuple(((a == -b) & (a.abs() == _SMALLEST)) * a.sign() for a, b in zip(ones, others, strict=True))
 
 
 def undecided_by_attention(

@@ -89,8 +89,24 @@ def test_a_bias_is_seen_in_a_row_of_any_length() -> None:
     exact = torch.linspace(1, 2, 10007, dtype=torch.float64)
     got = {factor: (exact * factor).bfloat16() for factor in (1.0, 1.01)}
     found = {
-        factor: local_errors.mean_bias((10007,), values, [exact.bfloat16()], exact, 1e-4, 3.0)
+        factor: local_errors.mean_bias((10007,), values, [exact.bfloat16()], exact, 1e-4, None, 3.0)
         for factor, values in got.items()
     }
     assert all(found.values())
     assert [one.error > one.limit for one in found.values() if one] == [False, True]
+
+
+def test_a_bias_of_a_sixteenth_of_a_last_bit_is_seen_where_no_rounding_explains_it() -> None:
+    exact = 1 + torch.rand(4096, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    n_minus_1, rounded_twice = (
+        exact * (4097 / 4096),
+        exact.half().double() * torch.tensor([1 + 2**-9, 1 - 2**-9]).repeat(2048),
+    )
+    right = exact.bfloat16()
+
+    def found(values: torch.Tensor, slack: float | None) -> bool:
+        one = local_errors.mean_bias((4096,), values.bfloat16(), [right], exact, 2.0**-11, slack, 3.0)
+        return one is not None and one.error > one.limit
+
+    assert found(n_minus_1, 2.0**-15) and not found(n_minus_1, None)
+    assert not found(exact.float(), 2.0**-15) and not found(rounded_twice, 2.0**-15)

@@ -11,7 +11,12 @@ from cutegen_lab.judge.compare.correctness import compare
 from tests.judge.honest import Function
 from tests.judge.test_formulas import judged
 
-ROWS = "x: f32[16,96]"
+ROWS, XY = "x: f32[16,96]", "x: f32[16,96], y: f32[16,96]"
+
+
+def without_sign(x: torch.Tensor) -> torch.Tensor:
+    """Every zero as +0."""
+    return x.masked_fill(x == 0, 0.0)
 
 
 def last_of_equals(x: torch.Tensor) -> torch.Tensor:
@@ -32,6 +37,11 @@ def unstable(x: torch.Tensor) -> torch.Tensor:
         ("torch.argsort(x, dim=-1, stable=True)", "x: i32[16,96]", unstable, Verdict.WRONG_RESULT),
         ("torch.sort(x, dim=-1)[1]", ROWS, unstable, Verdict.PASSED),
         ("(x / 3).softmax(-1).argmax(-1)", ROWS, lambda x: x.argmax(-1), Verdict.PASSED),  # by rounding alone a tie
+        ("torch.where(x >= y, x, y)", XY, lambda x, y: torch.where(x > y, x, y), Verdict.PASSED),
+        ("torch.where(x >= y, x, y)", XY, lambda x, y: without_sign(torch.where(x >= y, x, y)), Verdict.WRONG_RESULT),
+        ("x.amax(0)", "x: f32[4,960]", lambda x: x.flip(0).amax(0), Verdict.PASSED),
+        ("x.amax(0)", "x: f32[4,960]", lambda x: without_sign(x.amax(0)), Verdict.WRONG_RESULT),
+        ("x.clamp(min=0)", ROWS, lambda x: torch.where(x > 0, x, torch.where(x.isnan(), x, -0.0)), Verdict.PASSED),
         ("torch.atan2(x, y)", "x: f32[1501], y: f32[1501]", lambda x, y: torch.atan2(x + 0.0, y), Verdict.WRONG_RESULT),
         ("torch.atan2(x, y)", "x: f32[1501], y: f32[1501]", torch.atan2, Verdict.PASSED),
     ],

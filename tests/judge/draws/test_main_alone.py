@@ -26,6 +26,21 @@ def skipping_zeros(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.where(a[:, :, None] == 0, 0.0, a[:, :, None] * b).sum(1)
 
 
+def saturated(x: torch.Tensor) -> torch.Tensor:
+    """The largest fp16 number instead of an overflow."""
+    return torch.where(x.isfinite(), x.clamp(-65504, 65504), x)
+
+
+def layer_norm_by(count: Function) -> Function:
+    """Divides the sum of squares by ``count`` of a row's length."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        centred = x.float() - x.float().mean(-1, keepdim=True)
+        return centred * torch.rsqrt(centred.square().sum(-1, keepdim=True) / count(x.shape[-1]) + 1e-5)
+
+    return function
+
+
 # Expression, inputs, right function, wrong function.
 MAIN_ALONE: dict[str, tuple[str, str, Function, Function]] = {
     "a threshold": (
@@ -99,6 +114,30 @@ MAIN_ALONE: dict[str, tuple[str, str, Function, Function]] = {
     "infinities that meet": (
         "x - y", "x: f32[64,160], y: f32[64,160]",
         torch.sub, lambda x, y: torch.where(x == y, 0.0, x - y),
+    ),
+    "infinities of a loss that meet": (
+        "F.smooth_l1_loss(x, y, reduction='none')", "x: f32[64,160], y: f32[64,160]",
+        lambda x, y: torch.where((d := (x - y).abs()) < 1, 0.5 * d * d, d - 0.5),
+        lambda x, y: torch.where(x == y, 0.0, F.smooth_l1_loss(x, y, reduction="none")),
+    ),
+    "a gate's bias that is not a number": (
+        "F.gelu(x + b)", "x: f32[256,160], b: f32[160]",
+        lambda x, b: 0.5 * (x + b) * (1 + torch.erf((x + b) * 0.5**0.5)),
+        lambda x, b: F.gelu(x + b.nan_to_num(0.0, torch.inf, -torch.inf)),
+    ),
+    "sums beyond fp16": (
+        "x.sum(-1)", "x: f16[256,160]", lambda x: x.float().sum(-1), lambda x: saturated(x.float().sum(-1)),
+    ),
+    "sums of columns beyond fp16": (
+        "x.sum(0)", "x: f16[256,160]", lambda x: x.float().sum(0), lambda x: saturated(x.float().sum(0)),
+    ),
+    "a variance by n - 1": (
+        "F.layer_norm(x, x.shape[-1:])", "x: bf16[96,4097]",
+        layer_norm_by(lambda n: n), layer_norm_by(lambda n: n - 1),
+    ),
+    "a zero's sign in a smaller input": (
+        "torch.where(x >= b, x, b)", "x: f32[256,160], b: f32[160]",
+        lambda x, b: torch.where(x > b, x, b), lambda x, b: torch.where(x >= b, x, b.masked_fill(b == 0, 0.0)),
     ),
 }  # fmt: skip
 
