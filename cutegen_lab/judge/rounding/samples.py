@@ -113,17 +113,26 @@ def _in_float64(
 
 def zero_signs(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """1 or −1 for elements that hold an input's zero of that sign, whichever sign a comparison takes for the larger;
-    0 for others. Every formula that only compares and moves numbers keeps that sign."""
+    0 for others. Every formula that only compares and moves numbers keeps that sign; one that negates them may not,
+    since ``0 - x`` is a negation too."""
 
-    def with_small(size: float) -> list[torch.Tensor]:
-        """The inputs in float64 with a zero of either sign as ± ``size``."""
+    def with_small(plus: float, minus: float) -> list[torch.Tensor]:
+        """The inputs in float64 with ``plus`` for +0 and ``minus`` for −0."""
         wide = (t.double() if t.is_floating_point() else t for t in inputs)
         return [
-            torch.where(t == 0, torch.ones_like(t).copysign(t) * size, t) if t.is_floating_point() else t for t in wide
+            torch.where(t == 0, torch.full_like(t, plus).masked_fill(t.signbit(), minus), t)
+            if t.is_floating_point()
+            else t
+            for t in wide
         ]
 
-    ones, others = (reference.run_float64(with_small(size)) for size in (_SMALLEST, -_SMALLEST))
-    return tuple(((a == -b) & (a.abs() == _SMALLEST)) * a.sign() for a, b in zip(ones, others, strict=True))
+    plus, minus = _SMALLEST, 2 * _SMALLEST
+    ones = reference.run_float64(with_small(plus, -minus))
+    others = reference.run_float64(with_small(-plus, minus))
+    return tuple(
+        ((a == plus) & (b == -plus)).to(a.dtype) - ((a == -minus) & (b == minus)).to(a.dtype)
+        for a, b in zip(ones, others, strict=True)
+    )
 
 
 def undecided_by_attention(
