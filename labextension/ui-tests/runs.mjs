@@ -1,7 +1,9 @@
 // The sidebar of runs and all around it in a real JupyterLab: `npm run ui:runs`, after `make install-test`.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { here, python, shots, withJupyter } from './jupyter.mjs';
 import { kernelIdle, openNotebook, runCell, shutDownKernels, until, writeNotebook } from './notebook.mjs';
 
@@ -9,6 +11,13 @@ const START = `%%cutegen --name live --device emulator --max-steps 3
 def reference(x):  # x: f32[64, 256]
     return torch.softmax(x, dim=-1)`;
 
+const SPEC = `%%cutespec --check
+kernel linear for sm_90a
+in  x: bf16[512, 256]  # rows
+out y: bf16 = gelu(x, approximate="tanh")`;
+const TUTORIALS = 9;
+
+const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 const errors = [];
 const picture = (page, name) => page.screenshot({ path: `${shots}/runs-${name}.png` });
 const sidebar = page => page.locator('#cutegen-runs');
@@ -21,6 +30,21 @@ function prepare(root) {
     env: { ...process.env, PYTHONPATH: join(here, '../..') }
   });
   writeNotebook(join(root, 'live.ipynb'), ['%load_ext cutegen_lab', START]);
+  writeNotebook(join(root, 'spec.ipynb'), [SPEC, 'def plain(x): return x']);
+}
+
+/** Nothing serious or critical in what is ours. */
+async function accessible(page, what, selector) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(
+    root => globalThis.axe.run(root, { resultTypes: ['violations'] }),
+    selector
+  );
+  const bad = violations.filter(each => ['serious', 'critical'].includes(each.impact));
+  const told = bad.map(
+    ({ id, nodes }) => `${id}: ${nodes.map(each => `${each.target} ${each.failureSummary}`).join('; ')}`
+  );
+  assert.deepEqual(told, [], `axe on ${what}`);
 }
 
 async function showRuns(page) {
@@ -34,6 +58,9 @@ async function listed(page, base) {
   await page
     .locator('.jp-LauncherCard', { hasText: 'From a PyTorch reference to an approved kernel' })
     .waitFor();
+  const cards = page.locator('.jp-Launcher-section', { hasText: 'CuTeGen' }).locator('.jp-LauncherCard');
+  assert.ok((await cards.count()) > TUTORIALS, 'a card for a new notebook, and one for each tutorial');
+  await picture(page, 'launcher');
   await showRuns(page);
   await row(page, 'softmax').waitFor();
   assert.equal(await sidebar(page).locator('.cg-run').count(), 5);
@@ -41,6 +68,7 @@ async function listed(page, base) {
   assert.match(await row(page, 'rms_norm').innerText(), /Interrupted · at review/);
   assert.match(await sidebar(page).innerText(), /<img src=x.*\\u202egnp/, 'hostile text is text');
   assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
+  await accessible(page, 'the sidebar', '#cutegen-runs');
   await picture(page, 'light');
 }
 
@@ -106,6 +134,86 @@ async function filesOpen(page, base) {
   await picture(page, 'archive-broken');
 }
 
+/** A spec's cell has the spec's colours, its neighbour Python's. */
+async function specsAreColoured(page, base) {
+  await openNotebook(page, base, 'spec.ipynb');
+  await page.locator('.jp-CodeCell .cm-line span', { hasText: /^def$/ }).waitFor();
+  const [spec, plain] = await page.locator('.jp-CodeCell .cm-content').all();
+  const colour = async (cell, text) =>
+    cell
+      .locator('.cm-line span', { hasText: text })
+      .first()
+      .evaluate(span => getComputedStyle(span).color);
+  const keyword = await colour(plain, /^def$/);
+  for (const text of [/^kernel$/, /^in$/, /^out$/]) {
+    assert.equal(await colour(spec, text), keyword, `${text} is a keyword`);
+  }
+  assert.equal(
+    await colour(spec, /^bf16$/),
+    await colour(spec, /^gelu$/),
+    'dtypes and functions are built in'
+  );
+  assert.notEqual(await colour(spec, /^# rows$/), keyword);
+  await picture(page, 'spec');
+}
+
+/** The settings editor has both pages, and takes a change: the status bar's stream goes on with it. */
+async function settingsAreEdited(page) {
+  await page.keyboard.press('Control+,');
+  const editor = page.locator('#setting-editor, .jp-SettingsPanel').first();
+  await editor.waitFor();
+  await page.locator('.jp-PluginList-entry', { hasText: 'CuTeGen runs' }).click();
+  const seconds = page.locator('.jp-SettingsPanel').getByLabel('Seconds between looks');
+  await seconds.first().waitFor();
+  await seconds.first().fill('0.5');
+  await page.locator('.jp-PluginList-entry', { hasText: /^CuTeGen$/ }).click();
+  await picture(page, 'settings');
+  const status = page.locator('.cg-statusbar button');
+  await until('the status bar hears the server', async () => /emulator|H\d00/.test(await status.innerText()));
+}
+
+/** A run that begins to need an answer while its notebook is not in front tells so, and leads there. */
+async function notified(page) {
+  const note = page.locator('.Toastify__toast', { hasText: 'awaits your review' });
+  await note.waitFor();
+  await picture(page, 'notified');
+  await note.getByRole('button', { name: 'Go there' }).click();
+  await page
+    .locator('.lm-TabBar-tab.jp-mod-current, .lm-mod-current', { hasText: 'problem' })
+    .first()
+    .waitFor();
+}
+
+/** "Make a kernel of this" on a .py file: a notebook beside it, which runs at once. */
+async function aKernelOfAFile(page, base) {
+  await page.goto(`${base}/lab?reset`);
+  const file = page.locator('.jp-DirListing-item', { hasText: 'problem.py' });
+  await file.click({ button: 'right' });
+  await picture(page, 'context-menu');
+  await page.locator('.lm-Menu-itemLabel', { hasText: 'Make a kernel of this' }).click();
+  await page
+    .locator('.jp-NotebookPanel:visible .jp-CodeCell', { hasText: '%%cutegen --name problem' })
+    .waitFor();
+  await page.locator('.jp-InputPrompt', { hasText: '[2]:' }).waitFor();
+  await page.keyboard.press('Control+Shift+l'); // a launcher in front of it
+  await page.locator('.jp-Launcher:visible').waitFor();
+  await notified(page);
+  await page.locator('.cg-live .cg-root').getByRole('button', { name: 'Approve c1' }).waitFor();
+  await accessible(page, 'the live run', '.cg-live .cg-root');
+  await picture(page, 'made');
+}
+
+/** JupyterLab keeps the tabs some time after they change; a page that is loaded before has the tabs of before. */
+async function layoutSaved(page, base) {
+  await until('the layout with the tab is kept', async () => {
+    const answer = await page.evaluate(
+      async url => (await fetch(url)).text(),
+      `${base}/lab/api/workspaces/default`
+    );
+    return /cutegen-runs:.*live-/.test(answer);
+  });
+}
+
 async function aRunOutlivesItsKernel(page, base) {
   await openNotebook(page, base, 'live.ipynb');
   await kernelIdle(page);
@@ -114,11 +222,7 @@ async function aRunOutlivesItsKernel(page, base) {
   await runCell(page, '%%cutegen');
   await page.locator('.jp-Launcher, .lm-DockPanel').first().waitFor();
   const status = page.locator('.cg-statusbar button');
-  await until(
-    'the status bar says that it waits',
-    async () => /1 awaits you/.test(await status.innerText()),
-    180_000
-  );
+  await until('the status bar says that it waits', async () => /1 awaits you/.test(await status.innerText()));
   assert.match(await row(page, /^!live/).innerText(), /Awaits you/);
   await picture(page, 'awaits');
   await row(page, /^!live/)
@@ -133,19 +237,16 @@ async function aRunOutlivesItsKernel(page, base) {
   assert.equal(await tab.getByText('c1').first().isVisible(), true, 'the tab outlives the kernel');
   await tab.getByText('Interrupted', { exact: false }).first().waitFor();
   await picture(page, 'killed');
+  await accessible(page, "the run's tab", '.cg-page .cg-root');
+  await layoutSaved(page, base);
   await page.reload();
   await page.locator('.lm-TabBar-tabLabel', { hasText: /^live-/ }).click();
   await page.locator('.cg-page:visible .cg-root').getByText('c1').first().waitFor();
   const dialog = page.locator('.jp-Dialog');
   await page.addLocatorHandler(dialog, () => dialog.locator('.jp-mod-accept').click());
   await page.getByRole('button', { name: 'Resume in a notebook' }).click();
-  await page
-    .locator('.cg-live .cg-root')
-    .getByRole('button', { name: 'Approve c1' })
-    .waitFor({ timeout: 180_000 });
-  const note = page.locator('.Toastify__toast', { hasText: 'awaits your review' });
+  await page.locator('.cg-live .cg-root').getByRole('button', { name: 'Approve c1' }).waitFor();
   await picture(page, 'resumed');
-  return (await note.count()) > 0;
 }
 
 async function darkAndNarrow(page) {
@@ -171,12 +272,15 @@ await withJupyter(
     await renamedAndTrashed(page);
     await compared(page);
     await filesOpen(page, base);
+    await specsAreColoured(page, base);
+    await settingsAreEdited(page);
+    await aKernelOfAFile(page, base);
     await aRunOutlivesItsKernel(page, base);
     await darkAndNarrow(page);
     const own = errors.filter(each => /cutegen/i.test(each));
     assert.deepEqual(own, [], 'no errors in the console');
     console.log(
-      `runs are listed, searched, renamed, trashed, compared, outlive kernels; pictures in ${shots}`
+      `runs are listed, searched, renamed, trashed, compared, told of, made of files, outlive kernels; pictures in ${shots}`
     );
     console.log(errors.length ? `errors of others: ${errors.join(' | ')}` : 'no errors in the console');
   },

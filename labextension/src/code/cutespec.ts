@@ -43,7 +43,7 @@ export const cutespecParser: StreamParser<IState> = {
       return 'atom';
     }
     if (stream.match(DTYPES)) {
-      return 'typeName';
+      return 'variableName.standard'; // as Python's built-in names
     }
     if (stream.match(/^"[^"]*"?/)) {
       return 'string';
