@@ -113,7 +113,8 @@ def mean_bias(
     theirs, squares, worst, index = [0.0] * len(own), 0.0, -1.0, 0
     for part in chunks(taken, columns):
         exact = taken[part]
-        low, high = ((exact + side * exact.abs()).to(got.dtype).double() for side in (-slack, slack))
+        low = (exact - slack * exact.abs()).to(got.dtype).double()
+        high = (exact + slack * exact.abs()).to(got.dtype).double() if slack else low
         compared = low.isfinite() & high.isfinite() & (exact.abs() >= least) & (exact != 0)
         for each in (got, *own):
             compared &= each[part].isfinite()
