@@ -91,10 +91,11 @@ def without_lost(
 def saturated(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: Sequence[torch.Tensor]
 ) -> torch.Tensor:
-    """Finite elements where PyTorch has an infinity, and the reference and, if rounded, ``others`` are beyond the
-    largest number of its type too, the reference by far."""
+    """Finite elements where PyTorch has an infinity, and the reference and, if rounded, ``others`` are numbers beyond
+    the largest of its type too, the reference by far."""
     most = torch.finfo(own.dtype).max
-    found = own.isinf() & got.isfinite() & (reference.abs() > _OVERFLOW * most) & (reference.sign() == own.sign())
+    found = own.isinf() & got.isfinite() & (reference.sign() == own.sign())
+    found &= (reference.abs() > _OVERFLOW * most) & reference.isfinite()
     for each in others:
         found &= (each.double().abs() > most) & (each.sign() == own.sign())
     return found
