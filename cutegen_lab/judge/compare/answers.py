@@ -127,7 +127,8 @@ class OutputComparison:
             )  # fmt: skip
 
         allowances = list(map(allowance, self._workload.outputs, self._usual, written))
-        if kind.rounds_nothing and not kind.signs_zeros and any(map(_wrong_zero, outputs, own, wanted)):
+        moves = kind.rounds_nothing and not kind.signs_zeros and not kind.ranks
+        if moves and any(map(_wrong_zero, outputs, own, wanted)):
             signs = zero_signs(self._reference, inputs)
             zeros = zip(allowances, signs, self._workload.outputs, strict=True)
             allowances = [

@@ -27,6 +27,7 @@ from cutegen_lab.judge.rounding.operators import (
     PLAIN,
     PLAIN_ALONE,
     PRODUCTS,
+    RANKING,
     RELATIVE,
     STRICT,
     SUMS,
@@ -87,6 +88,8 @@ class FormulaKind:
     """Only choices, copies, comparisons, and casts with one right result: nothing else is rounded."""
     signs_zeros: bool
     """Only copies and negations of floats, which decide the sign of a zero."""
+    ranks: bool
+    """Numbers are taken by their rank, or by an index of a largest or smallest one."""
     wraps: bool
     """Only sums, differences, products and copies, of which integers wrap in a defined way."""
     handles_infinity: bool
@@ -109,7 +112,7 @@ class _FormulaRecorder(TorchDispatchMode):
         self._unbiased = self._pointwise = True
         self._wraps, self._signs_zeros, self._handles_infinity, self._sum_unit = True, True, False, 0.0
         self._rounded: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()
-        self._accurate_near_zero = self._infinite_factors = False
+        self._accurate_near_zero = self._infinite_factors = self._ranks = False
 
     @property
     def kind(self) -> FormulaKind:
@@ -118,8 +121,8 @@ class _FormulaRecorder(TorchDispatchMode):
         in_double = self._in_double and not self._rounds_nothing
         return FormulaKind(
             plain, infinite, self._elementwise, self._pointwise, self._strict, self._relative, self._known_loss,
-            in_double, self._sum_unit, self._rounds_nothing, self._signs_zeros, self._wraps, self._handles_infinity,
-            self._accurate_near_zero, self._unbiased, self._infinite_factors,
+            in_double, self._sum_unit, self._rounds_nothing, self._signs_zeros, self._ranks, self._wraps,
+            self._handles_infinity, self._accurate_near_zero, self._unbiased, self._infinite_factors,
         )  # fmt: skip
 
     def __torch_dispatch__(
@@ -145,6 +148,7 @@ class _FormulaRecorder(TorchDispatchMode):
         negates = name == "neg" and args[0].is_floating_point()
         self._signs_zeros = self._signs_zeros and (name in MOVING or aliases(func) or negates)
         result = func(*args, **(kwargs or {}))
+        self._ranks |= name in RANKING or (name in ("max", "min") and isinstance(result, tuple))
         alone = torch.Tag.pointwise in func.tags or (name in LOSSES and result.shape == args[0].shape)
         self._pointwise = self._pointwise and (alone or name in MOVING or aliases(func))
         steps = name == "_to_copy" and args[0].is_floating_point() and result.dtype not in _CONTINUOUS

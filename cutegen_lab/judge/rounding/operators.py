@@ -14,6 +14,8 @@ CHOOSING = {
     "ones", "ones_like", "permute_copy", "relu", "repeat", "roll", "round", "scalar_tensor", "scatter", "sign",
     "slice_scatter", "sort", "stack", "topk", "tril", "triu", "trunc", "where", "zeros", "zeros_like",
 }  # fmt: skip
+# Those that take numbers by their rank or tell where one is: equal numbers may change places, +0 and −0 among them.
+RANKING = {"argmax", "argmin", "argsort", "cummax", "cummin", "kthvalue", "median", "mode", "nanmedian", "sort", "topk"}
 # Operators that compare: they read unperturbed values.
 COMPARING = {
     "eq", "ge", "gt", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lt", "ne", "signbit",

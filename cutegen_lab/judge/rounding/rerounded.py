@@ -32,11 +32,12 @@ class Rerounded(TorchDispatchMode):
     blocks: every partial sum is then rounded, and with sorted terms those are far larger than the result.
     """
 
-    def __init__(self, seed: int, of_8_bits: bool = False) -> None:
-        """``of_8_bits``: products are of 8-bit floats."""
+    def __init__(self, seed: int, of_8_bits: bool = False, overflows: bool = False) -> None:
+        """``of_8_bits``: products are of 8-bit floats. ``overflows``: sums whose partial sums may be beyond the
+        accumulator's range become infinite; otherwise they stay what they are."""
         super().__init__()
         self.jumps: list[Jump] = []  # of the run, in order
-        self._draw, self._of_8_bits = SeededNoise(seed), of_8_bits
+        self._draw, self._of_8_bits, self._overflows = SeededNoise(seed), of_8_bits, overflows
         self._made: WeakTensorKeyDictionary[torch.Tensor | None] = WeakTensorKeyDictionary()
 
     def __torch_dispatch__(
@@ -69,12 +70,14 @@ class Rerounded(TorchDispatchMode):
 
     def _walked(self, result: torch.Tensor, squares: torch.Tensor) -> torch.Tensor:
         """Adds the rounding of each partial sum: up to half an epsilon of float32 (or float64), accumulating as a
-        random walk. An infinite sum stays as it is, and one whose partial sums overflow becomes infinite."""
+        random walk. An infinite sum stays as it is."""
         accumulator = torch.float64 if result.dtype is torch.float64 else torch.float32
         size = squares.sqrt().reshape(result.shape)
         unit = UNIT_ROUNDOFF[DType.F64 if accumulator is torch.float64 else DType.F32]
         sign = self._draw.uniform(result).mul_(2).sub_(1)
         walked = _moved(result, sign * size * unit)
+        if not self._overflows:
+            return walked
         overflow = walked.isfinite() & (size > torch.finfo(accumulator).max)
         return torch.where(overflow, math.inf * sign.sign(), walked).to(result.dtype)
 

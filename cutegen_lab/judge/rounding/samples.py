@@ -80,7 +80,8 @@ def _rerounded(
     reference: Reference, inputs: Sequence[torch.Tensor], seed: int, number: int
 ) -> tuple[Results, list[Jump]]:
     of_8_bits = any(t.is_floating_point() and t.dtype.itemsize == 1 for t in inputs)
-    with AttentionFormula(2, _RAISED[number % len(_RAISED)]), Rerounded(seed ^ (number + 1), of_8_bits) as mode:
+    rerounded = Rerounded(seed ^ (number + 1), of_8_bits, overflows=number % 2 == 1)
+    with AttentionFormula(2, _RAISED[number % len(_RAISED)]), rerounded as mode:
         return tf32.torch_result(reference, inputs), mode.jumps
 
 

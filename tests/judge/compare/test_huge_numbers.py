@@ -53,7 +53,7 @@ def test_a_huge_number(
     [((3e38, 2e38, -3e38, -1e38), False), ((1e38, -1e38, 2e38, -1e38), True)],
 )
 def test_a_sum_whose_partial_sums_overflow(terms: tuple[float, ...], finite: bool) -> None:
-    with Rerounded(1):
+    with Rerounded(1, overflows=True):
         total = torch.tensor([terms]).double().sum(-1).float()
         product = torch.tensor([terms]) @ torch.ones(4, 1)
     assert bool(total.isfinite()), "double holds every partial sum"

@@ -36,6 +36,9 @@ def unstable(x: torch.Tensor) -> torch.Tensor:
         ("torch.sort(x, dim=-1, stable=True)[1]", ROWS, unstable, Verdict.WRONG_RESULT),
         ("torch.argsort(x, dim=-1, stable=True)", "x: i32[16,96]", unstable, Verdict.WRONG_RESULT),
         ("torch.sort(x, dim=-1)[1]", ROWS, unstable, Verdict.PASSED),
+        ("x.sort(-1).values", ROWS, lambda x: x.flip(-1).sort(dim=-1, stable=True).values, Verdict.PASSED),
+        ("x.topk(5, -1).values", ROWS, lambda x: x.flip(-1).topk(5, -1).values, Verdict.PASSED),
+        ("-x.clamp(-1, 1)", ROWS, lambda x: 0 - x.clamp(-1, 1), Verdict.PASSED),
         ("(x / 3).softmax(-1).argmax(-1)", ROWS, lambda x: x.argmax(-1), Verdict.PASSED),  # by rounding alone a tie
         ("torch.where(x >= y, x, y)", XY, lambda x, y: torch.where(x > y, x, y), Verdict.PASSED),
         ("torch.where(x >= y, x, y)", XY, lambda x, y: without_sign(torch.where(x >= y, x, y)), Verdict.WRONG_RESULT),
