@@ -75,6 +75,13 @@ describe('a cell that begins with %%cutespec', () => {
     ]);
   });
 
+  it('may belong to a kernel that has not said its language yet', () => {
+    const none = EditorState.create({ doc: 'x = 1', extensions: [specInCells] });
+    expect(colours(none)).toEqual([]);
+    const spec = none.update({ changes: { from: 0, to: 5, insert: '%%cutespec\nkernel k' } }).state;
+    expect(colours(spec)).toContainEqual(['kernel', 'keyword']);
+  });
+
   it('may have blank lines above its magic, as IPython allows', () => {
     expect(colours(cell('\n\n%%cutespec\nkernel k'))).toContainEqual(['kernel', 'keyword']);
   });

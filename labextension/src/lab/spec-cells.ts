@@ -1,5 +1,5 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { language } from '@codemirror/language';
+import { language, StreamLanguage } from '@codemirror/language';
 import { Prec, type Extension } from '@codemirror/state';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
@@ -10,10 +10,21 @@ import { cutespec } from '../code/cutespec';
 const MAGIC = /^\s*%%cutespec(?=\s|$)/;
 const LONGEST_LEAD = 1000;
 
+/** Of a cell whose kernel has not said its language yet: CodeMirror parses once anything may give it a language. */
+const plain = StreamLanguage.define({
+  token: stream => {
+    stream.skipToEnd();
+    return null;
+  }
+});
+
 /** In place of the editor's language while its text is a spec's cell. */
-export const specInCells: Extension = Prec.high(
-  language.computeN(['doc'], ({ doc }) => (MAGIC.test(doc.sliceString(0, LONGEST_LEAD)) ? [cutespec] : []))
-);
+export const specInCells: Extension = [
+  Prec.high(
+    language.computeN(['doc'], ({ doc }) => (MAGIC.test(doc.sliceString(0, LONGEST_LEAD)) ? [cutespec] : []))
+  ),
+  Prec.lowest(language.of(plain))
+];
 
 interface IEditor {
   injectExtension(extension: Extension): void;
