@@ -175,8 +175,6 @@ class Timing:
     """Name of the fastest PyTorch baseline."""
     half_width_us: float = 0.0
     """Half the 95% confidence interval of ``time_us`` in microseconds."""
-    band_us: tuple[float, float] | None = None
-    """Of a prediction: microseconds between which nine of ten measured times of such kernels are; None if not known."""
     warm_us: float | None = None
     """Microseconds a call with a warm L2; None if not measured."""
     measurements: tuple[Measurement, ...] = ()
@@ -189,6 +187,8 @@ class Timing:
     """What to know before trusting the numbers."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """Clocks, power, temperature, throttle reasons and versions, as text by name."""
+    band_us: tuple[float, float] | None = None
+    """Of a prediction: microseconds between which nine of ten measured times of such kernels are; None if not known."""
 
     def against(self, name: str) -> Comparison | None:
         """Comparison with ``name`` ("incumbent"); None if the two were not timed together."""

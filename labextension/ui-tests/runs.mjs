@@ -163,9 +163,8 @@ async function settingsAreEdited(page) {
   const editor = page.locator('#setting-editor, .jp-SettingsPanel').first();
   await editor.waitFor();
   await page.locator('.jp-PluginList-entry', { hasText: 'CuTeGen runs' }).click();
-  const seconds = page.locator('.jp-SettingsPanel').getByLabel('Seconds between looks');
-  await seconds.first().waitFor();
-  await seconds.first().fill('0.5');
+  const field = page.locator('.jp-FormGroup-content', { hasText: 'Seconds between looks' }).last();
+  await field.locator('input').fill('0.5');
   await page.locator('.jp-PluginList-entry', { hasText: /^CuTeGen$/ }).click();
   await picture(page, 'settings');
   const status = page.locator('.cg-statusbar button');

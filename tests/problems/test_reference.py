@@ -37,7 +37,7 @@ def outputs(expression: str) -> torch.Tensor:
 )
 def test_what_has_no_type_of_its_own_is_float64(expression: str, first: float) -> None:
     out = outputs(expression)
-    assert out.dtype is torch.float64 and out[0, 0].item() == first
+    assert out.dtype is torch.float64 and out[0, 0].item() == pytest.approx(first, rel=1e-15)
 
 
 def test_something_changed_in_place_is_changed_once() -> None:
