@@ -50,7 +50,7 @@ def build_parser() -> Parser:
     )
     demo.add_argument("--out", default="demo-out", metavar="DIR", help="kernels and report.html go here")
     _general(demo)
-    demo.add_argument("--max-steps", type=_positive, default=3, metavar="N", help="candidates a problem (default 3)")
+    demo.add_argument("--max-steps", type=_positive, default=2, metavar="N", help="candidates a problem (default 2)")
     _where(demo)
     _add_run(command("run", "run", "a kernel for PROBLEM.py; exit 0 only with an accepted, correct one"))
     judge = command("judge", "judge", "is KERNEL right? exit 0: passed, 3: any other verdict, 2: bad input")
