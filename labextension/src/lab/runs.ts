@@ -160,7 +160,11 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
         if (path === null || path === '') {
           return;
         }
-        const file = await app.serviceManager.contents.get(path, { type: 'file', format: 'text' });
+        const file = await app.serviceManager.contents.get(path, {
+          type: 'file',
+          format: 'text',
+          content: true
+        });
         const stem = PathExt.basename(path, '.py').replace(/[^A-Za-z0-9_-]+/g, '_');
         await openNewNotebook(app, {
           folder: PathExt.dirname(path),
