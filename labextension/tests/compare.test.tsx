@@ -2,10 +2,11 @@ import { getOriginalDoc } from '@codemirror/merge';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { act } from 'preact/test-utils';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { mount, unmount } from '../src/run/mount';
+import { describe, expect, it } from 'vitest';
+import { mount } from '../src/run/mount';
 import type { Look } from '../src/run/verbs';
 import type { RunView } from '../src/schema';
+import { host } from './host';
 import { button, sample, text } from './samples';
 
 interface IPythons {
@@ -15,18 +16,6 @@ interface IPythons {
 
 /** What Python's comparison says of c1 and c5 of the review sample (tests/packaging/make_samples.py). */
 const PYTHONS = JSON.parse(readFileSync(resolve(import.meta.dirname, 'compared.json'), 'utf8')) as IPythons;
-
-let host: HTMLElement;
-
-beforeEach(() => {
-  host = document.createElement('div');
-  document.body.append(host);
-});
-
-afterEach(() => {
-  unmount(host);
-  host.remove();
-});
 
 const look: Look = ({ candidate_id: id }) => {
   const ptx = ['ld;', ...(id === 'c5' ? ['add;'] : [])].map(each => ({ text: each, line: 0, stall: null }));

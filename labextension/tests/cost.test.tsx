@@ -1,21 +1,10 @@
 import { act } from 'preact/test-utils';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { costText } from '../src/run/cost';
-import { mount, unmount } from '../src/run/mount';
+import { mount } from '../src/run/mount';
 import type { CostView } from '../src/schema';
+import { host } from './host';
 import { sample } from './samples';
-
-let host: HTMLElement;
-
-beforeEach(() => {
-  host = document.createElement('div');
-  document.body.append(host);
-});
-
-afterEach(() => {
-  unmount(host);
-  host.remove();
-});
 
 const COST: CostView = {
   prompt: 14100,

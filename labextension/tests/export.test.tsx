@@ -1,26 +1,15 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Export } from '../src/run/export';
 import type { Look } from '../src/run/verbs';
 import type { ExportView } from '../src/schema';
+import { host } from './host';
 
 const FORMATS: ExportView['formats'] = [
   { name: 'kernel', suffix: '.py', help: 'the kernel', needs: 'nvidia-cutlass-dsl' },
   { name: 'wheel', suffix: '.whl', help: 'a package', needs: 'torch <b>' }
 ];
-
-let host: HTMLElement;
-
-beforeEach(() => {
-  host = document.createElement('div');
-  document.body.append(host);
-});
-
-afterEach(() => {
-  render(null, host);
-  host.remove();
-});
 
 async function settled(act_: () => void): Promise<void> {
   await act(async () => {

@@ -3,28 +3,24 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COMMANDS, commandOf, currentKeys, DEFAULTS, leaveKeys } from '../src/run/keys';
-import { mount, unmount } from '../src/run/mount';
+import { mount } from '../src/run/mount';
 import type { IAnswer } from '../src/run/verbs';
+import { host } from './host';
 import { button, sample } from './samples';
 
 interface ISchema {
   properties: { keys: { default: Record<string, string>; properties: Record<string, unknown> } };
 }
 
-let host: HTMLElement;
 let sent: IAnswer[];
 
 beforeEach(async () => {
-  host = document.createElement('div');
-  document.body.append(host);
   sent = [];
   const ask = (answer: IAnswer) => (sent.push(answer), Promise.resolve());
   await act(() => mount(host, sample('review'), { ask, look: () => Promise.reject(new Error('none')) }));
 });
 
 afterEach(() => {
-  unmount(host);
-  host.remove();
   delete document.documentElement.dataset.cutegenKeys;
 });
 

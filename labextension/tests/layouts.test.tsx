@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { drawingOf, Layouts, LayoutsTab } from '../src/run/layouts';
 import type { Look } from '../src/run/verbs';
 import type { LayoutPicture, LayoutsView } from '../src/schema';
+import { host } from './host';
 import { sample } from './samples';
 
 const answer = (name: string): unknown =>
@@ -13,18 +14,6 @@ const answer = (name: string): unknown =>
 /** What Python says of a candidate whose text has a line that looks like HTML (tests/packaging/make_samples.py). */
 const LISTED = answer('layouts') as LayoutsView;
 const PICTURES = answer('layout_pictures') as LayoutPicture[];
-
-let host: HTMLElement;
-
-beforeEach(() => {
-  host = document.createElement('div');
-  document.body.append(host);
-});
-
-afterEach(() => {
-  render(null, host);
-  host.remove();
-});
 
 const answering = () =>
   vi.fn<Look>(({ query, text }) => Promise.resolve(query === 'layouts' ? LISTED : PICTURES[Number(text)]));

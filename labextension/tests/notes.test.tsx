@@ -1,23 +1,16 @@
 import { act } from 'preact/test-utils';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { mount, unmount } from '../src/run/mount';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { mount } from '../src/run/mount';
 import { ownLines, shownLines } from '../src/run/notes';
 import type { Ask, IAnswer } from '../src/run/verbs';
 import type { RunView } from '../src/schema';
+import { host } from './host';
 import { button, sample, text, type } from './samples';
 
-let host: HTMLElement;
 let sent: IAnswer[];
 
 beforeEach(() => {
-  host = document.createElement('div');
-  document.body.append(host);
   sent = [];
-});
-
-afterEach(() => {
-  unmount(host);
-  host.remove();
 });
 
 const taken: Ask = answer => (sent.push(answer), Promise.resolve());

@@ -1,23 +1,12 @@
 import { forEachDiagnostic, forceLinting } from '@codemirror/lint';
 import { getOriginalDoc } from '@codemirror/merge';
 import { act } from 'preact/test-utils';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { mount, unmount } from '../src/run/mount';
 import type { Ask, IAnswer, Look } from '../src/run/verbs';
 import type { RunView } from '../src/schema';
+import { host } from './host';
 import { button, replace, sample, text, type, verbs, type SampleName } from './samples';
-
-let host: HTMLElement;
-
-beforeEach(() => {
-  host = document.createElement('div');
-  document.body.append(host);
-});
-
-afterEach(() => {
-  unmount(host);
-  host.remove();
-});
 
 const NOTHING: Look = () => Promise.reject(new Error('nothing is known'));
 

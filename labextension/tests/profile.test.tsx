@@ -2,27 +2,16 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { cellText, decades, Profile, slope } from '../src/run/profile';
 import type { Look } from '../src/run/verbs';
 import type { ProfileView } from '../src/schema';
+import { host } from './host';
 
 /** The kernel's answer about a run recorded on the emulator (tests/packaging/make_samples.py). */
 const ANSWER = JSON.parse(
   readFileSync(resolve(import.meta.dirname, 'answers/profile.json'), 'utf8')
 ) as ProfileView;
-
-let host: HTMLElement;
-
-beforeEach(() => {
-  host = document.createElement('div');
-  document.body.append(host);
-});
-
-afterEach(() => {
-  render(null, host);
-  host.remove();
-});
 
 async function show(look: Look | null, known = '1'): Promise<void> {
   await act(async () => {

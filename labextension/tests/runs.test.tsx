@@ -6,6 +6,7 @@ import { Runs } from '../src/runs/list';
 import type { IListQuery, IRunServer } from '../src/runs/server';
 import { ago, bestOf, standingOf } from '../src/runs/words';
 import type { RunKey, RunList, RunRow } from '../src/schema';
+import { host } from './host';
 
 const trans = nullTranslator.load('cutegen_lab');
 
@@ -75,7 +76,6 @@ class Server implements IRunServer {
   }
 }
 
-let host: HTMLElement;
 let server: Server;
 const actions = { onOpen: vi.fn(), onResume: vi.fn(), onCompare: vi.fn(), onNew: vi.fn() };
 
@@ -116,12 +116,9 @@ const titles = () => [...host.querySelectorAll('.cg-run-title')].map(each => eac
 const open = (at: number) => host.querySelectorAll<HTMLElement>('.cg-run-open')[at];
 
 beforeEach(() => {
-  host = document.body.appendChild(document.createElement('div'));
   server = new Server();
 });
 afterEach(() => {
-  render(null, host);
-  host.remove();
   Object.values(actions).forEach(each => each.mockReset());
 });
 

@@ -1,22 +1,15 @@
 import { act } from 'preact/test-utils';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { mount, unmount } from '../src/run/mount';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { mount } from '../src/run/mount';
 import type { IAnswer } from '../src/run/verbs';
 import type { RunView } from '../src/schema';
+import { host } from './host';
 import { button, sample } from './samples';
 
-let host: HTMLElement;
 let sent: IAnswer[];
 
 beforeEach(() => {
-  host = document.createElement('div');
-  document.body.append(host);
   sent = [];
-});
-
-afterEach(() => {
-  unmount(host);
-  host.remove();
 });
 
 async function show(view: RunView): Promise<void> {

@@ -1,21 +1,14 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { TABS, Tabs, type ITab } from '../src/run/tabs';
+import { host } from './host';
 import { button, sample } from './samples';
 
-let host: HTMLElement;
 let chosen: string[];
 
 beforeEach(() => {
-  host = document.createElement('div');
-  document.body.append(host);
   chosen = [];
-});
-
-afterEach(() => {
-  render(null, host);
-  host.remove();
 });
 
 const named = (id: string): ITab => ({ id, label: id, Panel: ({ candidate }) => `${id} of ${candidate.id}` });
