@@ -46,7 +46,8 @@ python-test: install-test
 	$(PYTHON_TESTS)
 
 notebook-test: install-test
-	$(PYTEST) --dist loadfile --timeout 900 --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider notebooks
+	$(PYTEST) --dist loadfile --timeout 900 --nbval -p tests.harness.notebook_kernels \
+		--nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider notebooks
 
 front-test: install-test
 	cd $(FRONT) && $(NODE_PATH_PREFIX) npm run --silent check

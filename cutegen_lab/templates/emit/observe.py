@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import libcst as cst
 
@@ -99,14 +99,20 @@ class _Site:
     name: str = ""
 
 
+@lru_cache(maxsize=4)
+def _with_records_open(source: str) -> cst.Module:
+    """A module's tree, which takes about a second: each step of a folding starts from the same one."""
+    try:
+        return with_records_open(cst.parse_module(source))
+    except cst.ParserSyntaxError as error:
+        raise CannotSpecialise(f"it is not valid Python: {error.message}") from None
+
+
 class Probe:
     """Probes for the text of a module with open records. Raises CannotSpecialise if ``source`` is not Python."""
 
     def __init__(self, source: str) -> None:
-        try:
-            self.module = with_records_open(cst.parse_module(source))
-        except cst.ParserSyntaxError as error:
-            raise CannotSpecialise(f"it is not valid Python: {error.message}") from None
+        self.module = _with_records_open(source)
         self._seen: dict[int, str] = {}
 
     @cached_property
