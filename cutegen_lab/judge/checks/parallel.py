@@ -1,4 +1,5 @@
-"""Checks small workloads on an emulator in other processes, while this one checks the analyst's own.
+"""Checks small workloads on an emulator in other processes, while this one checks the analyst's own, and then those
+that no other process has begun.
 
 An emulator keeps one core busy with a small workload, while PyTorch computes float64 references of a large one on all
 the others.
@@ -8,10 +9,11 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from loky import cpu_count
@@ -28,7 +30,7 @@ from cutegen_lab.judge.reference_device import torch_threads
 from cutegen_lab.problems import Reference
 
 Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # workloads of a check, and the draws of each
-LARGE_BYTES = 32 << 20  # least total of the analyst's workloads for which extra processes for the small ones pay off
+LARGE_BYTES = 1 << 20  # least total of the analyst's workloads for which extra processes for the small ones pay off
 
 
 CheckHere = Callable[[Workload, Sequence[str], Omitted], Iterator[WorkloadCheck]]  # checks a workload in this process
@@ -90,7 +92,7 @@ class ParallelChecks:
     def __init__(self, jobs: Sequence[Job], forks: Forks | None, cancel: Cancel) -> None:
         self._workers: int = max(1, cpu_count() - 1)
         self._tasks = Tasks(forks, cancel, self._workers)
-        self._running: Mapping[str, Future[JobResult]] = {
+        self._running: dict[str, Future[JobResult]] = {
             job.workload.name: self._tasks.begin(run_job, job) for job in jobs
         }
 
@@ -104,14 +106,21 @@ class ParallelChecks:
         """Waits for the result of one workload. Raises Cancelled, ForkEnded."""
         return self._running[workload.name].result()
 
+    def taken_back(self, workload: Workload) -> bool:
+        """Whether the job of ``workload`` had not begun; then it is none of these any more."""
+        waiting = workload in self and self._running[workload.name].cancel()
+        if waiting:
+            del self._running[workload.name]
+        return waiting
+
     def busy_cores(self) -> int:
         """Number of cores the jobs keep busy."""
         return min(self._workers, sum(not future.done() for future in self._running.values()))
 
     def failed(self) -> bool:
-        """Whether a finished job did not pass, or could not be checked."""
-        done = [future for future in self._running.values() if future.done()]
-        return any(future.exception() is not None or not future.result().passed for future in done)
+        """Whether a finished job did not pass. One whose process ended is checked again."""
+        done = [future for future in self._running.values() if future.done() and future.exception() is None]
+        return any(not future.result().passed for future in done)
 
     def close(self) -> None:
         self._tasks.close()
@@ -121,16 +130,19 @@ def checks_in_order(
     plan: Plan, check_here: CheckHere, parallel: ParallelChecks, omitted: Omitted
 ) -> Iterator[tuple[Workload, WorkloadCheck]]:
     """Checks of all workloads of ``plan``, in its order. While the jobs of ``parallel`` run, ``check_here`` checks the
-    other workloads in this process, until a job fails. Draws that were not affordable are recorded in ``omitted``.
-    Raises Cancelled."""
+    other workloads in this process, then those whose job waits, the last first, until a check fails. Draws that were
+    not affordable are recorded in ``omitted``. Raises Cancelled."""
     checked_here: dict[str, JobResult] = {}
-    for workload, names in (pair for pair in plan if parallel and pair[0] not in parallel):
+    of_this_process = [pair for pair in plan if parallel and pair[0] not in parallel]
+    for workload, names in chain(of_this_process, (pair for pair in reversed(plan) if parallel.taken_back(pair[0]))):
         checks, mine = list[WorkloadCheck](), Omitted()
         for check in with_free_cores(check_here(workload, names, mine), parallel.busy_cores):
             checks.append(check)
             if not check.verdict.passed or parallel.failed():
                 break
         checked_here[workload.name] = JobResult(tuple(checks), mine)
+        if parallel.failed() or not checked_here[workload.name].passed:
+            break
     for workload, names in plan:
         found = checked_here.get(workload.name)
         if workload in parallel:

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from cutegen_lab.core.errors import Cancelled
-from cutegen_lab.core.forks import Forks
+from cutegen_lab.core.forks import ForkEnded, Forks
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.trial import CheckResult, WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
@@ -57,6 +57,24 @@ def ends_there() -> TorchDevice:
 
 def never_ends_there() -> TorchDevice:
     return TorchDevice(right if here else never)
+
+
+def no_memory() -> TorchDevice:
+    raise ForkEnded
+
+
+def started(make_emulator: Callable[[], TorchDevice], count: int) -> parallel.ParallelChecks:
+    """Jobs of the first ``count`` small workloads, on threads."""
+    builds = artifact_for(RELU, TorchDevice(right)).builds
+    jobs = [
+        parallel.Job(make_emulator, RELU, w, builds[w.name], ARCH, ("normal", "zeros"), 0)
+        for w in RELU.check_workloads[:count]
+    ]
+    return parallel.ParallelChecks(jobs, None, threading.Event())
+
+
+def all_pass(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
+    return (WorkloadCheck(workload.name, name, 0, Verdict.PASSED) for name in names)
 
 
 @pytest.fixture
@@ -108,15 +126,43 @@ def test_the_analysts_own_has_the_cores_that_are_left(monkeypatch: pytest.Monkey
     had: list[int] = []
 
     def check_here(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
-        for name in names:
+        for check in all_pass(workload, names, omitted):
             had.append(torch.get_num_threads())
-            yield WorkloadCheck(workload.name, name, 0, Verdict.PASSED)
+            yield check
 
-    small = RELU.check_workloads[0]
-    job = parallel.Job(right_there, RELU, small, artifact_for(RELU, TorchDevice(right)).builds[small.name], ARCH, (), 0)
-    with torch_threads(2), closing(parallel.ParallelChecks([job], None, threading.Event())) as others:
+    with torch_threads(2), closing(started(right_there, 1)) as others:
         list(parallel.checks_in_order([(RELU.workload, ("normal", "zeros", "large"))], check_here, others, Omitted()))
         assert had == [1, 1, 2] and torch.get_num_threads() == 2
+
+
+def test_what_waits_for_a_core_is_checked_by_whoever_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "cpu_count", lambda: 2)
+    release, order = threading.Event(), list[str]()
+
+    def waits() -> TorchDevice:
+        release.wait()
+        return TorchDevice(right)
+
+    def check_here(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
+        order.append(workload.name)
+        if workload == RELU.check_workloads[1]:
+            release.set()
+        return all_pass(workload, names, omitted)
+
+    every = [(w, ("normal", "zeros")) for w in (*RELU.check_workloads[:3], RELU.workload)]
+    with closing(started(waits, 3)) as others:
+        found = list(parallel.checks_in_order(every, check_here, others, Omitted()))
+    assert order == ["main", SMALL[2], SMALL[1]]
+    assert [workload.name for workload, _ in found] == [w.name for w, names in every for _ in names]
+
+
+def test_a_process_that_ends_cuts_no_check_short() -> None:
+    every = [(w, ("normal", "zeros", "large")) for w in (RELU.check_workloads[0], RELU.workload)]
+    with closing(started(no_memory, 1)) as others:
+        with pytest.raises(ForkEnded):
+            others.result_of(RELU.check_workloads[0])
+        found = list(parallel.checks_in_order(every, all_pass, others, Omitted()))
+    assert [workload.name for workload, _ in found] == [w.name for w, names in every for _ in names]
 
 
 def test_where_the_process_ends_they_are_checked_here(forks: Forks) -> None:
