@@ -81,6 +81,15 @@ class LaneClocks:
         """Do all lanes know what their warp does?"""
         return not self._extra
 
+    @property
+    def together(self) -> bool:
+        """Have all warps learnt, published and met with all of their lanes?"""
+        return not (self._extra or self._records or self._floors)
+
+    def met_by_all(self, warps: Array) -> Array:
+        """Up to which count all lanes of each of ``warps``, which are ``together``, know what the others did."""
+        return np.asarray(self._met[warps] - 1)
+
     def row(self, warp: int, lanes: int) -> Array:
         """All that some of ``lanes`` know."""
         rows = [row for lane, row in self._extra.get(warp, {}).items() if lanes >> lane & 1]

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 # warps (:mod:`async_proxy`) has one too.
 _THREAD, _SCOPE, _COUNT = 20, 37, 39
 _LINE_MASK, _THREAD_MASK = (1 << 20) - 1, (1 << 17) - 1
+_WARP = _THREAD + 5
+_COLUMN = (_THREAD_MASK >> 5) << _WARP
 
 
 class SharedRaces:
@@ -55,14 +57,15 @@ class SharedRaces:
             self._m.causality.read(self._left, g.gid, index * width, order)
         k = width // self.unit
         self.copies.check(g, index, k, "reads")
-        written = self.writer.reshape(-1, k)[index]
-        self._trap(g, index, width, self._racing(g, written, order), written, "reads", "wrote")
+        written, known = self.writer.reshape(-1, k)[index], self._known(g)
+        self._trap(g, index, width, self._racing(g, known, written, order), written, "reads", "wrote")
         reader, other = self.reader.reshape(-1, k), self.other.reshape(-1, k)
         last, first = reader[index], other[index]
         past = (first, last) if self._keeps_late else (last, first)
-        kept = np.broadcast_to(stamp, last.shape)
+        kept = stamp
         for found in past:
-            kept = np.where(self._racing(g, found), found, kept)
+            if (race := self._racing(g, known, found)).any():
+                kept = np.where(race, found, kept)
         other[index[::-1]] = kept[::-1]  # of many lanes that read a cell at once, this keeps the first …
         reader[index] = stamp  # … and this the last
 
@@ -96,7 +99,7 @@ class SharedRaces:
         self._record(index, k, stamp)
         last = self.writer.reshape(-1, k)[index]  # of those who come at once
         if (last != stamp).any():
-            self._trap(g, index, width, self._racing(g, last, order) & (last != stamp), last, "writes", "wrote")
+            self._trap(g, index, width, self._racing(g, self._known(g), last, order) & (last != stamp), last, "writes", "wrote")
 
     def warp_sync(self, g: LaneGroup) -> None:
         """A warp-wide instruction of all lanes: what they did before is over."""
@@ -114,10 +117,11 @@ class SharedRaces:
 
     def _check_write(self, g: LaneGroup, index: Array, width: int, order: Ordering, changed: Array) -> None:
         k = width // self.unit
+        known = self._known(g)
         self.copies.check(g, index, k, "writes")
         for table, did in ((self.writer, "wrote"), (self.reader, "read"), (self.other, "read")):
             found = table.reshape(-1, k)[index]
-            self._trap(g, index, width, self._racing(g, found, order) & changed, found, "writes", did)
+            self._trap(g, index, width, self._racing(g, known, found, order) & changed, found, "writes", did)
 
     def _record(self, index: Array, k: int, stamp: Array) -> None:
         self.writer.reshape(-1, k)[index] = stamp
@@ -139,12 +143,23 @@ class SharedRaces:
         trap.earlier = self._m.program.source_map.get(line)
         return trap
 
-    def _racing(self, g: LaneGroup, found: Array, order: Ordering = WEAK) -> Array:
+    def _known(self, g: LaneGroup) -> Array | None:
+        """[lanes, 1]: accesses below this, of the warps of its block or cluster, each lane knows to be over, as most
+        often after a barrier. None where that is not told as quickly."""
+        counts = self._clocks.known_to_all(g.warp_numbers())
+        if counts is None:
+            return None
+        by_lane = np.repeat(counts, 32) if g.whole() else counts[np.searchsorted(g.warp_numbers(), g.gid >> 5)]
+        return (by_lane + 1 << _COUNT)[:, None]
+
+    def _racing(self, g: LaneGroup, known: Array | None, found: Array, order: Ordering = WEAK) -> Array:
         """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now? Strong ones
         do not race where the scopes of both take in both threads. One column stands for all where each lane found one
-        access."""
+        access. ``known`` is :meth:`_known`."""
         if found.shape[1] > 1 and (found == found[:, :1]).all():
             found = found[:, :1]
+        if known is not None and (found < known).all() and (found & _COLUMN < self._clocks.size << _WARP).all():
+            return np.zeros((1, 1), np.bool_)
         if not np.maximum.reduce(found, axis=None, initial=0):
             return np.zeros((1, 1), np.bool_)
         warp, mine = (g.gid >> 5)[:, None], (g.gid % (self._clocks.size * 32))[:, None]

@@ -190,6 +190,13 @@ class VectorClocks:
         """All that thread ``gid`` knows."""
         return self.lanes.row(gid >> 5, 1 << (gid & 31))
 
+    def known_to_all(self, warps: Array) -> Array | None:
+        """All lanes of each of ``warps`` know of what any warp of its cluster did up to this count of that one. None
+        where lanes know or publish apart from their warp."""
+        if self.group_ends or not self.lanes.together:
+            return None
+        return np.minimum(np.minimum.reduce(self.known[warps, : self.size], axis=1), self.lanes.met_by_all(warps))
+
     def unknown(self, gid: Array, column: Array, lane: Array, count: Array, first: int = 0) -> Array:
         """Do the threads ``gid`` not know of what ``lane`` of ``column`` did at ``count``? ``first``: of the columns
         that tell so, 0 or where those of fences begin."""
