@@ -99,7 +99,9 @@ class SharedRaces:
         self._record(index, k, stamp)
         last = self.writer.reshape(-1, k)[index]  # of those who come at once
         if (last != stamp).any():
-            self._trap(g, index, width, self._racing(g, self._known(g), last, order) & (last != stamp), last, "writes", "wrote")
+            self._trap(
+                g, index, width, self._racing(g, self._known(g), last, order) & (last != stamp), last, "writes", "wrote"
+            )
 
     def warp_sync(self, g: LaneGroup) -> None:
         """A warp-wide instruction of all lanes: what they did before is over."""
