@@ -127,19 +127,24 @@ def passed(compiler: Compiler, problem: Problem, text: str, arch: str = ARCH) ->
 
 
 def right(compiler: Compiler, problem: Problem, artifact: Artifact) -> None:
-    """Is generated text right? A few draws tell, since it was not written to deceive; ``--exhaustive`` asks the judge
-    for all."""
-    if compiler.thorough:
-        found = _judged(problem, artifact, EmulatorDevice(), StandardJudge())
-    else:
-        key = _key(problem, "a few draws", artifact.source_sha256, artifact.config, artifact.arch)
-        found = compiler.outcomes.get(key)
-        if found is None:
-            PACE.before_work()
-            found = _on_few_draws(problem, artifact)
-            if found.verdict.passed:
-                compiler.outcomes.put(key, found)
+    """Generated text is right, as :func:`outcome` tells."""
+    found = outcome(compiler, problem, artifact)
     assert found.verdict is Verdict.PASSED, f"{found.verdict.value}: {found.reason}"
+
+
+def outcome(compiler: Compiler, problem: Problem, artifact: Artifact) -> Outcome:
+    """Of generated text. A few draws tell, since it was not written to deceive; ``--exhaustive`` asks the judge for
+    all."""
+    if compiler.thorough:
+        return _judged(problem, artifact, EmulatorDevice(), StandardJudge())
+    key = _key(problem, "a few draws", artifact.source_sha256, artifact.config, artifact.arch)
+    found = compiler.outcomes.get(key)
+    if found is None:
+        PACE.before_work()
+        found = _on_few_draws(problem, artifact)
+        if found.verdict.passed:
+            compiler.outcomes.put(key, found)
+    return found
 
 
 def answered(

@@ -24,7 +24,7 @@ from cutegen_lab.judge.draws.names import (
 
 EMULATED_INSTRUCTIONS = 200_000  # budget for all draws of a workload: a tenth of a second
 BYTES_EACH = 8  # bytes that a warp instruction moves on average (honest kernels: 1 to 40)
-INSTRUCTION_LIMIT = 150 * EMULATED_INSTRUCTIONS  # most that all draws of a small workload may take; honest kernels: 108
+INSTRUCTION_LIMIT = 250 * EMULATED_INSTRUCTIONS  # most that all draws of a small workload may take; honest kernels: 175
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
 MINIMAL_ON_GPU = 10
 # Draws of an expensive workload: together they have every kind of number.
