@@ -34,6 +34,9 @@ HINTS = (
     Hint(r"NameError in `launch`",
          "The name is used in a kernel or helper called from launch. A name first bound inside an if or for does not "
          "exist after it: give it a value before."),
+    Hint(r"expected some sort of expr, but got",
+         "Not at this line: a conditional expression stands in the index of an assignment (x[a if c else b] = v). "
+         "Choose the index on a line before.", "TypeError"),
     Hint(r"weakly congruent", "Wrong number of indices for the tensor's modes, or cute.group_modes is missing."),
     Hint(r"Operand 1 .* must be a Value", "An integer tiler on a 2-D tensor: pass a tuple with one entry a mode."),
     Hint(r"'tuple' object is not callable", "Pass cute.make_layout(shape), not the bare tuple.", "TypeError"),

@@ -41,6 +41,8 @@ def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnos
         for node in nodes.within(function):
             if isinstance(node, ast.Subscript):
                 found += _subscript(node)
+            elif isinstance(node, ast.Assign):
+                found += _chosen_index(node)
             elif isinstance(node, ast.Call):
                 found += _call(node, known)
     return sorted(set(found), key=lambda d: (d.line, d.code))
@@ -109,6 +111,14 @@ def _subscript(node: ast.Subscript) -> Iterator[Diagnostic]:
                           "Count from the front: x[row, n - 1].")  # fmt: skip
         elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
             yield warning("L05-float-index", node.lineno, "/ makes a float index", "Use //.")
+
+
+def _chosen_index(node: ast.Assign) -> Iterator[Diagnostic]:
+    """The DSL's rewriting fails here with "expected some sort of expr", at the launch instead of at this line."""
+    for index in (t.slice for t in node.targets if isinstance(t, ast.Subscript)):
+        if any(isinstance(part, ast.IfExp) for part in ast.walk(index)):
+            yield warning("L14-chosen-index", index.lineno, "a conditional expression in the index that is assigned to",
+                          "Choose the index on a line before: i = a if c else b; x[i] = v.")  # fmt: skip
 
 
 def _call(node: ast.Call, known: frozenset[str]) -> Iterator[Diagnostic]:

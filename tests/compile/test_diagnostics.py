@@ -36,3 +36,12 @@ def test_lint_findings_come_with_the_error(compiler: CageCompiler) -> None:
     failure = fail_one(compiler, kernel_body("y[tidx, 0] = cute.maximun(v.astype(1), 0.0)"), MATRIX)
     codes = {d.code for d in failure.diagnostics if d.severity == "warning"}
     assert codes == {"L01-unknown-name", "L10-no-method"}
+
+
+def test_an_error_that_is_told_at_another_line_is_explained(compiler: CageCompiler) -> None:
+    """The DSL names the line of the launch; the mistake is in the kernel."""
+    failure = fail_one(compiler, kernel_body("y[tidx, 0 if tidx > 3 else 1] = x[tidx, 0]"), MATRIX)
+    error = next(d for d in failure.diagnostics if d.severity == "error")
+    assert error.code == "TypeError" and "Choose the index on a line before" in error.suggestion
+    places = {d.line for d in failure.diagnostics if d.code == "L14-chosen-index"}
+    assert error.line != BODY_LINE and places == {BODY_LINE}

@@ -26,12 +26,26 @@ def test_sound_kernels_are_clean(source: str) -> None:
         ("w = v.astype(cutlass.Float32)", "L10"),
         ("w = cute.make_tensor(x.iterator + tidx, cute.make_layout(4))", "L11"),
         ("w = math.exp(v)", "L12"),
+        ("y[tidx, 0 if tidx > 3 else 1] = x[tidx, 0]", "L14"),
+        ("y[tidx, 2 * (0 if tidx > 3 else 1)] = x[tidx, 0]", "L14"),
     ],
 )
 def test_a_habit_is_found_at_its_line(line: str, rule: str) -> None:
     found = lint(kernel_body(line))
     assert [(d.code[:3], d.line, d.severity) for d in found] == [(rule, BODY_LINE, "warning")]
     assert found[0].suggestion
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "w = x[tidx, 0 if tidx > 3 else 1]",
+        "y[tidx, 0 if tidx > 3 else 1] += 1.0",
+        "y[tidx, 0] = 1.0 if tidx > 3 else v[0]",
+    ],
+)
+def test_a_conditional_expression_elsewhere_is_sound(line: str) -> None:
+    assert lint(kernel_body(line)) == []
 
 
 @pytest.mark.parametrize(
