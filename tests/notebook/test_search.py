@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.notebook.search import PLOTLY_MIME, NotebookSearch, figure_bundle, summary_bundle
@@ -117,6 +118,20 @@ def test_cancel_keeps_what_is_known_and_resume_goes_on(shell: InteractiveShell, 
     ran = next(t for t in shown[PLOTLY_MIME]["data"] if t.get("name") == "ran")
     assert len(ran["x"]) == known + stats.evaluated
     assert "replayed on" in search.plot_replay().layout.title.text
+
+
+def test_a_live_figure_is_no_widget(shell: InteractiveShell) -> None:
+    """Plotly's widget stays empty where its code takes more than two seconds to load (anywidget 0.11)."""
+    with capture_output() as captured:
+        shell.run_cell_magic("cutegen_tune", f"{OPTIONS} --budget 3 --seed 5 --wait", CELL)
+    shown = [output.data for output in captured.outputs]
+    evaluations = [
+        max((len(part["x"]) for part in data[PLOTLY_MIME]["data"] if part.get("name") == "best so far"), default=0)
+        for data in shown
+        if PLOTLY_MIME in data
+    ]
+    assert len(evaluations) >= 2 and evaluations[0] < evaluations[-1] == len(shell.user_ns["search"].trace.points)
+    assert sum("application/vnd.jupyter.widget-view+json" in data for data in shown) == 1, "the cancel button's"
 
 
 def test_nothing_to_replay_and_a_bad_budget_are_one_line(
