@@ -2,7 +2,7 @@
 // Then what is left of it: saved at review and opened without a kernel, and taken up again after a kernel restart.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { shots, withJupyter } from './jupyter.mjs';
+import { part, shots, withJupyter } from './jupyter.mjs';
 import {
   RUN_MIME,
   WIDGET_MIME,
@@ -159,10 +159,10 @@ await withJupyter(
     await kernelIdle(page);
     await runCell(page, '%load_ext cutegen_lab');
     await runCell(page, '%%cutegen');
-    await everyAction(page, path);
-    await withoutKernel(page, base, root, 'c6');
-    await afterRestart(page, base, path);
-    await stopAndResume(page, path);
+    await part(everyAction, page, path);
+    await part(withoutKernel, page, base, root, 'c6');
+    await part(afterRestart, page, base, path);
+    await part(stopAndResume, page, path);
     console.log(`every action did what it says; pictures in ${shots}`);
   }
 );
