@@ -136,9 +136,8 @@ class NotebookSearch:
 class SearchDisplay:
     """One output in a notebook that follows a search: text and a cancel button above, the figure below.
 
-    A thread of its own, which the threads of the search wake, renews it at most once a second. The figure is plotly's
-    MIME type, which a saved notebook shows without a kernel; plotly's widget stays empty where its 5 MB take more than
-    two seconds to load (anywidget 0.11). The text and the button are widgets until the search ends.
+    While the search runs both are widgets, updated at most once a second by a thread of their own, which the threads of
+    the search wake. Afterwards static output replaces them, which a saved notebook shows without a kernel.
     """
 
     def __init__(self, search: NotebookSearch) -> None:
@@ -152,14 +151,17 @@ class SearchDisplay:
     def show(self) -> None:
         from IPython.display import display
 
-        if running := self._search.status == "running":
-            display(self._controls(), display_id=self._words_id)
-        else:
+        if self._search.status != "running":
             display(summary_bundle(self._search), raw=True, display_id=self._words_id)
-        display(figure_bundle(self._search), raw=True, display_id=self._figure_id)
-        if running:
-            self._follower = threading.Thread(target=self._follow, name="cutegen-search-view", daemon=True)
-            self._follower.start()
+            display(figure_bundle(self._search), raw=True, display_id=self._figure_id)
+            return
+        from cutegen_lab.notebook.live_figure import LiveFigure
+
+        self._figure = LiveFigure(self._search.plot())
+        display(self._controls(), display_id=self._words_id)
+        display(self._figure, display_id=self._figure_id)
+        self._follower = threading.Thread(target=self._follow, name="cutegen-search-view", daemon=True)
+        self._follower.start()
 
     def _controls(self) -> HBox:
         """The cancel button, and next to it the last line of the search's log."""
@@ -190,18 +192,14 @@ class SearchDisplay:
     def _renew(self) -> None:
         log = self._search.searching.log
         self._said.value = f'<span role="status" aria-live="polite">{escape(plain(log[-1]) if log else "")}</span>'
-        self._draw()
-
-    def _draw(self) -> None:
-        from IPython.display import update_display
-
-        update_display(figure_bundle(self._search), raw=True, display_id=self._figure_id)
+        self._figure.show(self._search.plot())
 
     def _rest(self) -> None:
         from IPython.display import update_display
 
         update_display(summary_bundle(self._search), raw=True, display_id=self._words_id)
-        self._draw()
+        update_display(figure_bundle(self._search), raw=True, display_id=self._figure_id)
+        self._figure.close()
         self._said.close()
 
 
