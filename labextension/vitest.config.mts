@@ -6,6 +6,8 @@ export default defineConfig({
     environment: 'jsdom',
     include: ['tests/**/*.test.{ts,tsx}'],
     restoreMocks: true,
-    setupFiles: ['tests/setup.ts']
+    setupFiles: ['tests/setup.ts'],
+    // Its modules import each other without extensions, which Node does not resolve.
+    server: { deps: { inline: [/@jupyter\//, /@jupyterlab\//] } }
   }
 });

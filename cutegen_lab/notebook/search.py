@@ -22,6 +22,7 @@ from cutegen_lab.session.tuned import TuningResult, concluded, kernel_text, para
 from cutegen_lab.views.hints import NOTEBOOK, advised
 
 if TYPE_CHECKING:
+    from ipywidgets import HBox
     from plotly.graph_objects import Figure
 
     from cutegen_lab.core.candidate import Config
@@ -154,18 +155,22 @@ class SearchDisplay:
             display(summary_bundle(self._search), raw=True, display_id=self._words_id)
             display(figure_bundle(self._search), raw=True, display_id=self._figure_id)
             return
-        import ipywidgets
-        from plotly.graph_objects import FigureWidget
+        from cutegen_lab.notebook.live_figure import LiveFigure
 
-        button = ipywidgets.Button(description="Cancel", tooltip="End the search with what it knows")
-        button.on_click(lambda _: self._search.cancel())
-        self._said = ipywidgets.HTML()
-        self._figure = FigureWidget(self._search.plot())
-        self._figure._config = {"responsive": True}  # as wide as the cell
-        display(ipywidgets.HBox([button, self._said]), display_id=self._words_id)
+        self._figure = LiveFigure(self._search.plot())
+        display(self._controls(), display_id=self._words_id)
         display(self._figure, display_id=self._figure_id)
         self._follower = threading.Thread(target=self._follow, name="cutegen-search-view", daemon=True)
         self._follower.start()
+
+    def _controls(self) -> HBox:
+        """The cancel button, and next to it the last line of the search's log."""
+        from ipywidgets import HTML, Button, HBox
+
+        button = Button(description="Cancel", tooltip="End the search with what it knows")
+        button.on_click(lambda _: self._search.cancel())
+        self._said = HTML()
+        return HBox([button, self._said])
 
     def wait(self) -> None:
         """Waits until the display shows the result of the search, which has ended."""
@@ -185,17 +190,9 @@ class SearchDisplay:
             threading.Event().wait(_UPDATE_SECONDS)
 
     def _renew(self) -> None:
-        log, fresh = self._search.searching.log, self._search.plot()
+        log = self._search.searching.log
         self._said.value = f'<span role="status" aria-live="polite">{escape(plain(log[-1]) if log else "")}</span>'
-        with self._figure.batch_update():
-            if len(fresh.data) == len(self._figure.data):
-                for shown, new in zip(self._figure.data, fresh.data, strict=True):
-                    shown.update(new.to_plotly_json(), overwrite=True)
-                self._figure.layout.title.text = fresh.layout.title.text
-                return
-        self._figure.data = ()  # the first measured time adds a plot
-        self._figure.update(layout=fresh.layout.to_plotly_json(), overwrite=True)
-        self._figure.add_traces(fresh.data)
+        self._figure.show(self._search.plot())
 
     def _rest(self) -> None:
         from IPython.display import update_display

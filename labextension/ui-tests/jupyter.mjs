@@ -1,6 +1,6 @@
 // A real JupyterLab (or another host of notebooks) in a folder of its own, and a browser on it. What every UI test here
 // starts from.
-// PYTHON names the interpreter Jupyter runs in, CHROMIUM the browser. Pictures go to ui-tests/shots/.
+// PYTHON names the interpreter Jupyter runs in, CHROMIUM the browser, PATIENCE_S how long a step may take. Pictures go to ui-tests/shots/.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -14,8 +14,16 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const venv = `${checkout}.venv/bin/python`;
 export const python = process.env.PYTHON ?? (existsSync(venv) ? venv : 'python3');
 /** How long anything may take: a machine with much else to do is slow, and only a failure waits this long. */
-export const PATIENCE_MS = 300_000;
+export const PATIENCE_MS = 1000 * Number(process.env.PATIENCE_S ?? 300);
 mkdirSync(shots, { recursive: true });
+
+/** Takes one part of a walk, and says what it took: of a walk that is cut off, where it was. */
+export async function part(steps, ...args) {
+  const start = Date.now();
+  console.log(`${steps.name} …`);
+  await steps(...args);
+  console.log(`${steps.name}: ${((Date.now() - start) / 1000).toFixed(0)} s`);
+}
 
 export function launchBrowser() {
   return chromium.launch({
@@ -141,9 +149,6 @@ export async function withServer(
     browser = await launchBrowser();
     const context = await browser.newContext({ viewport: { width: size[0], height: size[1] } });
     context.setDefaultTimeout(PATIENCE_MS);
-    // anywidget closes the comm of a widget whose code is not loaded within 2 s (0.11, runtime.ts): on a busy machine
-    // plotly's 5 MB take longer, and its figure stays empty. That limit is about the machine, not about what is walked.
-    await context.addInitScript(() => (AbortSignal.timeout = () => new AbortController().signal));
     page = await context.newPage();
     page.on('pageerror', error => console.error(`browser: ${error.message}`));
     await test({ base: server.base, root, page, server });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { here, shots, withJupyter } from './jupyter.mjs';
+import { here, part, shots, withJupyter } from './jupyter.mjs';
 import { RUN_MIME, kernelIdle, openNotebook, writeNotebook } from './notebook.mjs';
 
 const picture = (page, name) => page.screenshot({ path: `${shots}/lab-${name}.png` });
@@ -48,8 +48,8 @@ await withJupyter(
   'lab',
   prepare,
   async ({ base, page }) => {
-    await launcherOpensTheQuickstart(page, base);
-    await savedRunsAreShown(page, base);
+    await part(launcherOpensTheQuickstart, page, base);
+    await part(savedRunsAreShown, page, base);
     console.log(
       `launcher, quickstart, saved output and run file are as they should be; pictures in ${shots}`
     );

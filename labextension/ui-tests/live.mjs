@@ -2,7 +2,7 @@
 // Then what is left of it: saved at review and opened without a kernel, and taken up again after a kernel restart.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { shots, withJupyter } from './jupyter.mjs';
+import { part, shots, withJupyter } from './jupyter.mjs';
 import {
   RUN_MIME,
   WIDGET_MIME,
@@ -34,6 +34,22 @@ const reviewing = (page, id) => button(page, `Approve ${id}`).waitFor();
 const atReview = id => run => run.status === 'review' && run.current_id === id;
 const find = (run, id) => run.candidates.find(candidate => candidate.id === id);
 
+/** c3 beside c1: numbers with their change, source and PTX. */
+async function compared(page) {
+  const live = page.locator(`${LIVE}:visible`).first();
+  await live.getByRole('tab', { name: 'Compare' }).click();
+  await live.locator('.cg-compare-head select').selectOption('c1');
+  const numbers = live.getByRole('table', { name: 'Numbers of c1 and c3' });
+  for (const name of [/^Time/, /^Registers/, /instructions/i]) {
+    await numbers.getByRole('rowheader', { name }).first().waitFor();
+  }
+  await live.getByRole('textbox', { name: 'Source from c1 to c3' }).waitFor();
+  await live.getByRole('button', { name: 'Compare PTX' }).click();
+  await live.getByRole('textbox', { name: 'PTX from c1 to c3' }).locator('.cm-changedLine').first().waitFor();
+  await picture(page, 'compare');
+  await live.getByRole('tab', { name: 'Review' }).click();
+}
+
 /** Six answers; after each, the outcome as the page shows it and as the saved notebook holds it. */
 async function everyAction(page, path) {
   const saved = async (id, message) => {
@@ -56,8 +72,23 @@ async function everyAction(page, path) {
   assert.equal(find(rejected, 'c1').answer, 'rejected: use fewer threads a row');
   assert.equal(find(rejected, 'c1').accepted, false);
 
+  await click(page, 'Pin…');
+  await page.getByLabel('Later candidates must not change').selectOption('threads_per_row');
+  await picture(page, 'pin');
+  await click(page, 'Pin');
+  await page.getByRole('list', { name: 'Comments and pins' }).getByText('threads_per_row of c2').waitFor();
+
   await click(page, 'Approve c2');
   const approved = await saved('c3', 'approve');
+  const [pin] = find(approved, 'c3').notes;
+  assert.deepEqual([pin?.what, pin?.pin, pin?.state], ['`threads_per_row` of c2', true, 'kept']);
+  const threads = id => find(approved, id).config.find(each => each.name === 'threads_per_row').value;
+  assert.equal(threads('c3'), threads('c2'), 'the provider leaves what is pinned');
+  await picture(page, 'pin-kept');
+  await compared(page);
+  await click(page, `Lift ${pin.id}`);
+  await page.getByRole('list', { name: 'Comments and pins' }).waitFor({ state: 'detached' });
+
   assert.equal(approved.incumbent_id, 'c2');
   assert.equal(find(approved, 'c3').parent_id, 'c2', 'the next refinement starts from what was approved');
 
@@ -159,10 +190,10 @@ await withJupyter(
     await kernelIdle(page);
     await runCell(page, '%load_ext cutegen_lab');
     await runCell(page, '%%cutegen');
-    await everyAction(page, path);
-    await withoutKernel(page, base, root, 'c6');
-    await afterRestart(page, base, path);
-    await stopAndResume(page, path);
+    await part(everyAction, page, path);
+    await part(withoutKernel, page, base, root, 'c6');
+    await part(afterRestart, page, base, path);
+    await part(stopAndResume, page, path);
     console.log(`every action did what it says; pictures in ${shots}`);
   }
 );

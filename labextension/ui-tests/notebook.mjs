@@ -20,11 +20,21 @@ export function writeNotebook(path, sources, { outputs = [], kernelspec = PYTHON
   writeFileSync(path, JSON.stringify({ nbformat: 4, nbformat_minor: 5, metadata, cells }));
 }
 
+/** The outputs of a saved notebook; none while Jupyter writes the file, which is cut off then. */
+export function savedOutputs(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')).cells.flatMap(cell => cell.outputs ?? []);
+  } catch (error) {
+    if (error instanceof SyntaxError) {
+      return [];
+    }
+    throw error;
+  }
+}
+
 /** The bundles with a run in a saved notebook, in order. */
 export function savedBundles(path) {
-  const { cells } = JSON.parse(readFileSync(path, 'utf8'));
-  return cells
-    .flatMap(cell => cell.outputs ?? [])
+  return savedOutputs(path)
     .map(output => output.data)
     .filter(data => data?.[RUN_MIME] !== undefined)
     .map(data => ({ ...data, 'text/html': [data['text/html']].flat().join('') }));

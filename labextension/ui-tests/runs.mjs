@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { here, python, shots, withJupyter } from './jupyter.mjs';
+import { here, part, python, shots, withJupyter } from './jupyter.mjs';
 import { kernelIdle, openNotebook, runCell, shutDownKernels, until, writeNotebook } from './notebook.mjs';
 
 const START = `%%cutegen --name live --device emulator --max-steps 3
@@ -239,6 +239,7 @@ async function aRunOutlivesItsKernel(page, base) {
   await accessible(page, "the run's tab", '.cg-page .cg-root');
   await layoutSaved(page, base);
   await page.reload();
+  await kernelIdle(page); // The notebook of the address comes to the front after all tabs are back.
   await page.locator('.lm-TabBar-tabLabel', { hasText: /^live-/ }).click();
   await page.locator('.cg-page:visible .cg-root').getByText('c1').first().waitFor();
   const dialog = page.locator('.jp-Dialog');
@@ -266,16 +267,16 @@ await withJupyter(
   async ({ base, page }) => {
     page.on('pageerror', error => errors.push(error.message));
     page.on('console', message => message.type() === 'error' && errors.push(message.text()));
-    await listed(page, base);
-    await searched(page);
-    await renamedAndTrashed(page);
-    await compared(page);
-    await filesOpen(page, base);
-    await specsAreColoured(page, base);
-    await settingsAreEdited(page);
-    await aKernelOfAFile(page, base);
-    await aRunOutlivesItsKernel(page, base);
-    await darkAndNarrow(page);
+    await part(listed, page, base);
+    await part(searched, page);
+    await part(renamedAndTrashed, page);
+    await part(compared, page);
+    await part(filesOpen, page, base);
+    await part(specsAreColoured, page, base);
+    await part(settingsAreEdited, page);
+    await part(aKernelOfAFile, page, base);
+    await part(aRunOutlivesItsKernel, page, base);
+    await part(darkAndNarrow, page);
     const own = errors.filter(each => /cutegen/i.test(each));
     assert.deepEqual(own, [], 'no errors in the console');
     console.log(

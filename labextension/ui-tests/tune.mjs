@@ -1,10 +1,9 @@
 // A search in a real JupyterLab: it lets other cells run, is cancelled by its button, goes on, and is whole when saved.
 // `npm run ui:tune`, after `make install`.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { shots, withJupyter } from './jupyter.mjs';
-import { openNotebook, runCell, shutDownKernels, until, writeNotebook } from './notebook.mjs';
+import { openNotebook, runCell, savedOutputs, shutDownKernels, until, writeNotebook } from './notebook.mjs';
 
 const NAME = 'tune.ipynb';
 const PLOT = 'application/vnd.plotly.v1+json';
@@ -18,7 +17,6 @@ const SOURCES = [
   'again = search.resume(budget=len(search.trace.points) + 4)\nagain'
 ];
 
-const outputs = path => JSON.parse(readFileSync(path, 'utf8')).cells.flatMap(cell => cell.outputs ?? []);
 const drawn = page =>
   until('evaluations are drawn', async () => (await page.locator('.scatterlayer .point').count()) > 6);
 const picture = (page, name) => page.screenshot({ path: `${shots}/tune-${name}.png` });
@@ -27,7 +25,7 @@ async function saved(page, path, count) {
   return until('a saved notebook that is whole', async () => {
     await page.keyboard.press('Control+s');
     await page.waitForTimeout(600);
-    const found = outputs(path);
+    const found = savedOutputs(path);
     const live = found.some(output => output.data?.['application/vnd.jupyter.widget-view+json']);
     const plots = found.filter(output => output.data?.[PLOT]);
     return !live && plots.length === count ? found : null;

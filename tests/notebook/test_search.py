@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -117,6 +118,26 @@ def test_cancel_keeps_what_is_known_and_resume_goes_on(shell: InteractiveShell, 
     ran = next(t for t in shown[PLOTLY_MIME]["data"] if t.get("name") == "ran")
     assert len(ran["x"]) == known + stats.evaluated
     assert "replayed on" in search.plot_replay().layout.title.text
+
+
+def test_a_live_figure_follows_its_search_and_loads_at_once(shell: InteractiveShell) -> None:
+    """anywidget 0.11 drops a widget whose module takes over two seconds to load, as plotly's own does."""
+    shell.run_cell_magic("cutegen_tune", f"{OPTIONS} --budget 30 --seed 5", CELL)
+    search = shell.user_ns["search"]
+    shown = search.show()
+    drawn = shown._figure
+    evaluations: list[int] = []
+    drawn.observe(lambda change: evaluations.append(_evaluated(change["new"])), "figure")
+    while not evaluations and search.status == "running":
+        time.sleep(0.02)
+    search.cancel().wait(30)
+    shown.wait()
+    assert evaluations and evaluations[-1] > 0
+    assert len(drawn._esm) < 4000 and "react" in drawn._plotly
+
+
+def _evaluated(figure: dict[str, Any]) -> int:
+    return next(len(part["x"]) for part in figure["data"] if part.get("name") == "best so far")
 
 
 def test_nothing_to_replay_and_a_bad_budget_are_one_line(

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { keyOf } from '../runs/words';
 import type { Changes, RunRow } from '../schema';
 
-/** Tells once of each run that begins to need an answer, and takes that back when it has one. */
+/** Tells once of each run that begins to need an answer; takes that back when it is answered, or in front. */
 export class Notifier {
   constructor(
     private readonly trans: TranslationBundle,
@@ -18,12 +18,7 @@ export class Notifier {
       return;
     }
     const waiting = new Map(changes.awaiting.map(row => [keyOf(row), row]));
-    for (const [key, id] of this.told) {
-      if (!waiting.has(key)) {
-        this.told.delete(key);
-        Notification.dismiss(id);
-      }
-    }
+    this.takeBack(row => !waiting.has(keyOf(row)));
     for (const [key, row] of waiting) {
       // What waited before this page was opened is in the status bar.
       if (this.enabled && this.known !== null && !this.known.has(key) && !this.isSeen(row)) {
@@ -31,12 +26,26 @@ export class Notifier {
           { label: this.trans.__('Go there'), displayType: 'accent' as const, callback: () => this.go(row) }
         ];
         const text = this.trans.__('%1 awaits your review.', row.title);
-        this.told.set(key, Notification.warning(text, { autoClose: false, actions }));
+        this.told.set(Notification.warning(text, { autoClose: false, actions }), row);
       }
     }
     this.known = new Set(waiting.keys());
   }
 
+  /** Takes back what is told of runs that came to the front meanwhile. */
+  look(): void {
+    this.takeBack(this.isSeen);
+  }
+
+  private takeBack(isOver: (row: RunRow) => boolean): void {
+    for (const [id, row] of this.told) {
+      if (isOver(row)) {
+        this.told.delete(id);
+        Notification.dismiss(id);
+      }
+    }
+  }
+
   private known: Set<string> | null = null;
-  private readonly told = new Map<string, string>();
+  private readonly told = new Map<string, RunRow>();
 }

@@ -214,10 +214,15 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
       trans,
       row => void goTo(row),
       row => {
-        const current = labShell?.currentWidget as { context?: { path?: string } } | null | undefined;
-        return row.notebook !== '' && current?.context?.path === row.notebook;
+        const current = labShell?.currentWidget;
+        if (current instanceof RunTab) {
+          return keyOf(current.key) === keyOf(row);
+        }
+        const { context } = (current ?? {}) as { context?: { path?: string } };
+        return row.notebook !== '' && context?.path === row.notebook;
       }
     );
+    labShell?.currentChanged.connect(() => notifier.look());
     const status = new StatusItem(trans, () => void commands.execute(CommandIDs.show));
     statusBar?.registerStatusItem('cutegen-lab:status', { item: status, align: 'left', rank: 50 });
     server.changes.connect((_, changes) => {
