@@ -5,5 +5,5 @@ Range.prototype.getClientRects = () => Object.assign([], { item: () => null });
 Element.prototype.scrollIntoView = () => undefined;
 // What Lumino derives its own events from, and jsdom lacks.
 Object.assign(globalThis, { DragEvent: globalThis.MouseEvent });
-// What Jupyter's components ask for as they are loaded, and jsdom lacks.
-Object.assign(globalThis, { matchMedia: () => ({ matches: false, addEventListener: () => undefined }) });
+// What Jupyter's components and CodeMirror ask for, and jsdom lacks.
+Object.assign(globalThis, { matchMedia: () => Object.assign(new EventTarget(), { matches: false }) });
