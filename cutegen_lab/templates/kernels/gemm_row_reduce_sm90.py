@@ -343,7 +343,9 @@ def combine_kernel(
     index, lane = bidx * 8 + tidx // 32, tidx % 32
     inside = cutlass.min(index, m * batches - 1)
     row, batch = inside % m, inside // m
-    found = put_together(mParts, row, batch, lane, n, tile_n)
+    found = ()
+    for walk in cutlass.range_constexpr(len(FROM_PARTS)):
+        found = (*found, *fold_parts(mParts, (row, batch, lane), found, (n, tile_n), FROM_PARTS[walk]))
     work, reads, _, _ = FINISH
     if lane == 0 and index < m * batches:
         loaded = [Float32(extras[o][row, 0, batch]) for o, along in reads]
@@ -351,19 +353,28 @@ def combine_kernel(
 
 
 @cute.jit
-def put_together(
+def fold_parts(
     mParts: cute.Tensor,
-    row: cutlass.Int32,
-    batch: cutlass.Int32,
-    lane: cutlass.Int32,
-    n: cutlass.Constexpr,
-    tile_n: cutlass.Constexpr,
+    at: tuple,
+    found: tuple,
+    shape_n: cutlass.Constexpr,
+    walk: cutlass.Constexpr,
 ):
-    """What a problem puts in its place: each value of a row of ``n``, from what its tiles found, by a warp."""
-    total = Float32(0.0)
+    """Folds what ``walk`` takes of each tile of a row, by a warp. ``found``: what walks over the tiles found before."""
+    (row, batch, lane), (n, tile_n), (terms, reads, ops) = at, shape_n, walk
+    values = [Float32(neutral) for _, neutral in ops]
     for t in cutlass.range(lane, cute.size(mParts, mode=[1]), 32, unroll=2):
-        total = total + mParts[row, t, batch, 0]
-    return (cute.arch.warp_reduction(total, plus),)
+        parts = [mParts[row, t, batch, f] for f in reads]
+        columns = Float32(cutlass.min(n - t * tile_n, tile_n))
+        taken = terms(*parts, *found, columns, Float32(n))
+        values = [op(value, term) for value, term, (op, _) in zip(values, taken, ops)]
+    return [cute.arch.warp_reduction(value, op) for value, (op, _) in zip(values, ops)]
+
+
+@cute.jit
+def from_parts_0(total_of_tile, columns, n):
+    """What a problem puts in its place: what is folded of a tile's parts of a row, of so many ``columns``."""
+    return (total_of_tile,)
 
 
 @cute.jit
@@ -383,3 +394,6 @@ def finish(x, total, n):
 # reads and how many values it takes of a row, and what writes it.
 STEPS = ((step_0, (), 1, (plus,), (0.0,)),)
 FINISH = (finish, (), 1, write_rows)
+# Of each walk over the parts of a row: what is taken of a tile's, which of them, what folds that, and what changes
+# nothing in it.
+FROM_PARTS = ((from_parts_0, (0,), ((plus, 0.0),)),)

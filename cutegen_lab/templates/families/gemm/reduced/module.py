@@ -11,7 +11,7 @@ from cutegen_lab.templates.emit.cute_text import divided_by_rows, number
 from cutegen_lab.templates.emit.module import Space, approximate, constraints, docstring, signature, tunable
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, NAME, exchanged
-from cutegen_lab.templates.families.gemm.reduced.row_partials import put_together
+from cutegen_lab.templates.families.gemm.reduced.row_partials import from_parts
 from cutegen_lab.templates.families.gemm.reduced.steps import Step, in_parts, steps
 from cutegen_lab.templates.families.gemm.shape import Operand
 from cutegen_lab.templates.families.kernel_module import COMBINE, WISHES
@@ -32,7 +32,7 @@ class ReducedModule(ProductModule):
         self.writer.extent = "n"
         self.steps, self.pair = steps(graph), in_parts(graph)
         self.written = graph.varies(graph.outputs[0].node)
-        self.writer.reserve(["n", "lane", "row", "batch", "middle", "work", "reads", "held", "loaded", "extras"])
+        self.writer.reserve(["n", "columns", "work", "reads", "held", "loaded", "extras"])
         self.names: dict[int, str] = {}
         for index in (index for step in self.steps for index in step.folded):
             node = graph.nodes[index]
@@ -51,7 +51,7 @@ class ReducedModule(ProductModule):
         return bundle(
             "gemm_row_reduce_sm90", docstring(self.problem, self.graph, NAME, sentences),
             [*tunable(DOMAINS), "", *self._constraints(), "", "", *self._workspace()],
-            [*self._put_together(), *functions, "", "", *self._launch()],
+            [*self._from_parts(), *functions, "", "", *self._launch()],
         )  # fmt: skip
 
     def _constraints(self) -> list[str]:
@@ -59,12 +59,13 @@ class ReducedModule(ProductModule):
         arguments = f"n, {exchanged(self.graph)}, {self.pair is not False}"
         return constraints(arguments, f"n = {space.product(self.products.n)}", rule="why_not_rows")
 
-    def _put_together(self) -> list[str]:
+    def _from_parts(self) -> list[str]:
         """For rows wider than tiles."""
         if self.pair is False:
             return []
         lines = [f"FAST = {self.writer.fast}", "", ""] if isinstance(self.pair, Online) else []
-        return [*lines, *put_together(self.graph, self.names, self.pair), "", ""]
+        parts = {index: self.writer.name(f"{name}_of_tile") for index, name in self.names.items()}
+        return [*lines, *from_parts(self.graph, self.names, parts, self.pair)]
 
     # --- the expressions ---
 

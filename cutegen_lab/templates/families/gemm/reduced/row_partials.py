@@ -1,47 +1,60 @@
-"""Text of the second kernel's function, for rows wider than a tile: a warp combines the tiles' row partials."""
+"""Expressions of the second kernel, for rows wider than a tile: what it folds of the tiles' parts of a row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cutegen_lab.templates.emit.cute_text import number
+from cutegen_lab.templates.emit.module import signature
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.online import Moments, Online
 from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Reduce
 
 
-def put_together(graph: Graph, names: Mapping[int, str], pair: Online | Moments | bool) -> list[str]:
-    """The function of that name. ``names`` are those of the reductions, in the order in which tiles leave them."""
-    at = {index: place for place, index in enumerate(names)}
-    second = None if isinstance(pair, bool) else pair.reductions[1]
-    lines = _walk(graph, names, {i: f"mParts[row, t, batch, {at[i]}]" for i in names if i != second})
-    if isinstance(pair, Online):
-        top, total = pair.reductions
-        text = f"mParts[row, t, batch, {at[total]}] * rescale(mParts[row, t, batch, {at[top]}], {names[top]})"
-        lines += _walk(graph, names, {total: text})
-    elif isinstance(pair, Moments):
-        total, squares = pair.reductions
-        lines.append(f"middle = centre_of(Float32(n), {names[total]})")
-        count = "Float32(cutlass.min(n - t * tile_n, tile_n))"
-        about = f"apart({count}, mParts[row, t, batch, {at[total]}], middle)"
-        lines += _walk(graph, names, {squares: f"mParts[row, t, batch, {at[squares]}] + {about}"})
-    return [
-        "@cute.jit",
-        "def put_together(mParts, row, batch, lane, n, tile_n):",
-        '    """Each value of a row of ``n``, from what its tiles found, by a warp."""',
-        "    tiles = cute.size(mParts, mode=[1])",
-        *(f"    {line}" for line in lines),
-        f"    return {', '.join(names.values())}{',' * (len(names) == 1)}",
+def from_parts(
+    graph: Graph, names: Mapping[int, str], parts: Mapping[int, str], pair: Online | Moments | bool
+) -> list[str]:
+    """A function for each walk over the tiles, and what the kernel needs to know of them. ``names`` are those of the
+    reductions, in the order in which tiles leave them, ``parts`` those of a tile's; the second of a ``pair`` is the
+    last of them."""
+    walks = [({index: parts[index] for index in names}, [*names])]
+    if not isinstance(pair, bool):
+        one, other = pair.reductions
+        walks = [({i: parts[i] for i in names if i != other}, [i for i in names if i != other])]
+        walks.append(({other: _second(names, parts, pair)}, [other, one]))
+    lines, known, entries, places = list[str](), list[str](), list[str](), [*names]
+    for at, (terms, read) in enumerate(walks):
+        lines += [
+            "@cute.jit",
+            *signature(f"from_parts_{at}", [*(parts[index] for index in read), *known, "columns", "n"]),
+            '    """What is folded of a tile\'s parts of a row, of so many columns."""',
+            f"    return {_tuple([*terms.values()])}",
+            "",
+            "",
+        ]
+        folds, numbers = _tuple([_fold(graph, index) for index in terms]), [str(places.index(index)) for index in read]
+        entries.append(f"    (from_parts_{at}, {_tuple(numbers)}, {folds}),")
+        known += [names[index] for index in terms]
+    says = [
+        "# Of each walk over the parts of a row: what is taken of a tile's, which of them, what folds that, and what",
+        "# changes nothing in it.",
     ]
+    return [*lines, *says, "FROM_PARTS = (", *entries, ")", "", ""]
 
 
-def _walk(graph: Graph, names: Mapping[int, str], terms: Mapping[int, str]) -> list[str]:
-    """Folds the ``terms`` of each reduction over tiles ``t``, by a warp."""
-    before, inner, after = list[str](), list[str](), list[str]()
-    for index, term in terms.items():
-        node, name = graph.nodes[index], names[index]
-        assert isinstance(node, Reduce)
-        before.append(f"{name} = Float32({number(NEUTRAL[node.op])})")
-        inner.append(f"    {name} = {COMBINE[node.op]}({name}, {term})")
-        after.append(f"{name} = cute.arch.warp_reduction({name}, {COMBINE[node.op]})")
-    return [*before, "for t in cutlass.range(lane, tiles, 32, unroll=2):", *inner, *after]
+def _second(names: Mapping[int, str], parts: Mapping[int, str], pair: Online | Moments) -> str:
+    """What is folded of a tile once all tiles' first values are known."""
+    one, other = pair.reductions
+    if isinstance(pair, Online):
+        return f"{parts[other]} * rescale({parts[one]}, {names[one]})"
+    return f"{parts[other]} + apart(columns, {parts[one]}, centre_of(n, {names[one]}))"
+
+
+def _fold(graph: Graph, index: int) -> str:
+    node = graph.nodes[index]
+    assert isinstance(node, Reduce)
+    return f"({COMBINE[node.op]}, {number(NEUTRAL[node.op])})"
+
+
+def _tuple(entries: Sequence[str]) -> str:
+    return f"({', '.join(entries)}{',' * (len(entries) == 1)})"
