@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anywidget
 import traitlets
+
+from cutegen_lab.notebook.search_figure import plain_figure
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -28,8 +29,3 @@ class LiveFigure(anywidget.AnyWidget):
 
     def show(self, figure: Figure) -> None:
         self.figure = plain_figure(figure)
-
-
-def plain_figure(figure: Figure) -> dict[str, Any]:
-    """The figure as JSON values."""
-    return dict(json.loads(figure.to_json()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from contextlib import AbstractContextManager
@@ -14,7 +13,7 @@ from uuid import uuid4
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import plain
 from cutegen_lab.notebook.failures import kept_on_interrupt
-from cutegen_lab.notebook.search_figure import headline, search_figure
+from cutegen_lab.notebook.search_figure import headline, plain_figure, search_figure
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
@@ -205,7 +204,7 @@ class SearchDisplay:
 
 def figure_bundle(search: NotebookSearch) -> dict[str, Any]:
     """MIME bundle of the figure for front ends that render plotly, with one line of text for others."""
-    return {"text/plain": plain(headline(search.trace)), PLOTLY_MIME: json.loads(search.plot().to_json())}
+    return {"text/plain": plain(headline(search.trace)), PLOTLY_MIME: plain_figure(search.plot())}
 
 
 def summary_bundle(search: NotebookSearch) -> dict[str, Any]:

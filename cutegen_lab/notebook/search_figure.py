@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -230,3 +231,8 @@ def _effect(trace: Trace, name: str) -> list[Scatter]:
             hovertemplate="%{x}: median %{y:.3g} µs<extra></extra>",
         ),
     ]  # fmt: skip
+
+
+def plain_figure(figure: Figure) -> dict[str, Any]:
+    """The figure as JSON values."""
+    return dict(json.loads(figure.to_json()))

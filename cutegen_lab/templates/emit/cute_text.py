@@ -265,3 +265,8 @@ def divided_by_rows(graph: Graph, divisor: int | None = None) -> Graph:
             names.append((moved[index], suggested[index]))
     outputs = tuple(replace(o, node=moved[o.node]) for o in graph.outputs)
     return replace(graph, nodes=tuple(nodes), outputs=outputs, names=tuple(names)).pruned()  # type: ignore[arg-type]
+
+
+def tuple_text(entries: Sequence[str]) -> str:
+    """A Python tuple of expressions."""
+    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.bundle import bundle
-from cutegen_lab.templates.emit.cute_text import divided_by_rows, number
+from cutegen_lab.templates.emit.cute_text import divided_by_rows, number, tuple_text
 from cutegen_lab.templates.emit.module import Space, approximate, constraints, docstring, signature, tunable
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, NAME, exchanged
@@ -88,7 +88,7 @@ class ReducedModule(ProductModule):
             "STEPS = (",
             *entries,
             ")",
-            f"FINISH = (finish, {_tuple(self._numbered(reads))}, {len(held)}, "
+            f"FINISH = (finish, {tuple_text(self._numbered(reads))}, {len(held)}, "
             f"{'write_rows' if self.written else 'write_numbers'})",
         ]
         return lines
@@ -102,11 +102,11 @@ class ReducedModule(ProductModule):
         if isinstance(self.pair, Online) and self.pair.shift == self.pair.top and known:
             lines.append(f"    {self.names[self.pair.top]} = finite({self.names[self.pair.top]})")
         lines += [f"    {line}" for line in self.writer.assignments([*step.keep, *terms], env, {})]
-        kept, folded = (_tuple([self.writer.expression(i, env)[0] for i in of]) for of in (step.keep, terms))
+        kept, folded = (tuple_text([self.writer.expression(i, env)[0] for i in of]) for of in (step.keep, terms))
         ops = [node.op for i in step.folded if isinstance(node := self.graph.nodes[i], Reduce)]
         entries.append(
-            f"    ({name}, {_tuple(self._numbered(reads))}, {len(step.before)}, {_tuple([COMBINE[op] for op in ops])}, "
-            f"{_tuple([number(NEUTRAL[op]) for op in ops])}),"
+            f"    ({name}, {tuple_text(self._numbered(reads))}, {len(step.before)}, "
+            f"{tuple_text([COMBINE[op] for op in ops])}, {tuple_text([number(NEUTRAL[op]) for op in ops])}),"
         )
         return [*lines, f"    return {kept}, {folded}", "", ""]
 
@@ -192,7 +192,3 @@ class ReducedModule(ProductModule):
                 "    combine(mParts, mC, extras, stream, sizes, tile_n)",
             ]
         return [*self.launch_head("parts", *copies), *(f"    {line}" for line in body)]
-
-
-def _tuple(entries: Sequence[str]) -> str:
-    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from cutegen_lab.templates.emit.cute_text import number
+from cutegen_lab.templates.emit.cute_text import number, tuple_text
 from cutegen_lab.templates.emit.module import signature
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.online import Moments, Online
@@ -17,7 +17,7 @@ def from_parts(
     """A function for each walk over the tiles, and what the kernel needs to know of them. ``names`` are those of the
     reductions, in the order in which tiles leave them, ``parts`` those of a tile's; the second of a ``pair`` is the
     last of them."""
-    walks = [({index: parts[index] for index in names}, [*names])]
+    walks = [(dict(parts), [*names])]
     if not isinstance(pair, bool):
         one, other = pair.reductions
         walks = [({i: parts[i] for i in names if i != other}, [i for i in names if i != other])]
@@ -28,12 +28,12 @@ def from_parts(
             "@cute.jit",
             *signature(f"from_parts_{at}", [*(parts[index] for index in read), *known, "columns", "n"]),
             '    """What is folded of a tile\'s parts of a row, of so many columns."""',
-            f"    return {_tuple([*terms.values()])}",
+            f"    return {tuple_text([*terms.values()])}",
             "",
             "",
         ]
-        folds, numbers = _tuple([_fold(graph, index) for index in terms]), [str(places.index(index)) for index in read]
-        entries.append(f"    (from_parts_{at}, {_tuple(numbers)}, {folds}),")
+        folds, numbers = [_fold(graph, index) for index in terms], [str(places.index(index)) for index in read]
+        entries.append(f"    (from_parts_{at}, {tuple_text(numbers)}, {tuple_text(folds)}),")
         known += [names[index] for index in terms]
     says = [
         "# Of each walk over the parts of a row: what is taken of a tile's, which of them, what folds that, and what",
@@ -54,7 +54,3 @@ def _fold(graph: Graph, index: int) -> str:
     node = graph.nodes[index]
     assert isinstance(node, Reduce)
     return f"({COMBINE[node.op]}, {number(NEUTRAL[node.op])})"
-
-
-def _tuple(entries: Sequence[str]) -> str:
-    return f"({', '.join(entries)}{',' * (len(entries) == 1)})"
