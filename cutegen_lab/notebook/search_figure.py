@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.notebook.plot_theme import BLUE, GREY, ORANGE, RED, theme
