@@ -26,7 +26,7 @@ demo: install  ## the main job, headless: two references to correct CuTe kernels
 lab: install  ## JupyterLab on the quickstart notebook
 	$(BIN)/jupyter lab $(LAB_OPTIONS) notebooks/01_quickstart.ipynb
 
-quick: install-test  ## in 3 minutes: Python that compiles no kernel, then kernels not yet passed as they are
+quick: install-test  ## in 3 minutes: quick Python tests, then slow ones and kernels not yet passed as they are
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint quick-test
 
 quick-test: install-test

@@ -21,6 +21,7 @@ from tests.harness.keeping import BUILDS, Outcome, Outcomes, digest_of_everythin
 from tests.harness.pace import PACE
 
 QUICK_SECONDS = 140.0
+SLOW = Path(__file__).parent / "judge"  # a test draws and compares for a second, ten minutes in all
 _KEPT = pytest.StashKey[Outcomes]()
 _PASSED = pytest.StashKey[list[pytest.Item]]()
 _NOT_KEPT = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
@@ -31,11 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--exhaustive", action="store_true", help="every check on all draws, and no kept outcome believed")
     group.addoption(
         "--quick", action="store_true",
-        help="tests that compile nothing, then kernels, but for those that passed while nothing was different",
+        help="first what is neither slow nor compiles; then the rest, but for what passed while nothing was different",
     )  # fmt: skip
     group.addoption(
         "--quick-seconds", type=float, default=QUICK_SECONDS, metavar="SECONDS",
-        help=f"when the last kernel of a quick run may begin (default: {QUICK_SECONDS:g})",
+        help=f"when the last of the rest may begin in a quick run (default: {QUICK_SECONDS:g})",
     )  # fmt: skip
     group.addoption("--seed", type=int, default=0, help="of the sizes and configs drawn at random (default: 0)")
     group.addoption("--accept", action="store_true", help="write golden texts anew, to be reviewed as a diff")
@@ -61,11 +62,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "compiler" in getattr(item, "fixturenames", ()):
             item.add_marker("kernel")
+        if item.path.is_relative_to(SLOW):
+            item.add_marker("slow")
     config.stash[_KEPT] = Outcomes(_folder(config) / _tests_folder())
     if PACE.quick_seconds is None:
         return
     config.stash[_PASSED] = passed = [
-        item for item in items if _is_kernel(item) and config.stash[_KEPT].get(_key(item)) is not None
+        item for item in items if _waits(item) and config.stash[_KEPT].get(_key(item)) is not None
     ]
     config.hook.pytest_deselected(items=passed)
     gone = set(passed)
@@ -86,8 +89,9 @@ def _tests_folder() -> str:
     return f"tests-{digest_of_everything()[:16]}"
 
 
-def _is_kernel(item: pytest.Item) -> bool:
-    return item.get_closest_marker("kernel") is not None
+def _waits(item: pytest.Item) -> bool:
+    """Whether it comes after the others in a quick run, if time is left."""
+    return any(item.get_closest_marker(name) for name in ("kernel", "slow"))
 
 
 def _key(item: pytest.Item) -> str:
@@ -95,11 +99,12 @@ def _key(item: pytest.Item) -> str:
 
 
 def _turn(item: pytest.Item) -> tuple[int, str]:
-    """What compiles nothing goes first; then, since time may end, a mixture of kernels whose outcomes may be kept; last
-    those that compile in a process of the command line's, say, of which the harness keeps nothing."""
-    if not _is_kernel(item):
+    """What is neither slow nor compiles goes first; then, since time may end, a mixture of the rest; last what compiles
+    in a process of the command line's, say, of which the harness keeps no builds."""
+    if not _waits(item):
         return 0, ""
-    return 1 + ("compiler" not in item.fixturenames), _key(item)  # type: ignore[attr-defined]
+    keeps = "compiler" in item.fixturenames or item.get_closest_marker("kernel") is None  # type: ignore[attr-defined]
+    return 1 + (not keeps), _key(item)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -115,7 +120,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     report = yield
     kept = item.config.stash.get(_KEPT, None)
-    if kept is not None and report.when == "call" and report.passed and _is_kernel(item):
+    if kept is not None and report.when == "call" and report.passed and _waits(item):
         kept.put(_key(item), Outcome(Verdict.PASSED))
     return report
 
@@ -127,13 +132,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if passed := config.stash.get(_PASSED, []):
-        terminalreporter.write_line(
-            f"{len(passed)} kernel tests passed before, and nothing is different: not run again"
-        )
+        terminalreporter.write_line(f"{len(passed)} slow tests passed before, and nothing is different: not run again")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if PACE.quick_seconds is not None and _is_kernel(item):
+    if PACE.quick_seconds is not None and _waits(item):
         PACE.before_work()
 
 

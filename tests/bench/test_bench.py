@@ -42,6 +42,7 @@ def measured(device: FakeStopwatch) -> Row:
     return measure(device, CASE, prepared, threading.Event(), EFFORT)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_every_work_has_eight_shapes_of_the_size_it_says() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
     memory = [case for case in CASES if case.work in {work.name for work in WORKS}]

@@ -90,6 +90,7 @@ def test_unknown_names_get_the_nearest_real_ones() -> None:
     assert "thread_idx" in found.suggestion and "cutlass.cute.arch.threads_idx" in found.message
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "part", ["@cute.jit\ndef f{0}():\n    a{0} = 1\n", "    if a > {0}:\n        b{0} = 1\n", "    x = a.f(b).g(c)\n"]

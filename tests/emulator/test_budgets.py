@@ -116,6 +116,7 @@ def test_memory_is_counted_before_it_is_taken() -> None:
     assert fault is not None and fault.verdict is Verdict.OUT_OF_MEMORY and "variable g" in fault.message
 
 
+@pytest.mark.slow
 def test_large_local_memory_is_given_back_block_by_block() -> None:
     """A block of 128 threads with 512 KB each takes 64 MB: four of twenty are there at once, and the four before."""
     local = kernel("  ret;", 1, declarations=".local .align 4 .b8 l[524288];")

@@ -19,6 +19,7 @@ COUNT = 200
 BY_DEFINITION = ("composition", "logical_divide", "zipped_divide", "tiled_divide")
 
 
+@pytest.mark.slow
 def test_200_random_layouts_against_the_dsl(request: pytest.FixtureRequest) -> None:
     """Where we refuse and the DSL does not, its answer must break the operation's definition."""
     count = COUNT * 5 if request.config.getoption("--exhaustive") else COUNT

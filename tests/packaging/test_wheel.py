@@ -63,6 +63,7 @@ def python(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
+@pytest.mark.slow
 def test_wheel_brings_everything_it_needs(built: Built) -> None:
     names = set(zipfile.ZipFile(built.wheel).namelist())
     tracked = subprocess.run(  # noqa: S603
@@ -94,6 +95,7 @@ def test_widget_bundle_is_one_self_contained_module(built: Built) -> None:
     assert len(gzip.compress(text.encode())) < 400 << 10
 
 
+@pytest.mark.slow
 def test_jupyterlab_lists_the_extension_without_node(built: Built, python: Path) -> None:
     code = "import shutil; assert shutil.which('node') is None; from jupyterlab.labextensions import main; main()"
     said = call(python, "-c", code, "list", path=built.no_node, home=built.home, cwd=built.home)

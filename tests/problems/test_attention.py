@@ -34,6 +34,7 @@ def test_what_a_mask_hides_is_left_out(odd: float) -> None:
     assert torch.equal(found[:, :4], wanted[:, :4]) and bool(found[:, 4].isnan().all())
 
 
+@pytest.mark.slow
 def test_both_answers_to_a_masked_nan_are_right_and_a_visible_one_counts() -> None:
     """PyTorch's own kernels add −∞ to a score that is masked: NaN stays NaN there."""
     expression, inputs, skips = next(formula[1:] for formula in FORMULAS if formula[0] == NAME)

@@ -23,6 +23,7 @@ IN_AND_OUT = 2 * 2 * 16 * 64 * (4 * 64)  # the layer's projections
 BETWEEN = 2 * 2 * 16 * 16 * 64 * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "gates", "directions"),
     [("LSTM(64, 32", 4, 1), ("LSTM(64, 32, bidirectional=True", 4, 2), ("GRU(64, 32", 3, 1), ("RNN(64, 32", 1, 1)],
@@ -61,6 +62,7 @@ def test_attention_that_has_no_fused_kernel_is_counted() -> None:
     assert problem.flops == 2 * 8 * 96 * 48 * (64 + 32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "result", "flops"),
     [

@@ -66,6 +66,7 @@ def resume(path: Path, whole: list[Event], before: list[Event]) -> None:
     assert work == [e.type for e in whole if not isinstance(e, StepStarted)]
 
 
+@pytest.mark.slow
 def test_killed_at_every_event_and_inside_every_append(tmp_path: Path, whole: list[Event]) -> None:
     assert len(whole) > 30
     points = [f"{n}{mark}" for n in range(1, len(whole) + 1) for mark in ("", "-")]

@@ -54,6 +54,7 @@ def counted(code: str) -> dict[str, float]:
     return ran.per_launch[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", FLOATS)
 def test_an_approximation_is_what_ptxas_makes_of_it(code: str) -> None:
     got, expected = counted(code), made(code)
@@ -61,6 +62,7 @@ def test_an_approximation_is_what_ptxas_makes_of_it(code: str) -> None:
     assert got.get("warp_instructions_f32", 0.0) == sum(expected[name] for name in F32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", CONVERSIONS)
 def test_a_conversion_takes_the_unit_that_ptxas_gives_it(code: str) -> None:
     got, expected = counted(code), made(code)

@@ -30,6 +30,7 @@ ASKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("warps", [0, 5])
 @pytest.mark.parametrize("races", [True, False])
 @pytest.mark.parametrize("ask", ASKS)

@@ -372,6 +372,7 @@ def launch(x, note, stream, tile: cutlass.Constexpr = 64):
     assert "stages_that_fit" not in text and "SMEM" not in text and "note(3 * x.shape[0])" in text
 
 
+@pytest.mark.slow
 def test_a_report_that_is_too_long_comes_in_parts() -> None:
     body = "n = x.shape[0]\n" + "\n".join(f"note(1 if n > {at} else 2)" for at in range(2500))
     probe = Probe(module(body))

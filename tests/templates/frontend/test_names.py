@@ -34,6 +34,7 @@ def test_kernels(compiler: Compiler, family: str, names: tuple[str, str]) -> Non
     passed(compiler, problem, template.write(template.default_config()))
 
 
+@pytest.mark.slow
 def test_every_name_of_a_row_kernel_may_be_a_tensors() -> None:
     """What its tensor is called, nothing else is in the functions that name it."""
     mine, plain = _tensor_and_names("mine_alone")
