@@ -136,8 +136,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if PACE.quick_seconds is not None and _waits(item):
-        PACE.before_work()
+    if _waits(item):
+        PACE.skip_if_late()
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,6 @@ from cutegen_lab.judge.checks.parallel import (
     ParallelChecks,
     Plan,
     checks_in_order,
-    with_free_cores,
     worth_forking,
 )
 from cutegen_lab.judge.checks.printed_output import ADVICE, PrintRecorder, uses_printf, with_printed_output
@@ -135,9 +134,13 @@ class StandardJudge:
         omitted, sampled = Omitted(), dict[str, str]()
         workloads = [workload for workload, _ in plan]
 
+        def busy_cores() -> int:
+            return parallel.busy_cores() + recheck.busy_cores()
+
         def check_here(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
-            case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
-            return with_free_cores(draw_checks(case, names, self._seed, omitted, say), recheck.busy_cores)
+            build = artifact.builds[workload.name]
+            case = Case(problem, reference, workload, build, device, gpu, cancel, busy_cores=busy_cores)
+            return draw_checks(case, names, self._seed, omitted, say)
 
         for workload, check in checks_in_order(plan, check_here, parallel, omitted):
             checks.append(check)

@@ -61,10 +61,11 @@ def torch_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def torch_threads_for(workload: Workload) -> contextlib.AbstractContextManager[None]:
-    """Sets PyTorch's threads by the workload's size: one for a small one, whose threads would wait for each other when
-    other processes use the cores."""
-    return torch_threads(1) if workload.compulsory_bytes <= SMALL_BYTES else contextlib.nullcontext()
+def torch_threads_for(workload: Workload, busy_cores: int) -> contextlib.AbstractContextManager[None]:
+    """Sets PyTorch's threads to the number of cores that are free (one thread that waits for a core delays all the
+    others), or to one for a small workload."""
+    small = workload.compulsory_bytes <= SMALL_BYTES
+    return torch_threads(1 if small else max(1, torch.get_num_threads() - busy_cores))
 
 
 def free_gpu_cache() -> None:

@@ -15,7 +15,7 @@ LEFT = "not checked in this quick run, whose time is up; `make test` checks it"
 
 @dataclass
 class Pace:
-    """``quick_seconds``: no kernel is compiled or judged later than that after ``started`` (None: whatever it takes).
+    """``quick_seconds``: nothing that waits for the rest begins later than that after ``started`` (None: all of it).
     ``test`` is the one that runs."""
 
     quick_seconds: float | None = None
@@ -26,6 +26,9 @@ class Pace:
         """Skips the test where no time is left; fails one that does not say that it compiles."""
         if self.test is not None and self.test.get_closest_marker("kernel") is None:
             pytest.fail(f"{self.test.nodeid} compiles a kernel: mark it with @pytest.mark.kernel")
+        self.skip_if_late()
+
+    def skip_if_late(self) -> None:
         if self.quick_seconds is not None and time.monotonic() - self.started > self.quick_seconds:
             pytest.skip(LEFT)
 

@@ -68,9 +68,9 @@ def test_full_precision_is_asked_of_pytorch_and_given_back() -> None:
     assert torch.backends.cudnn.allow_tf32
 
 
-def test_a_small_workload_has_one_thread_and_others_keep_theirs() -> None:
+def test_a_small_workload_has_one_thread_and_others_the_free_cores() -> None:
     with torch_threads(2):
-        for spec, count in ((SMALL, 1), (LARGE, 2)):
-            with torch_threads_for(Workload("w", (spec,), (SMALL,))):
+        for spec, busy, count in ((SMALL, 0, 1), (LARGE, 0, 2), (LARGE, 1, 1), (LARGE, 5, 1)):
+            with torch_threads_for(Workload("w", (spec,), (SMALL,)), busy):
                 assert torch.get_num_threads() == count
         assert torch.get_num_threads() == 2

@@ -82,6 +82,8 @@ class Case:
     """Ends the runs."""
     share: float = 1.0
     """Fraction of the plan's blocks to run, drawn at random: below 1 if the device cannot run all."""
+    busy_cores: Callable[[], int] = int
+    """Number of cores that other processes keep busy now: PyTorch gets the others."""
     executed: Execution = field(default=Execution(None, 0.0))
     """First run of the first draw, for its counters."""
 
@@ -366,18 +368,19 @@ class DrawCheck:
         self._steps = case.steps(passed, first)
         self.next_run: Run | None = None
         self.result: WorkloadCheck | None = None
-        self._advance(partial(next, self._steps))
+        self._advance(None)
 
     def resume(self, run: Run) -> None:
         """Goes on with what ``run`` (``next_run``, or the wait for its result) returns, to the next run or to the
         end."""
-        self._advance(lambda: self._steps.send(run()))
+        self._advance(run)
 
-    def _advance(self, step: Callable[[], Run]) -> None:
+    def _advance(self, run: Run | None) -> None:
         case, self.next_run = self._case, None
         try:
-            with torch_threads_for(case.workload):
-                self.next_run = step()
+            ran = run and run()
+            with torch_threads_for(case.workload, case.busy_cores()):
+                self.next_run = next(self._steps) if ran is None else self._steps.send(ran)
         except StopIteration as end:
             self._end(end.value)
         except (MemoryError, RuntimeError) as error:

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
-import torch
 from loky import cpu_count
 
 from cutegen_lab.core.artifact import Build
@@ -26,7 +25,6 @@ from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.judge.checks.case import Case
 from cutegen_lab.judge.checks.workload_checks import Omitted, draw_checks
-from cutegen_lab.judge.reference_device import torch_threads
 from cutegen_lab.problems import Reference
 
 Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # workloads of a check, and the draws of each
@@ -136,7 +134,7 @@ def checks_in_order(
     of_this_process = [pair for pair in plan if parallel and pair[0] not in parallel]
     for workload, names in chain(of_this_process, (pair for pair in reversed(plan) if parallel.taken_back(pair[0]))):
         checks, mine = list[WorkloadCheck](), Omitted()
-        for check in with_free_cores(check_here(workload, names, mine), parallel.busy_cores):
+        for check in check_here(workload, names, mine):
             checks.append(check)
             if not check.verdict.passed or parallel.failed():
                 break
@@ -154,17 +152,6 @@ def checks_in_order(
         omitted.fewer_draws.extend(found.omitted.fewer_draws)
         omitted.not_run.extend(found.omitted.not_run)
         yield from ((workload, check) for check in found.checks)
-
-
-def with_free_cores(checks: Iterator[WorkloadCheck], busy_cores: Callable[[], int]) -> Iterator[WorkloadCheck]:
-    """``checks``, each with as many PyTorch threads as cores are free when it begins: one thread that waits for a core
-    delays all the others."""
-    while True:
-        with torch_threads(max(1, torch.get_num_threads() - busy_cores())):
-            check = next(checks, None)
-        if check is None:
-            return
-        yield check
 
 
 def worth_forking(workloads: Sequence[Workload], device: Device, make_emulator: MakeEmulator | None) -> bool:

@@ -77,7 +77,7 @@ def without_lost(
     """Leaves out elements for which PyTorch itself has lost all accuracy, since a kernel need not use the formula of
     ``others``, and elements that overflow if PyTorch rounds intermediate results to fp32 (``others`` after the first
     ``moved``; on a CPU it keeps some in float64). ``whole``: one such element leaves out all."""
-    lost = (own.double() - reference).abs() > _LOST * reference.abs()
+    lost = torch.sub(own, reference).abs_() > reference.abs().mul_(_LOST)
     lost |= reference.isfinite() & ~(own.isfinite() & reference.to(own.dtype).isfinite())
     for sample in others[moved:]:
         lost |= own.isfinite() & ~sample.isfinite()

@@ -45,12 +45,13 @@ def worst_relative(
     least = max(_LEAST, torch.finfo(got.dtype).smallest_normal)
     compared = reference.isfinite() & (size >= least)
     for each in (*own, *moved):
-        compared &= (each.double() - reference).abs() <= _INACCURATE * size
+        compared &= torch.sub(each, reference).abs_() <= _INACCURATE * size
     if not bool(compared.any()):
         return None
+    left_out = ~compared
 
-    def errors(result: torch.Tensor) -> torch.Tensor:
-        return ((result.double() - reference).abs() / size).masked_fill(~compared, 0.0)
+    def errors(result: torch.Tensor) -> torch.Tensor:  # float64, in place: the outputs are large
+        return torch.sub(result, reference).abs_().div_(size).masked_fill_(left_out, 0.0)
 
     mine = errors(got)
     luck = torch.stack([errors(each).max() for each in own])

@@ -48,7 +48,7 @@ def worst_slice(
     inaccurate row decides it, perhaps by luck. ``rounding`` gives the least limits from each slice's largest share
     (:mod:`few_numbers`) and their number.
     """
-    found: list[Slice] = []
+    found, finite = list[Slice](), reference.nan_to_num(0.0, 0.0, 0.0)
     columns = shape[-1] if shape else 1
     rows = reference.numel() // max(columns, 1)
     for dim, length, count in ((1, columns, rows), (0, rows, columns)):
@@ -58,7 +58,6 @@ def worst_slice(
         def norms(errors: torch.Tensor, dim: int = dim) -> torch.Tensor:
             return errors.view(rows, columns).square().mean(dim).sqrt()
 
-        finite = reference.nan_to_num(0.0, 0.0, 0.0)
         scale = norms(finite).clamp_(min=max(_FLUSHED, least))
         mine = norms(got) / scale
         own = torch.stack([norms(each) / scale for each in luck])

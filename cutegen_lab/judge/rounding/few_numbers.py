@@ -26,5 +26,5 @@ def rounding_limit(usual: float, eps: float, largest: torch.Tensor, norms: int =
 
 def largest_share(values: torch.Tensor, dim: int = 0) -> torch.Tensor:
     """Share of the largest number in the sum of squares along ``dim``, of finite numbers; 0 where all are 0."""
-    sizes = values.double().nan_to_num(0.0, 0.0, 0.0).abs()
-    return (sizes / sizes.amax(dim, keepdim=True)).square().sum(dim).reciprocal().nan_to_num(0.0)
+    sizes = values.double().nan_to_num(0.0, 0.0, 0.0).abs_()
+    return sizes.div_(sizes.amax(dim, keepdim=True)).square_().sum(dim).reciprocal().nan_to_num(0.0)

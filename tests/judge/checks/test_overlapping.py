@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import count
 
 import pytest
 import torch
 
 from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.judge.checks.case import Case, DrawCheck
+from cutegen_lab.judge.checks import case
+from cutegen_lab.judge.checks.case import Case
 from cutegen_lab.judge.checks.emulator_recheck import EmulatorRecheck
 from cutegen_lab.judge.judge import StandardJudge
-from cutegen_lab.judge.reference_device import torch_threads
 from cutegen_lab.problems import read_text
 from tests.judge.torch_device import TorchDevice, artifact_for
 
@@ -104,14 +106,13 @@ def test_cancelling_ends_the_run_under_way() -> None:
 
 
 def test_draws_have_the_cores_that_the_emulator_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    busy, had, begin = iter([2, *[0] * 1000]), list[int](), Case.begin
+    busy, had, allowed = iter([1, *[0] * 1000]), list[int](), case.torch_threads_for
 
-    def noting_threads(case: Case, distribution: str, seed: int, first: bool) -> DrawCheck:
-        had.append(torch.get_num_threads())
-        return begin(case, distribution, seed, first)
+    def noting(workload: Workload, busy_cores: int) -> AbstractContextManager[None]:
+        had.append(busy_cores)
+        return allowed(workload, busy_cores)
 
     monkeypatch.setattr(EmulatorRecheck, "busy_cores", lambda self: next(busy))
-    monkeypatch.setattr(Case, "begin", noting_threads)
-    with torch_threads(3):
-        judged(right)
-    assert had[:2] == [1, 3]
+    monkeypatch.setattr(case, "torch_threads_for", noting)
+    judged(right)
+    assert had[:2] == [1, 0]

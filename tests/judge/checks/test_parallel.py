@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from typing import Any
 
 import pytest
 import torch
@@ -14,13 +15,16 @@ import torch
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.forks import ForkEnded, Forks
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.core.trial import CheckResult, WorkloadCheck
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.trial import CheckResult, OutputError, WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.checks import parallel
+from cutegen_lab.judge.checks.case import Case
 from cutegen_lab.judge.checks.workload_checks import Omitted
+from cutegen_lab.judge.compare.answers import OutputComparison
 from cutegen_lab.judge.reference_device import torch_threads
-from cutegen_lab.problems import read_text
+from cutegen_lab.problems import Reference, read_text
 from tests.harness.checking import ARCH
 from tests.judge.torch_device import TorchDevice, artifact_for
 
@@ -120,19 +124,27 @@ def test_what_is_wrong_in_the_analysts_own_alone_is_found(forks: Forks) -> None:
     assert {check.workload for check in result.checks} == {*SMALL, RELU.workload.name}
 
 
-def test_the_analysts_own_has_the_cores_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    busy = iter([2, 1, 0, 0])
-    monkeypatch.setattr(parallel.ParallelChecks, "busy_cores", lambda self: next(busy))
-    had: list[int] = []
+def test_answers_are_compared_on_the_cores_that_are_free_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = read_text(RELU.source, inputs_text="x: f32[256,256]")
+    busy, had, errors = [2], list[int](), OutputComparison.errors
 
-    def check_here(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
-        for check in all_pass(workload, names, omitted):
-            had.append(torch.get_num_threads())
-            yield check
+    def kernel(x: torch.Tensor, out: torch.Tensor) -> None:
+        right(x, out)
+        busy[0] = 0  # the others end while the candidate runs
 
-    with torch_threads(2), closing(started(right_there, 1)) as others:
-        list(parallel.checks_in_order([(RELU.workload, ("normal", "zeros", "large"))], check_here, others, Omitted()))
-        assert had == [1, 1, 2] and torch.get_num_threads() == 2
+    def noting_threads(*given: Any) -> tuple[OutputError, ...]:
+        had.append(torch.get_num_threads())
+        return errors(*given)
+
+    monkeypatch.setattr(OutputComparison, "errors", noting_threads)
+    build = artifact_for(large, device := TorchDevice(kernel)).builds["main"]
+    case = Case(
+        large, Reference(large), large.workload, build, device, target_gpu(ARCH), threading.Event(),
+        busy_cores=lambda: busy[0],
+    )  # fmt: skip
+    with torch_threads(3):
+        assert case.run("normal", 1, first=True) and torch.get_num_threads() == 3
+    assert had == [3]
 
 
 def test_what_waits_for_a_core_is_checked_by_whoever_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
