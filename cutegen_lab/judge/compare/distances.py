@@ -95,8 +95,17 @@ def finite_difference(result: torch.Tensor, own: torch.Tensor, reference: torch.
     """:func:`resolve_non_finite` of flat ``result``, chunk by chunk."""
     found = torch.empty_like(reference)
     for part in chunks(reference):
-        found[part] = resolve_non_finite(result[part].double(), own[part].double(), reference[part], result.dtype)
+        far = torch.sub(result[part], reference[part], out=found[part])
+        if not (math.isfinite(_dot(far)) and _within(own[part], own.dtype) and _within(reference[part], result.dtype)):
+            found[part] = resolve_non_finite(result[part].double(), own[part].double(), reference[part], result.dtype)
     return found
+
+
+def _within(values: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether all ``values`` are finite and less than the largest number of ``dtype``."""
+    least, most = (float(end) for end in values.aminmax())
+    largest = float(torch.finfo(dtype).max)
+    return -largest < least <= most < largest
 
 
 def resolve_non_finite(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

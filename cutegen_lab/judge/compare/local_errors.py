@@ -60,34 +60,38 @@ def worst_relative(
     return LocalError(float(mine[index]), float(luck[0]), float(limit(luck.max(), effect.max())), index)
 
 
+def sampling_step(count: int) -> int:
+    """Distance between the elements of a flat output that :func:`worst_bin` compares."""
+    return max(-(-count // _MOST_COMPARED), 1)
+
+
 def worst_bin(
-    got: torch.Tensor, luck: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor],
+    mine: torch.Tensor, luck: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor],
     lost: Sequence[torch.Tensor], least: float, limit: Limit,
 ) -> LocalError | None:  # fmt: skip
-    """Norm-wise error of elements of similar magnitude, relative to these or to ``least``. For elementwise functions;
-    very large outputs are sampled. ``got``, ``luck`` (PyTorch's own), ``moved`` and ``lost`` (honest formulas' losses)
-    are flat errors."""
-    step = -(-reference.numel() // _MOST_COMPARED)
-    some = reference.nan_to_num(0.0, 0.0, 0.0)[::step]
+    """Norm-wise error of elements of similar magnitude, relative to these or to ``least``. For elementwise functions.
+    ``mine``, ``luck`` (PyTorch's own), ``moved`` and ``lost`` (honest formulas' losses) are flat errors, of a sample of
+    a large output, whose places the index counts."""
+    some = reference.nan_to_num(0.0, 0.0, 0.0)
     bins = some.numel() // _BIN
     if not bins:
         return None
     order = some.argsort()[: bins * _BIN]
 
     def norms(errors: torch.Tensor) -> torch.Tensor:
-        return errors[::step][order].view(bins, _BIN).square().mean(1).sqrt()
+        return errors[order].view(bins, _BIN).square().mean(1).sqrt()
 
-    scale = norms(reference.nan_to_num(0.0, 0.0, 0.0)).clamp_(min=max(least, _LEAST))
-    mine = norms(got) / scale
+    scale = norms(some).clamp_(min=max(least, _LEAST))
+    found = norms(mine) / scale
     own = torch.stack([norms(each) / scale for each in luck])
     effect = torch.stack([norms(each) / scale for each in moved]) if moved else torch.zeros_like(own)
     limits = limit(own.amax(0), effect.amax(0))
     for each in lost:
         limits = torch.maximum(limits, LOSSES * norms(each) / scale)
-    at = int((mine / limits).nan_to_num(float("inf")).argmax())
+    at = int((found / limits).nan_to_num(float("inf")).argmax())
     inside = order[at * _BIN : (at + 1) * _BIN]
-    index = int(inside[got[::step][inside].abs().argmax()]) * step
-    return LocalError(float(mine[at]), float(own[0][at]), float(limits[at]), index)
+    index = int(inside[mine[inside].abs().argmax()])
+    return LocalError(float(found[at]), float(own[0][at]), float(limits[at]), index)
 
 
 def mean_bias(

@@ -48,25 +48,32 @@ def worst_slice(
     inaccurate row decides it, perhaps by luck. ``rounding`` gives the least limits from each slice's largest share
     (:mod:`few_numbers`) and their number.
     """
-    found, finite = list[Slice](), reference.nan_to_num(0.0, 0.0, 0.0)
+    found: list[Slice] = []
     columns = shape[-1] if shape else 1
     rows = reference.numel() // max(columns, 1)
-    for dim, length, count in ((1, columns, rows), (0, rows, columns)):
-        if length < LEAST or count < 2:
-            continue
+    sizes = ((1, columns, rows), (0, rows, columns))
+    dims = [dim for dim, length, count in sizes if length >= LEAST and count >= 2]
+    if not dims:
+        return None
 
-        def norms(errors: torch.Tensor, dim: int = dim) -> torch.Tensor:
-            return errors.view(rows, columns).square().mean(dim).sqrt()
+    def norms(errors: torch.Tensor) -> list[torch.Tensor]:
+        """Of the rows, and of the columns."""
+        squares = errors.view(rows, columns).square()
+        return [squares.mean(dim).sqrt() for dim in dims]
 
-        scale = norms(finite).clamp_(min=max(_FLUSHED, least))
-        mine = norms(got) / scale
-        own = torch.stack([norms(each) / scale for each in luck])
-        effect = torch.stack([norms(each) / scale for each in moved]) if moved else torch.zeros_like(own)
+    finite = reference.nan_to_num(0.0, 0.0, 0.0)
+    scales, mines = norms(finite), norms(got)
+    lucks, effects, losses = ([norms(each) for each in some] for some in (luck, moved, lost))
+    for number, dim in enumerate(dims):
+        scale = scales[number].clamp_(min=max(_FLUSHED, least))
+        mine = mines[number] / scale
+        own = torch.stack([each[number] / scale for each in lucks])
+        effect = torch.stack([each[number] / scale for each in effects]) if moved else torch.zeros_like(own)
         most = effect.amax(0)
         limits = limit(own.amax(0), most.clamp_(min=float(most.median())))
-        limits = torch.maximum(limits, rounding(largest_share(finite.view(rows, columns), dim), count))
-        for each in lost:
-            limits = torch.maximum(limits, LOSSES * norms(each) / scale)
+        limits = torch.maximum(limits, rounding(largest_share(finite.view(rows, columns), dim), len(scale)))
+        for each in losses:
+            limits = torch.maximum(limits, LOSSES * each[number] / scale)
         at = int((mine / limits).nan_to_num(float("inf")).argmax())
         inside = got.view(rows, columns).select(1 - dim, at).abs()
         place = int(inside.argmax())
