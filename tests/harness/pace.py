@@ -15,7 +15,7 @@ LEFT = "not checked in this quick run, whose time is up; `make test` checks it"
 
 @dataclass
 class Pace:
-    """``quick_seconds``: nothing that waits for the rest begins later than that after ``started`` (None: all of it).
+    """``quick_seconds``: no test that is slow or compiles begins later than that after ``started`` (None: all do).
     ``test`` is the one that runs."""
 
     quick_seconds: float | None = None
@@ -29,6 +29,7 @@ class Pace:
         self.skip_if_late()
 
     def skip_if_late(self) -> None:
+        """Skips the test where no time is left."""
         if self.quick_seconds is not None and time.monotonic() - self.started > self.quick_seconds:
             pytest.skip(LEFT)
 

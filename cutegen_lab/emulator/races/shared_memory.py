@@ -79,7 +79,7 @@ class SharedRaces:
         self._record(index, k, stamp)
         lost, writer = differs(cells[index], new, k), self.writer.reshape(-1, k)[index]
         if lost.any() and not order.strong:
-            apart = (writer >> _WARP & _THREAD_MASK >> 5) != self._clocks.own[g.gid >> 5][:, None]
+            apart = columns(writer) != self._clocks.own[g.gid >> 5][:, None]
             self._trap(g, index, width, lost & apart, writer, "writes", "wrote something else at the same time")
         if order.strong and self._m.causality is not None:
             self._m.causality.write(self._left, g.gid, index * width, order)

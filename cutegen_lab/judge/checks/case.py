@@ -368,14 +368,11 @@ class DrawCheck:
         self._steps = case.steps(passed, first)
         self.next_run: Run | None = None
         self.result: WorkloadCheck | None = None
-        self._advance(None)
+        self.resume(None)
 
-    def resume(self, run: Run) -> None:
-        """Goes on with what ``run`` (``next_run``, or the wait for its result) returns, to the next run or to the
-        end."""
-        self._advance(run)
-
-    def _advance(self, run: Run | None) -> None:
+    def resume(self, run: Run | None) -> None:
+        """Goes on with what ``run`` (``next_run``, or the wait for its result; None at the beginning) returns, to the
+        next run or to the end."""
         case, self.next_run = self._case, None
         try:
             ran = run and run()

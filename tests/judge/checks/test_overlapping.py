@@ -17,6 +17,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.checks import case
 from cutegen_lab.judge.checks.case import Case
 from cutegen_lab.judge.checks.emulator_recheck import EmulatorRecheck
+from cutegen_lab.judge.checks.parallel import ParallelChecks
 from cutegen_lab.judge.judge import StandardJudge
 from cutegen_lab.problems import read_text
 from tests.judge.torch_device import TorchDevice, artifact_for
@@ -105,7 +106,7 @@ def test_cancelling_ends_the_run_under_way() -> None:
     assert threading.active_count() <= before + 1  # a timer gives memory back
 
 
-def test_draws_have_the_cores_that_the_emulator_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_have_the_cores_that_other_processes_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     busy, had, allowed = iter([1, *[0] * 1000]), list[int](), case.torch_threads_for
 
     def noting(workload: Workload, busy_cores: int) -> AbstractContextManager[None]:
@@ -113,6 +114,7 @@ def test_draws_have_the_cores_that_the_emulator_leaves(monkeypatch: pytest.Monke
         return allowed(workload, busy_cores)
 
     monkeypatch.setattr(EmulatorRecheck, "busy_cores", lambda self: next(busy))
+    monkeypatch.setattr(ParallelChecks, "busy_cores", lambda self: 2)
     monkeypatch.setattr(case, "torch_threads_for", noting)
     judged(right)
-    assert had[:2] == [1, 0]
+    assert had[:2] == [3, 2]
