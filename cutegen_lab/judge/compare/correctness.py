@@ -27,7 +27,7 @@ from cutegen_lab.judge.compare.exclusions import (
     without_undecided,
 )
 from cutegen_lab.judge.compare.local_errors import LOSSES
-from cutegen_lab.judge.compare.slices import worst_slice
+from cutegen_lab.judge.compare.slices import error_squares, squares_by_slice, worst_slice
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.few_numbers import largest_share, rounding_limit
 
@@ -104,7 +104,8 @@ def compare(
         got = got.masked_fill(overflow, math.inf)
     rest, kinds = iter(every), (moved, again, allow.approximate, allow.by_instructions)
     moved, again, lossy, instructions = (list(islice(rest, len(kind))) for kind in kinds)
-    mine, theirs = distances(got, own, reference, allow.scale)
+    slices = squares_by_slice(spec.shape, reference) if allow.by_slice is not None else []
+    mine, theirs = distances(got, own, reference, allow.scale, slices)
     finite = (
         torch.where(same_kind(a, own), a, own) for a in again
     )  # results that rounding makes infinite do not widen the limit
@@ -127,17 +128,18 @@ def compare(
     for lost in (distances(m, own, reference, allow.scale)[0] for m in instructions if allow.vanished):
         norm, element = max(norm, LOSSES * lost.norm), max(element, LOSSES * lost.worst)
     index = mine.index
-    if allow.by_slice is not None and mine.norm <= norm and mine.worst <= element:
+    if slices and allow.by_slice is not None and mine.norm <= norm and mine.worst <= element:
+        apart, torch_apart = slices
 
         def limit(luck: torch.Tensor, effect: torch.Tensor) -> torch.Tensor:
             return torch.maximum(limits.budget * luck, conditioned_limit(effect, terms)).clamp_(min=floor)
 
-        luck, effects, losses = (
-            [_finite_errors(x, own, reference) for x in some] for some in ([own, *again], moved, instructions)
+        also, effects, losses = (
+            [error_squares(x, own, reference, apart.columns) for x in some] for some in (again, moved, instructions)
         )
-        apart = finite_difference(got, own, reference)
-        one = worst_slice(spec.shape, reference, apart, luck, effects, losses, allow.by_slice, limit, rounding)
-        if one is not None and not one.norm <= one.limit:
+        luck, results = [torch_apart, *also], (got, own, reference)
+        one = worst_slice(results, apart, luck, effects, losses, allow.by_slice, limit, rounding)
+        if not one.norm <= one.limit:
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
             index = one.index
     if mine.norm <= norm and mine.worst <= element:

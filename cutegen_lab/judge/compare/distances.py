@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+
+from cutegen_lab.judge.compare.slice_squares import SliceSquares
 
 _THREADED = 1 << 15  # least number of elements for which threads of BLAS pay off
 _CHUNK = 1 << 18  # elements compared at a time on a CPU: float64 chunks of 2 MiB stay in cache
@@ -33,25 +35,29 @@ def rms(values: torch.Tensor) -> float:
 
 
 def distances(
-    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, least: float = 0.0
-) -> tuple[Distance, Distance]:
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, least: float = 0.0,
+    slices: Sequence[SliceSquares] = (),
+) -> tuple[Distance, Distance]:  # fmt: skip
     """Distances of ``got`` and of PyTorch's ``own`` result from ``reference`` (all flat, of one length), computed in
     chunks.
 
     Both are relative to the larger of the reference's root mean square and ``least`` (to 1 if both are 0). An element
-    that is finite in only one of the two is infinitely far.
+    that is finite in only one of the two is infinitely far. ``slices``: where the errors of either are added up
+    by row and column too.
     """
     scale = max(rms(reference), least) or 1.0
     running = [_Running(), _Running()]
-    for part in chunks(reference):
+    for part in chunks(reference, slices[0].columns if slices else 1):
         ref = reference[part]
         weight = _finite(ref).abs().clamp_(min=scale)
-        for result, total in zip((got, own), running, strict=True):
+        for number, (result, total) in enumerate(zip((got, own), running, strict=True)):
             diff = torch.sub(result[part], ref)  # promotes to float64, and never in place: the result may be float64
             square = _dot(diff)
             if not math.isfinite(square):
                 diff = resolve_non_finite(result[part].double(), own[part].double(), ref, result.dtype)
                 square = _dot(diff)
+            if slices:
+                slices[number].add(part.start, diff)
             total.add(square, diff.abs_().div_(weight), part.start)
     count = max(reference.numel(), 1)
     mine, theirs = (Distance(math.sqrt(r.square / count) / scale, r.worst, r.index) for r in running)
@@ -96,12 +102,12 @@ def finite_difference(result: torch.Tensor, own: torch.Tensor, reference: torch.
     found = torch.empty_like(reference)
     for part in chunks(reference):
         far = torch.sub(result[part], reference[part], out=found[part])
-        if not (math.isfinite(_dot(far)) and _within(own[part], own.dtype) and _within(reference[part], result.dtype)):
+        if not math.isfinite(_dot(far)):
             found[part] = resolve_non_finite(result[part].double(), own[part].double(), reference[part], result.dtype)
     return found
 
 
-def _within(values: torch.Tensor, dtype: torch.dtype) -> bool:
+def within(values: torch.Tensor, dtype: torch.dtype) -> bool:
     """Whether all ``values`` are finite and less than the largest number of ``dtype``."""
     least, most = (float(end) for end in values.aminmax())
     largest = float(torch.finfo(dtype).max)
@@ -109,11 +115,10 @@ def _within(values: torch.Tensor, dtype: torch.dtype) -> bool:
 
 
 def resolve_non_finite(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """``mine − ref`` with 0 for non-finite values that are right or excused, and infinity for wrong ones."""
-    rounded, far = ref.to(dtype), mine - ref
-    # Elements where one of the three is not finite.
-    odd = (mine * 0.0).add_(own, alpha=0.0).add_(rounded, alpha=0.0).isnan().nonzero()
-    mine, own, rounded = mine[odd], own[odd], rounded[odd].double()
+    """``mine − ref``. Where one of the two is not finite: 0 if that is right or excused, infinity if it is wrong."""
+    far = mine - ref
+    odd = (mine * 0.0).add_(ref, alpha=0.0).isnan().nonzero()
+    mine, own, rounded = mine[odd], own[odd], ref[odd].to(dtype).double()
     same, theirs = same_kind(mine, rounded), same_kind(mine, own)
     undecided = ~same_kind(own, rounded)  # PyTorch and float64 differ in NaN, infinity or finite
     excused = undecided & (same | theirs | mine.isnan())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from cutegen_lab.judge.compare.allowance import Allowance, conditioned_limit
-from cutegen_lab.judge.compare.distances import rms
+from cutegen_lab.judge.compare.distances import chunks, rms
 
 HUGE = 1e30  # larger elements are a mask's fill: their squares would dominate every norm
 _TOWARDS = 2.0**40  # larger results go to infinity with their inputs
@@ -77,8 +77,9 @@ def without_lost(
     """Leaves out elements for which PyTorch itself has lost all accuracy, since a kernel need not use the formula of
     ``others``, and elements that overflow if PyTorch rounds intermediate results to fp32 (``others`` after the first
     ``moved``; on a CPU it keeps some in float64). ``whole``: one such element leaves out all."""
-    lost = torch.sub(own, reference).abs_() > reference.abs().mul_(_LOST)
-    lost |= reference.isfinite() & ~(own.isfinite() & reference.to(own.dtype).isfinite())
+    lost = torch.empty_like(reference, dtype=torch.bool)
+    for part in chunks(reference):
+        lost[part] = _lost(own[part], reference[part])
     for sample in others[moved:]:
         lost |= own.isfinite() & ~sample.isfinite()
     if not bool(lost.any()):
@@ -86,6 +87,20 @@ def without_lost(
     if whole:
         lost = torch.ones_like(lost)
     return got.masked_fill(lost, 0.0), *_blank(lost, own, reference, others)
+
+
+def _lost(own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Elements of a chunk for which PyTorch has lost all accuracy; most chunks have none, and none that is not
+    finite."""
+    size = reference.abs()
+    accurate = (size < torch.finfo(own.dtype).max).logical_and_(torch.sub(own, reference).abs_() <= size * _LOST)
+    if bool(accurate.all()):
+        return ~accurate
+    lost, odd = torch.zeros_like(accurate), (~accurate).nonzero()
+    own, reference = own[odd], reference[odd]
+    numbers = own.isfinite() & reference.to(own.dtype).isfinite()
+    lost[odd] = ((own - reference).abs() > reference.abs() * _LOST) | (reference.isfinite() & ~numbers)
+    return lost
 
 
 def saturated(

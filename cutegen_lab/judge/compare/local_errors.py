@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from cutegen_lab.judge.compare.distances import chunks, rms
+from cutegen_lab.judge.compare.distances import chunks, rms, within
 
 _LEAST = 2.0**-100  # smaller results may come from flushed intermediate ones (fp32 flushes below 2**-126)
 _INACCURATE = 1e-2  # relative error of PyTorch's result beyond which an element is not compared
@@ -41,23 +42,31 @@ def worst_relative(
 ) -> LocalError | None:
     """Largest error relative to its own element, however small. For products, quotients, roots and exponentials, which
     no correct formula computes inaccurately. ``own``: PyTorch's results, the first as it is; all flat."""
-    size = reference.abs()
     least = max(_LEAST, torch.finfo(got.dtype).smallest_normal)
-    compared = reference.isfinite() & (size >= least)
-    for each in (*own, *moved):
-        compared &= torch.sub(each, reference).abs_() <= _INACCURATE * size
-    if not bool(compared.any()):
+    effects, worst, index = [0.0] * len((*own, *moved)), -1.0, 0
+    for part in chunks(reference):
+        exact = reference[part]
+        size = exact.abs()
+        mine, *others = (torch.sub(each[part], exact).abs_().div_(size) for each in (got, *own, *moved))
+        low, high = size.aminmax()
+        most = [float(each.max()) for each in others]
+        if not (low >= least and high < math.inf and max(most) <= _INACCURATE):  # NaN included: some are left out
+            left_out = ~((size >= least) & (size < math.inf))
+            for each in others:
+                left_out |= ~(each <= _INACCURATE)
+            if bool(left_out.all()):
+                continue
+            mine, *others = (each.masked_fill_(left_out, 0.0) for each in (mine, *others))
+            most = [float(each.max()) for each in others]
+        effects = [max(pair) for pair in zip(effects, most, strict=True)]
+        here = float(mine.max())
+        if not here <= worst:
+            worst, index = here if here >= 0 else math.inf, part.start + int(mine.argmax())  # NaN is as wrong
+    if worst < 0:
         return None
-    left_out = ~compared
-
-    def errors(result: torch.Tensor) -> torch.Tensor:  # float64, in place: the outputs are large
-        return torch.sub(result, reference).abs_().div_(size).masked_fill_(left_out, 0.0)
-
-    mine = errors(got)
-    luck = torch.stack([errors(each).max() for each in own])
-    effect = torch.stack([errors(each).max() for each in moved]) if moved else torch.zeros_like(luck)
-    index = int(mine.argmax())
-    return LocalError(float(mine[index]), float(luck[0]), float(limit(luck.max(), effect.max())), index)
+    luck, effect = torch.tensor(effects, dtype=torch.float64).tensor_split([len(own)])
+    most_moved = effect.max() if moved else torch.zeros_like(luck[0])
+    return LocalError(worst, float(luck[0]), float(limit(luck.max(), most_moved)), index)
 
 
 def sampling_step(count: int) -> int:
@@ -115,24 +124,31 @@ def mean_bias(
     floor, slack = (0.0, slack) if slack is not None and min(rows, columns) >= _MANY_GROUPS else (floor, 0.0)
     taken, least = reference[: rows * columns], _COMPARABLE * rms(reference[: rows * columns])
     sums, counts = ([taken.new_zeros(rows), taken.new_zeros(columns)] for _ in range(2))
-    theirs, squares, worst, index = [0.0] * len(own), 0.0, -1.0, 0
+    theirs, squares, worst, index = [0.0] * len(own), 0.0, 0.0, 0
     for part in chunks(taken, columns):
-        exact = taken[part]
-        low = (exact - slack * exact.abs()).to(got.dtype).double()
-        high = (exact + slack * exact.abs()).to(got.dtype).double() if slack else low
-        compared = low.isfinite() & high.isfinite() & (exact.abs() >= least) & (exact != 0)
-        for each in (got, *own):
-            compared &= each[part].isfinite()
-        values = (each[part].double() for each in (got, *own))
-        mine, *others = ((v - v.clamp(low, high)).div_(exact).masked_fill_(~compared, 0.0) for v in values)
+        exact, results = taken[part], [each[part] for each in (got, *own)]
+        size = exact.abs()
+        low, high = (torch.add(exact, size, alpha=sign * slack).to(got.dtype) for sign in (-1, 1))
+        compared = size >= least if least else size > 0
+        if not all(within(each, got.dtype) for each in (low, high, *results)):
+            for each in (low, high, *results):
+                compared &= each.isfinite()
         some = slice(part.start // columns, part.start // columns + len(exact) // columns)
-        for found, each in ((sums, mine), (counts, compared)):
-            found[0][some] = each.view(-1, columns).sum(1).double()
-            found[1] += each.view(-1, columns).sum(0)
-        squares += float(mine.square().sum())
-        theirs = [total + float(each.sum()) for total, each in zip(theirs, others, strict=True)]
-        if float(mine.abs_().max()) > worst:
-            worst, index = float(mine.max()), part.start + int(mine.argmax())
+        mask = compared.view(-1, columns)
+        counts[0][some], counts[1] = mask.sum(1).double(), counts[1] + mask.sum(0)
+        for number, each in enumerate(results):  # a difference is rare in an honest kernel's result
+            places = ((each < low) | (each > high)).logical_and_(compared).nonzero().reshape(-1)
+            value = each[places].double()
+            apart = (value - value.clamp(low[places].double(), high[places].double())).div_(exact[places])
+            if number:
+                theirs[number - 1] += float(apart.sum())
+            elif len(places):
+                sums[0].index_add_(0, (places + part.start) // columns, apart)
+                sums[1].index_add_(0, places % columns, apart)
+                squares += float(apart.square().sum())
+                largest = int(apart.abs_().argmax())
+                if float(apart[largest]) > worst:
+                    worst, index = float(apart[largest]), part.start + int(places[largest])
     count = float(counts[0].sum())
     if count < rows * columns / 4:
         return None

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
+from cutegen_lab.judge.compare.distances import chunks, finite_difference
 from cutegen_lab.judge.compare.local_errors import LOSSES
-from cutegen_lab.judge.rounding.few_numbers import largest_share
+from cutegen_lab.judge.compare.slice_squares import SliceSquares
 
 LEAST = 16  # fewest elements of a slice: in a shorter one, a single element that cancels would decide
 _FLUSHED = 2.0**-106  # results below fp32's normal numbers (2**-126) may be flushed to zero
@@ -28,55 +29,69 @@ class Slice:
     """Flat index of its worst element."""
 
 
+def squares_by_slice(shape: Sequence[int], like: torch.Tensor) -> list[SliceSquares]:
+    """Where the squares of a candidate's and of PyTorch's errors are added up, for an output of ``shape`` that is
+    ``like`` this one when flat; empty if it has no slice of ``LEAST`` elements."""
+    columns = shape[-1] if shape else 1
+    rows = like.numel() // max(columns, 1)
+    return [SliceSquares(like, columns) for _ in range(2)] if _compared_dims(rows, columns) else []
+
+
+def error_squares(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, columns: int) -> SliceSquares:
+    """Squares of the errors of a flat result, with 0 for non-finite ones."""
+    found = SliceSquares(reference, columns)
+    for part in chunks(reference, columns):
+        errors = finite_difference(result[part], own[part], reference[part])
+        found.add(part.start, errors.nan_to_num_(0.0, 0.0, 0.0))
+    return found
+
+
 def worst_slice(
-    shape: Sequence[int],
-    reference: torch.Tensor,
-    got: torch.Tensor,
-    luck: Sequence[torch.Tensor],
-    moved: Sequence[torch.Tensor],
-    lost: Sequence[torch.Tensor],
+    results: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+    got: SliceSquares,
+    luck: Sequence[SliceSquares],
+    moved: Sequence[SliceSquares],
+    lost: Sequence[SliceSquares],
     least: float,
     limit: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     rounding: Callable[[torch.Tensor, int], torch.Tensor],
-) -> Slice | None:
-    """Worst row or column of an output of ``shape``; None if it has no slice of ``LEAST`` elements.
+) -> Slice:
+    """Worst row or column of an output.
 
-    ``reference`` is flat float64; ``got``, ``luck`` (PyTorch's own results, the first as it is), ``moved`` (references
-    with random rounding) and ``lost`` (with the losses of honest formulas) are flat errors against it. Errors are
-    relative to the slice's own norm, or to ``least`` if that is larger. ``limit`` computes a slice's limit from the
-    largest of each of these errors; the rounding error is at least the median slice's, since in a column a single
-    inaccurate row decides it, perhaps by luck. ``rounding`` gives the least limits from each slice's largest share
-    (:mod:`few_numbers`) and their number.
+    ``results``: the candidate's, PyTorch's and the float64 reference, flat. ``got``, ``luck`` (PyTorch's own, the first
+    as it is), ``moved`` (references with random rounding) and ``lost`` (with the losses of honest formulas) are squares
+    of errors against the reference. Errors are relative to the slice's own norm, or to ``least`` if that is larger.
+    ``limit`` computes a slice's limit from the largest of each of these errors; the rounding error is at least the
+    median slice's, since in a column a single inaccurate row decides it, perhaps by luck. ``rounding`` gives the least
+    limits from each slice's largest share (:mod:`few_numbers`) and their number.
     """
+    reference, columns = results[-1], got.columns
+    rows = reference.numel() // columns
+    exact = SliceSquares(reference, columns)
+    for part in chunks(reference, columns):
+        exact.add(part.start, reference[part].nan_to_num(0.0, 0.0, 0.0), largest=True)
+    scales, shares, mines = exact.norms(), exact.largest_shares(), got.norms()
+    lucks, effects, losses = ([each.norms() for each in some] for some in (luck, moved, lost))
     found: list[Slice] = []
-    columns = shape[-1] if shape else 1
-    rows = reference.numel() // max(columns, 1)
-    sizes = ((1, columns, rows), (0, rows, columns))
-    dims = [dim for dim, length, count in sizes if length >= LEAST and count >= 2]
-    if not dims:
-        return None
-
-    def norms(errors: torch.Tensor) -> list[torch.Tensor]:
-        """Of the rows, and of the columns."""
-        squares = errors.view(rows, columns).square()
-        return [squares.mean(dim).sqrt() for dim in dims]
-
-    finite = reference.nan_to_num(0.0, 0.0, 0.0)
-    scales, mines = norms(finite), norms(got)
-    lucks, effects, losses = ([norms(each) for each in some] for some in (luck, moved, lost))
-    for number, dim in enumerate(dims):
-        scale = scales[number].clamp_(min=max(_FLUSHED, least))
-        mine = mines[number] / scale
-        own = torch.stack([each[number] / scale for each in lucks])
-        effect = torch.stack([each[number] / scale for each in effects]) if moved else torch.zeros_like(own)
+    for dim in _compared_dims(rows, columns):
+        scale = scales[dim].clamp_(min=max(_FLUSHED, least))
+        mine = mines[dim] / scale
+        own = torch.stack([each[dim] / scale for each in lucks])
+        effect = torch.stack([each[dim] / scale for each in effects]) if moved else torch.zeros_like(own)
         most = effect.amax(0)
         limits = limit(own.amax(0), most.clamp_(min=float(most.median())))
-        limits = torch.maximum(limits, rounding(largest_share(finite.view(rows, columns), dim), len(scale)))
+        limits = torch.maximum(limits, rounding(shares[dim], len(scale)))
         for each in losses:
-            limits = torch.maximum(limits, LOSSES * each[number] / scale)
+            limits = torch.maximum(limits, LOSSES * each[dim] / scale)
         at = int((mine / limits).nan_to_num(float("inf")).argmax())
-        inside = got.view(rows, columns).select(1 - dim, at).abs()
-        place = int(inside.argmax())
-        index = at * columns + place if dim == 1 else place * columns + at
+        inside = finite_difference(*(flat.view(rows, columns).select(dim, at).contiguous() for flat in results))
+        place = int(inside.abs().argmax())
+        index = at * columns + place if dim == 0 else place * columns + at
         found.append(Slice(float(mine[at]), float(own[0][at]), float(limits[at]), index))
-    return max(found, key=lambda s: s.norm / s.limit, default=None)
+    return max(found, key=lambda s: s.norm / s.limit)
+
+
+def _compared_dims(rows: int, columns: int) -> list[int]:
+    """0 for rows and 1 for columns, if these are long enough and several."""
+    sizes = ((columns, rows), (rows, columns))
+    return [dim for dim, (length, count) in enumerate(sizes) if length >= LEAST and count >= 2]

@@ -24,7 +24,7 @@ def rounding_limit(usual: float, eps: float, largest: torch.Tensor, norms: int =
     return (usual * (1 + 2 * odds.sqrt() + 2 * odds).sqrt()).clamp(max=max(usual, _MOST * eps))
 
 
-def largest_share(values: torch.Tensor, dim: int = 0) -> torch.Tensor:
-    """Share of the largest number in the sum of squares along ``dim``, of finite numbers; 0 where all are 0."""
+def largest_share(values: torch.Tensor) -> torch.Tensor:
+    """Share of the largest number in the sum of squares of flat ``values``, of finite numbers; 0 where all are 0."""
     sizes = values.double().nan_to_num(0.0, 0.0, 0.0).abs_()
-    return sizes.div_(sizes.amax(dim, keepdim=True)).square_().sum(dim).reciprocal().nan_to_num(0.0)
+    return sizes.div_(sizes.amax()).square_().sum().reciprocal().nan_to_num(0.0)
