@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cutegen_lab.compile import dsl, gate, special
 from cutegen_lab.compile.cache import BuildCache
@@ -39,6 +39,8 @@ from cutegen_lab.core.verdict import Diagnostic, Verdict
 
 _NEVER = threading.Event()
 _LINTED = 16  # texts whose findings are kept
+_Part = TypeVar("_Part")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -176,11 +178,7 @@ class CageCompiler:
             for at, result in zip(chosen, self._build(jobs[index], workloads, say, cancel), strict=True):
                 results[index][at] = result
 
-        if len(parts) == 1:
-            build(parts[0])
-        else:
-            with ThreadPoolExecutor(self._workers, thread_name_prefix="compile") as threads:
-                list(threads.map(build, parts))
+        self._in_parallel(build, parts)
         found: list[Artifact | CompileFailure] = []
         for index, job in enumerate(jobs):
             mine = [result for result in results[index] if result is not None]
@@ -212,18 +210,29 @@ class CageCompiler:
 
     def _objections(self, arch: str, builds: list[Build], cancel: Cancel) -> list[Failed | None]:
         try:
-            parts = batches([ptx_text.read(b.ptx).listing for b in builds])
+            texts = [ptx_text.read(b.ptx).listing for b in builds]
+            parts = [part for some in self._parts([*range(len(builds))], 1) for part in batches(texts, some)]
         except ValueError as error:
             return [Failed(Verdict.COMPILE_LIMIT, f"output: {error}", ())] * len(builds)
-        cubins: list[bytes] = []
-        for part in parts:
-            endings = self._pool.run({"ptx": part}, arch, self._standin(), cancel)
-            assembled = read_assembly(endings.of(0), len(part), self._limits)
-            if isinstance(assembled, Failed):
-                return [assembled] * len(builds)
-            cubins += assembled
-        reasons = [objection(b.cubin, cubin) for b, cubin in zip(builds, cubins, strict=True)]
+
+        def assembled(part: list[int]) -> list[bytes] | Failed:
+            endings = self._pool.run({"ptx": [texts[at] for at in part]}, arch, self._standin(), cancel)
+            return read_assembly(endings.of(0), len(part), self._limits)
+
+        cubins: dict[int, bytes] = {}
+        for part, found in zip(parts, self._in_parallel(assembled, parts), strict=True):
+            if isinstance(found, Failed):
+                return [found] * len(builds)
+            cubins.update(zip(part, found, strict=True))
+        reasons = [objection(build.cubin, cubins[at]) for at, build in enumerate(builds)]
         return [Failed(Verdict.COMPILE_CRASH, reason, ()) if reason else None for reason in reasons]
+
+    def _in_parallel(self, call: Callable[[_Part], _Answer], parts: Sequence[_Part]) -> list[_Answer]:
+        """The answers in order; a single part is called on this thread."""
+        if len(parts) < 2:
+            return [call(part) for part in parts]
+        with ThreadPoolExecutor(self._workers, thread_name_prefix="compile") as threads:
+            return list(threads.map(call, parts))
 
     def _artifact(self, job: CompileJob, results: list[tuple[Workload, _Result]]) -> Artifact | CompileFailure:
         builds: dict[str, Build] = {}

@@ -17,18 +17,19 @@ MAX_PTX_BYTES = 6 << 20  # in one message to the compile server, quoted
 _DEBUG = (".debug", ".nv_debug", ".rela.debug", ".rel.debug", ".rela.nv_debug", ".rel.nv_debug", ".note")
 
 
-def batches(texts: Sequence[str]) -> list[list[str]]:
-    """``texts`` in order, divided into parts that fit a message. Raises ValueError for a text that fits none."""
-    found: list[list[str]] = []
+def batches(texts: Sequence[str], chosen: Sequence[int]) -> list[list[int]]:
+    """The numbers of the ``chosen`` texts, divided into parts that fit a message. Raises ValueError for a text that
+    fits none."""
+    found: list[list[int]] = []
     room = 0
-    for text in texts:
-        size = len(json.dumps(text)) + 1
+    for at in chosen:
+        size = len(json.dumps(texts[at])) + 1
         if size > MAX_PTX_BYTES:
             raise ValueError(f"{size >> 20} MiB of PTX, over {MAX_PTX_BYTES >> 20} MiB")
         if size > room:
             found.append([])
             room = MAX_PTX_BYTES
-        found[-1].append(text)
+        found[-1].append(at)
         room -= size
     return found
 

@@ -88,11 +88,11 @@ def test_ptx_without_its_head_is_not_assembled(text: str) -> None:
 
 def test_batches_keep_the_order_and_fit_into_messages() -> None:
     texts = [str(i) * (MAX_PTX_BYTES // 3) for i in range(5)]
-    parts = batches(texts)
-    assert [t for part in parts for t in part] == texts and len(parts) == 3
-    assert batches([]) == []
+    parts = batches(texts, range(5))
+    assert [at for part in parts for at in part] == [*range(5)] and len(parts) == 3
+    assert batches(texts, [4, 2]) == [[4, 2]] and batches(texts, []) == []
     with pytest.raises(ValueError, match="MiB of PTX"):
-        batches(["\0" * (MAX_PTX_BYTES // 3)])  # quoted, each takes six bytes
+        batches(["\0" * (MAX_PTX_BYTES // 3)], [0])  # quoted, each takes six bytes
 
 
 def test_an_assemblers_answer_is_checked() -> None:
