@@ -12,7 +12,6 @@ start: importing torch alone takes 5 s for 2.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_lab.bench.record import about
+from cutegen_lab.cli.doctor import bytecode_of
 from cutegen_lab.core.run import StepStarted
 from cutegen_lab.session.factories import make_device
 from cutegen_lab.stores.sqlite import SqliteStore
@@ -121,17 +121,13 @@ def _steps(folder: Path, began: float) -> list[dict[str, Any]]:
     return [step | {"after": round(step["after"], 2)} for step in found]
 
 
-def _has_bytecode(module: str) -> bool:
-    spec = importlib.util.find_spec(module)
-    return spec is not None and spec.cached is not None and Path(spec.cached).is_file()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--case", nargs="*", choices=CASES, default=list(CASES))
     arguments = parser.parse_args()
-    head, rows = about(make_device("auto").name) | {"bytecode": _has_bytecode("torch")}, dict[str, Any]()
+    bytecode, rows = bytecode_of("torch"), dict[str, Any]()
+    head = about(make_device("auto").name) | {"bytecode": bytecode is not None and bytecode.is_file()}
     for name in arguments.case:
         with tempfile.TemporaryDirectory(prefix="session-times-") as folder:
             rows[name] = measured(CASES[name], Path(folder))

@@ -57,6 +57,7 @@ def examine(settings: Settings, workdir: Path) -> list[Finding]:
         _python(),
         _package("torch", "pip install torch"),
         _package("nvidia-cutlass-dsl", "pip install nvidia-cutlass-dsl==4.8.1"),
+        _bytecode("torch"),
         _c_compiler(),
         _guarded("compile cage", lambda: _cage(settings), needed=True),
         _guarded("store", lambda: _store(workdir), needed=True),
@@ -75,6 +76,26 @@ def _package(name: str, action: str) -> Finding:
 
     found = versions().get(name, "missing")
     return Finding(name, found != "missing", found, f"{action}.")
+
+
+def bytecode_of(module: str) -> Path | None:
+    """Where an installed module's bytecode is or would be; None for one that is not there or has none to write. pip
+    leaves it; images built with PYTHONDONTWRITEBYTECODE have none."""
+    spec = find_spec(module)
+    return None if spec is None or spec.cached is None else Path(spec.cached)
+
+
+def _bytecode(module: str) -> Finding:
+    path = bytecode_of(module)
+    if path is None or path.is_file():
+        return Finding("bytecode", path is not None, f"{module} has its own" if path else f"no {module}", needed=False)
+    return Finding(
+        "bytecode",
+        False,
+        f"{module} has none: each start compiles what it imports, for seconds",
+        f"{sys.executable} -m compileall -q {path.parents[2]}",  # packages/module/__pycache__/file
+        needed=False,
+    )
 
 
 def _c_compiler() -> Finding:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_lab.cli import doctor
 from cutegen_lab.cli.judge import read_given
 from cutegen_lab.core.errors import InputError
 from tests.cli.command import KERNEL, cutegen, cutegen_process, environment, only_object, start
@@ -277,6 +278,16 @@ def test_doctor_never_prints_a_key_and_names_what_is_missing(place: Path) -> Non
     assert done.returncode == 1
     assert "sk-secret" not in done.stdout + done.stderr
     assert "MISSING" in done.stdout and "Install gcc or clang." in done.stdout
+
+
+def test_doctor_names_a_torch_without_bytecode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_module").mkdir()
+    (tmp_path / "slow_module" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    found = doctor._bytecode("slow_module")
+    assert not found.ok and not found.needed and found.action.endswith(f"-m compileall -q {tmp_path}")
+    subprocess.run(found.action.split(), check=True)
+    assert doctor._bytecode("slow_module").ok
 
 
 SPEC = """\
