@@ -180,15 +180,15 @@ def _below(folder: Path, parts: Sequence[str]) -> Path | None:
 
 
 def _top(path: Path) -> Path:
-    """Highest folder whose files belong to the same project as ``path``: the checkout or working folder; otherwise the
-    outermost package, or its own folder."""
-    here, home = Path.cwd().resolve(), Path.home().resolve()
+    """Highest folder whose files belong to the same project as ``path``: the checkout or working folder, or the
+    outermost package if that lies above or there is neither; otherwise its own folder."""
+    here, home, package = Path.cwd().resolve(), Path.home().resolve(), _outermost_package(path)
     for folder in path.parents:
         if home.is_relative_to(folder):  # /, /home and a home folder are not projects
             break
         if folder == here or any(os.path.lexists(folder / name) for name in _PROJECT_FILES):
-            return folder
-    return _outermost_package(path) or path.parent
+            return package if package is not None and folder.is_relative_to(package) else folder
+    return package or path.parent
 
 
 def _outermost_package(path: Path) -> Path | None:

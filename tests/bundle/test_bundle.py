@@ -546,3 +546,16 @@ def test_links_within_a_checkout_are_followed(tmp_path: Path) -> None:
     )
     (tmp_path / "kernels/mine/tiles.py").symlink_to(tmp_path / "shared/tiles.py")
     assert ran(bundled(tmp_path, {}, "kernels/mine/main.py"))["launch"]() == 256
+
+
+def test_a_package_may_have_a_project_file_inside(tmp_path: Path) -> None:
+    """flash-attention has one in ``flash_attn/cute``."""
+    files = {
+        "main.py": "from outer.inner.kernel import M\n\ndef launch():\n    return M\n",
+        "checkout/outer/__init__.py": "",
+        "checkout/outer/sizes.py": "M = 128\n",
+        "checkout/outer/inner/__init__.py": "",
+        "checkout/outer/inner/pyproject.toml": "",
+        "checkout/outer/inner/kernel.py": "from ..sizes import M\n",
+    }
+    assert ran(bundled(tmp_path, files, "main.py", "checkout/outer/inner/kernel.py"))["launch"]() == 128
