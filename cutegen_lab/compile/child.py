@@ -8,6 +8,7 @@ candidate could do to it anyway.
 
 from __future__ import annotations
 
+import ast
 import importlib.machinery
 import importlib.util
 import inspect
@@ -23,7 +24,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from cutegen_lab.compile import dsl, isolate, record
-from cutegen_lab.compile.changes import Changes
+from cutegen_lab.compile.changes import Changes, Snapshot
 from cutegen_lab.compile.explain import explain
 from cutegen_lab.compile.limits import Limits
 from cutegen_lab.compile.lookups import guarded
@@ -32,6 +33,7 @@ from cutegen_lab.core import ptx_text
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.syntax import parse
 from cutegen_lab.core.verdict import Verdict
 
 CANDIDATE_FILE = "/candidate.py"
@@ -82,11 +84,26 @@ def run(job: Mapping[str, Any], reply: int, status: int, changes: Changes) -> No
         return
     if "ptx" in job:
         _answered(lambda: _assembled(job), job, limits).write(reply)
+    if count and _imports_torch(job["source"]):
+        importlib.import_module("cutlass.torch")
+        changes = Snapshot().changes  # torch replaces functions of Python's own modules when it is imported
     for number in range(count):
         os.write(1, SEPARATOR)
         isolate.allow_cpu(limits.cpu_seconds)
         write_frame(reply, WORKLOAD, number)
         _answered(partial(_build, job, number, reply, changes), job, limits).write(reply)
+
+
+def _imports_torch(source: str) -> bool:
+    """Whether a candidate imports ``cutlass.torch``, as NVIDIA's examples do for their host code."""
+    try:
+        nodes = [*ast.walk(parse(source))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False  # said when it is imported
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    names = {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
+    return "cutlass.torch" in plain | names | {node.module for node in froms}
 
 
 def _answered(work: Callable[[], Answer], job: Mapping[str, Any], limits: Limits) -> Answer:

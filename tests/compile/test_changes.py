@@ -51,6 +51,20 @@ def test_a_change_is_found_whichever_way_it_was_made(compiler: CageCompiler, way
     assert any(name in failure.reason for name in said.split("|")), failure.reason
 
 
+WITH_TORCH = ("import cutlass.torch as cutlass_torch", "from cutlass import torch", "from cutlass.torch import dtype")
+
+
+@pytest.mark.parametrize("imported", WITH_TORCH)
+def test_what_torch_replaces_when_it_is_imported_is_not_the_candidates(compiler: CageCompiler, imported: str) -> None:
+    """As NVIDIA's examples import it for their host code: torch replaces ``inspect.getfile``."""
+    compile_one(compiler, SCALE.replace("import cutlass\n", f"import cutlass\n{imported}\n"))
+    changed = with_prologue(
+        f"{HEAD}{imported}\nimport inspect\nreal = inspect.getfile\ninspect.getfile = lambda x: real(x)\n"
+    )
+    failure = fail_ungated(compiler, changed)
+    assert failure.verdict is Verdict.CONTRACT and "inspect.getfile" in failure.reason
+
+
 def test_a_change_while_it_is_compiled_is_found(compiler: CageCompiler) -> None:
     source = SCALE.replace(
         "    n = x.shape[0]\n", "    for one in (cute.arch,):\n        one.lanes = 5\n    n = x.shape[0]\n"

@@ -54,7 +54,7 @@ def _who(chunk: CtaBatch, g: LaneGroup) -> str:
     several = f" of {len(np.unique(g.block))} blocks" if not block.all() else ""
     shown = f"{g.n} threads: {_ranges(warps.tolist())} of block {chunk.place(int(g.gid[0]))[0]}{several}"
     slots = g.cache.get("mbarrier")
-    if slots is None:
+    if slots is None or chunk.program.wait_rows[g.pc] is None:  # or of an mbarrier that it waited for before
         return shown
     return f"{shown}, for {chunk.mbarriers.missing(int(slots[0]), chunk.shared.stride, chunk.shared.first)}"
 

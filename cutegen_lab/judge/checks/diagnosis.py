@@ -63,8 +63,11 @@ def diagnose(error: OutputError, unwritten: int, workload: Workload, index: int)
             Verdict.WRONG_RESULT,
             f"{error.norm:.1%} of {spec.name!r} is wrong; {where} is {error.got:g}, not {error.expected:g}",
         )
-    limit = f"limit {error.limit_norm:.2e}, " if error.limit_norm else "nothing is rounded here, "
-    measure = f"error {error.norm:.2e} against float64 ({limit}PyTorch {error.torch_norm:.2e})"
+    kind, value, most, own = "error", error.norm, error.limit_norm, error.torch_norm
+    if value <= most:
+        kind, value, most, own = "error of one element", error.worst, error.limit_worst, error.torch_worst
+    limit = f"limit {most:.2e}, " if most else "nothing is rounded here, "
+    measure = f"{kind} {value:.2e} against float64 ({limit}PyTorch {own:.2e})"
     return Verdict.WRONG_RESULT, f"{measure}; worst at {where}: got {error.got:g}, expected {error.expected:g}"
 
 
@@ -74,7 +77,9 @@ def precision_remark(
     """Remark to add if the error of output ``index`` is what a lower precision than the problem's would cause."""
     dtype = workload.outputs[index].dtype
     lower = _BELOW_TF32 if tf32.allowed(reference) and dtype is DType.F32 else _LOWER.get(dtype)
-    if lower is None or sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS or not error.norm > 0:
+    if lower is None or sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS:
+        return ""
+    if not error.norm > error.limit_norm:  # one element's error
         return ""
     exact = reference.run_float64(inputs)[index].reshape(-1)
 
@@ -90,7 +95,7 @@ def precision_remark(
     found = [(apart(perturbed(reference, inputs, unit, index + 1)), name) for name, unit in lower]
     if min(found)[0] > math.log(_PRECISION_FACTOR):
         return ""
-    return f"; an error of this size is what computing in {min(found)[1]} gives, which is less than {mine}"
+    return f"; computing in {min(found)[1]}, which is less than {mine}, also gives errors of this size"
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

@@ -22,6 +22,7 @@ from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF, SeededNoise
 from cutegen_lab.judge.rounding.operators import COMPARING, DECOMPOSED, EXACT, aliases
 from cutegen_lab.judge.rounding.product_ranges import PRODUCT_RANGES, Factor, factor_ranges
 
+_CHUNK = 1 << 24  # elements
 _MANY_FACTORS = 8  # a product of more counts as one factor, otherwise a loop would take quadratic time
 
 
@@ -52,7 +53,9 @@ class Perturbed(TorchDispatchMode):
             return value
         noise = self._draw.uniform(value)
         found = noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
-        return found.mul_(~(found.abs() < self._least))  # keeps the sign of zero
+        for part in found.view(-1).split(_CHUNK):  # in place: an attention's scores may take gigabytes
+            part.mul_(~(part.abs() < self._least))  # keeps the sign of zero
+        return found
 
     def _decomposed(self, parts: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         with self:

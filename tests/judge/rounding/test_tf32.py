@@ -86,7 +86,7 @@ def test_they_do_not_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("kernel", "says"),
     [
-        (multiplied(lambda x: x.bfloat16().float()), "computing in bfloat16 gives, which is less than TF32"),
+        (multiplied(lambda x: x.bfloat16().float()), "computing in bfloat16, which is less than TF32"),
         (multiplied(lambda x: x.half().float()), ""),
         (multiplied(dropped), "round them"),
         (in_fp16, ""),
