@@ -1429,7 +1429,55 @@ def total_kernel(
             mC[row, column, batch] = rC[0]
 
 
+views_of = tma_views  # of TF32: tf32_views
+
+
 restore = None  # of fp32 operands' halves: restored
+
+
+@cute.jit
+def multiply(
+    mAs: tuple,
+    mBs: tuple,
+    by_tma: tuple,
+    fp32_operands: tuple,
+    mC: cute.Tensor,
+    partials: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    split_k: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch), as TMA may
+    read them ``by_tma``. A plain kernel serves what it cannot read. ``partials``: room for ``split_k`` parts of the
+    results."""
+    ready, k = (views_of(by_tma[0]), views_of(by_tma[1])), cute.size(mAs[0], mode=[1])
+    if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
+        terms = terms_of(pairs, len(fp32_operands) > 0)
+        if cutlass.const_expr(split_k > 1 and k > tile_shape_mnk[2]):  # one tile is not cut
+            m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+            layout = cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
+            mPart = cute.make_tensor(partials.iterator, layout)
+            gemm2_multiply_by_wgmma(
+                *ready, mPart, fp32_operands, extras, stream, sizes, k, terms, split_k, tile_shape_mnk,
+                cluster_shape_mn, stages, schedule, raster, group, None, None,
+            )
+            layout = cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n))
+            add_up(cute.make_tensor(partials.iterator, layout), mC, extras, stream, sizes)
+        else:
+            gemm2_multiply_by_wgmma(
+                *ready, mC, fp32_operands, extras, stream, sizes, k, terms, 1, tile_shape_mnk,
+                cluster_shape_mn, stages, schedule, raster, group, None, None,
+            )
+    else:
+        multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)
 
 
 @cute.jit
@@ -1902,25 +1950,8 @@ def gemm2_launch(
     extras, sizes = (), ()
     pairs, fp32_operands = ((0, 0),), ()
     by_tma = mAs, mBs
-    ready = tma_views(by_tma[0]), tma_views(by_tma[1])
-    if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
-        k, terms = cute.size(mAs[0], mode=[1]), terms_of(pairs, len(fp32_operands) > 0)
-        if cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_k):  # one tile is not cut
-            mPart = cute.make_tensor(
-                partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
-            )
-            gemm2_multiply_by_wgmma(*ready, mPart, fp32_operands, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
-                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
-            mPart = cute.make_tensor(
-                partials.iterator,
-                cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
-            )
-            add_up(mPart, mC, extras, stream, sizes)
-        else:
-            gemm2_multiply_by_wgmma(*ready, mC, fp32_operands, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
-                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
-    else:
-        multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)
+    multiply(mAs, mBs, by_tma, fp32_operands, mC, partials, extras, stream, sizes, pairs, split_k,
+             (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)
 
 
 @cute.jit

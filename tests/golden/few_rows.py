@@ -1,6 +1,6 @@
 """tested: product with few rows.
 
-out = x_ @ w.mT + b
+out = x @ w.mT + b
 
 The large operand is read once, by vectors, and multiplied with the few rows of the other, by FMAs or on the
 tensor cores, adding up in fp32. The threads of a block, and the blocks of a cluster, share k; the order of
@@ -149,6 +149,30 @@ def leaves(numbers):
 
 @cute.jit
 def multiply_few(
+    mAs: tuple,
+    mBs: tuple,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    rows: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+    cluster_k: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch). The side
+    with fewer rows is the small one."""
+    if cutlass.const_expr(cute.size(mC, mode=[0]) <= cute.size(mC, mode=[1])):
+        extras = tuple(turned(x) for x in extras)
+        launch_few(mAs, mBs, turned(mC), extras, stream, sizes, pairs, threads, rows, loads, cluster_k)
+    else:
+        pairs = tuple((right, left) for left, right in pairs)
+        launch_few(mBs, mAs, mC, extras, stream, sizes, pairs, threads, rows, loads, cluster_k)
+
+
+@cute.jit
+def launch_few(
     smalls: tuple,
     larges: tuple,
     mC: cute.Tensor,
@@ -459,13 +483,13 @@ def added(sums, i, j, p):
 
 
 def epilogue(acc, b):
-    """x_ @ w.mT + b, of vectors in fp32."""
+    """x @ w.mT + b, of vectors in fp32."""
     return acc + b
 
 
 @cute.jit
 def launch(
-    x_: cute.Tensor,
+    x: cute.Tensor,
     w: cute.Tensor,
     b: cute.Tensor,
     out: cute.Tensor,
@@ -476,11 +500,11 @@ def launch(
     loads: cutlass.Constexpr = 8,
     cluster_k: cutlass.Constexpr = 1,
 ):
-    m = x_.shape[0]
+    m = x.shape[0]
     n = w.shape[0]
     batches = 1
     mA = cute.make_tensor(
-        x_.iterator, cute.make_layout((m, x_.shape[1], batches), stride=(x_.stride[0], x_.stride[1], 0))
+        x.iterator, cute.make_layout((m, x.shape[1], batches), stride=(x.stride[0], x.stride[1], 0))
     )
     mB = cute.make_tensor(
         w.iterator, cute.make_layout((n, w.shape[1], batches), stride=(w.stride[0], w.stride[1], 0))
@@ -491,8 +515,5 @@ def launch(
     eB = cute.make_tensor(b.iterator, cute.make_layout((m, n, batches), stride=(0, b.stride[0], 0)))
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (eB,), ()
-    if cutlass.const_expr(m <= n):
-        extras = tuple(turned(x) for x in extras)
-        multiply_few(mAs, mBs, turned(mC), extras, stream, sizes, ((0, 0),), (threads_n, threads_k), rows, loads, cluster_k)
-    else:
-        multiply_few(mBs, mAs, mC, extras, stream, sizes, ((0, 0),), (threads_n, threads_k), rows, loads, cluster_k)
+    multiply_few(mAs, mBs, mC, extras, stream, sizes, ((0, 0),),
+                 (threads_n, threads_k), rows, loads, cluster_k)

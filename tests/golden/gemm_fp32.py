@@ -749,7 +749,82 @@ def total_kernel(
             mC[row, column, batch] = rC[0]
 
 
+LEAST = 1 << 18  # products of numbers below which one plain kernel is faster than two that convert and multiply
+
+
 make_mma = sm90.make_trivial_tiled_mma  # of TF32: tf32_mma
+
+
+views_of = tma_views  # of TF32: tf32_views
+
+
+@cute.jit
+def multiply(
+    mAs: tuple,
+    mBs: tuple,
+    by_tma: tuple,
+    fp32_operands: tuple,
+    mC: cute.Tensor,
+    partials: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    split_k: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch), as TMA may
+    read them ``by_tma``. A plain kernel serves what it cannot read. ``partials``: room for ``split_k`` parts of the
+    results."""
+    ready, k = (views_of(by_tma[0]), views_of(by_tma[1])), cute.size(mAs[0], mode=[1])
+    if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
+        terms = terms_of(pairs, len(fp32_operands) > 0)
+        if cutlass.const_expr(split_k > 1 and k > tile_shape_mnk[2]):  # one tile is not cut
+            m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+            layout = cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
+            mPart = cute.make_tensor(partials.iterator, layout)
+            multiply_by_wgmma(
+                *ready, mPart, fp32_operands, extras, stream, sizes, k, terms, split_k, tile_shape_mnk,
+                cluster_shape_mn, stages, schedule, raster, group, None, None,
+            )
+            layout = cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n))
+            add_up(cute.make_tensor(partials.iterator, layout), mC, extras, stream, sizes)
+        else:
+            multiply_by_wgmma(
+                *ready, mC, fp32_operands, extras, stream, sizes, k, terms, 1, tile_shape_mnk,
+                cluster_shape_mn, stages, schedule, raster, group, None, None,
+            )
+    else:
+        multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)
+
+
+def halved(sides, rooms, scales, mC, pairs, stream):
+    """Each side's fp32 operands as fp16 halves, high and low; and ``pairs`` of operands with their scales. Nothing of a
+    product too small to convert."""
+    if not worth_converting(mC, sides):
+        return ((), ()), ()
+    scales = tuple(tuple(scales_of(x, scale) for x, scale in zip(*side)) for side in zip(sides, scales))
+    halves = tuple(
+        sum((converted(*each, halve_row, stream) for each in zip(*side)), ()) for side in zip(sides, rooms, scales)
+    )
+    (mAs, mBs), (a, b) = sides, scales
+    return halves, tuple((mAs[left], mBs[right], a[left], b[right]) for left, right in pairs)
+
+
+def worth_converting(mC, sides):
+    return cute.size(mC) * cute.size(sides[0][0], mode=[1]) >= LEAST
+
+
+def scales_of(x, scale):
+    """``scale`` as (4, rows, batch) of operand ``x`` (rows, k, batch); without a pitch where batches share it."""
+    rows, batches = (cute.size(x, mode=[d]) for d in (0, 2))
+    pitch = 4 * rows if scale.shape[0] > 1 else 0
+    return cute.make_tensor(scale.iterator, cute.make_layout((4, rows, batches), stride=(1, 4, pitch)))
 
 
 @cute.jit
@@ -1301,36 +1376,8 @@ def launch(
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (), ()
     pairs, fp32_operands = ((0, 0),), ()
-    by_tma = (), ()
-    if cutlass.const_expr(m * n * batches * cute.size(mA, mode=[1]) >= 262144):
-        mA_scales = cute.make_tensor(
-            mA_scale.iterator, cute.make_layout((4, m, batches), stride=(1, 4, 4 * m if mA_scale.shape[0] > 1 else 0))
-        )
-        mA_halves = converted(mA, mA_scratch, mA_scales, halve_row, stream)
-        mB_scales = cute.make_tensor(
-            mB_scale.iterator, cute.make_layout((4, n, batches), stride=(1, 4, 4 * n if mB_scale.shape[0] > 1 else 0))
-        )
-        mB_halves = converted(mB, mB_scratch, mB_scales, halve_row, stream)
-        by_tma = mA_halves, mB_halves
-        fp32_operands = (
-            (mA, mB, mA_scales, mB_scales),
-        )
-    ready = tma_views(by_tma[0]), tma_views(by_tma[1])
-    if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
-        k, terms = cute.size(mAs[0], mode=[1]), terms_of(pairs, len(fp32_operands) > 0)
-        if cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_k):  # one tile is not cut
-            mPart = cute.make_tensor(
-                partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
-            )
-            multiply_by_wgmma(*ready, mPart, fp32_operands, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
-                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
-            mPart = cute.make_tensor(
-                partials.iterator,
-                cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
-            )
-            add_up(mPart, mC, extras, stream, sizes)
-        else:
-            multiply_by_wgmma(*ready, mC, fp32_operands, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
-                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
-    else:
-        multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)
+    by_tma, fp32_operands = halved(
+        (mAs, mBs), ((mA_scratch,), (mB_scratch,)), ((mA_scale,), (mB_scale,)), mC, pairs, stream
+    )
+    multiply(mAs, mBs, by_tma, fp32_operands, mC, partials, extras, stream, sizes, pairs, split_k,
+             (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)

@@ -50,7 +50,7 @@ class KernelFile:
 
     @cached_property
     def _text(self) -> str:
-        return (_FOLDER / (self.name.replace(".", "/") + ".py")).read_text()
+        return (_FOLDER / (self.name.replace(".", "/") + ".py")).read_text().replace("  # fmt: skip", "")
 
     @cached_property
     def _tree(self) -> ast.Module:

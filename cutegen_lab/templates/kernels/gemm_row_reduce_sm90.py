@@ -320,12 +320,14 @@ def combine(
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
     tile_n: cutlass.Constexpr,
+    cluster_n: cutlass.Constexpr,
 ):
     """Where rows are wider than a cluster's tiles: what the tiles found of each, put together."""
-    rows = cute.size(mC, mode=[0]) * cute.size(mC, mode=[2])
-    combine_kernel(mParts, mC, extras, sizes, tile_n).launch(
-        grid=[cute.ceil_div(rows, 8), 1, 1], block=[256, 1, 1], stream=stream
-    )
+    rows, n = cute.size(mC, mode=[0]) * cute.size(mC, mode=[2]), cute.size(mC, mode=[1])
+    if cutlass.const_expr(n > tile_n * cluster_n):
+        combine_kernel(mParts, mC, extras, sizes, tile_n).launch(
+            grid=[cute.ceil_div(rows, 8), 1, 1], block=[256, 1, 1], stream=stream
+        )
 
 
 @cute.kernel

@@ -25,31 +25,112 @@ from cutegen_lab.templates.kernels.plain_matmul import multiply_plainly
 from cutegen_lab.templates.kernels.rules.gemm_sm90 import EPI_STAGE, RESIDENT, stages_that_fit
 from cutegen_lab.templates.kernels.split_k_reduce import add_up
 
-__all__ = [  # what a module's launch calls
-    "add_up",
-    "converted",
+__all__ = [  # what a module calls, or puts in another's place
+    "copied",
     "copied_along_k",
-    "copy_row",
-    "fit_together",
-    "halve_row",
-    "multiply_by_wgmma",
-    "multiply_plainly",
+    "copied_row_by_row",
+    "halved",
+    "multiply",
     "restored",
     "scratch_size",
-    "terms_of",
     "tf32_mma",
     "tf32_scratch_size",
     "tf32_views",
-    "tma_views",
 ]
 
+LEAST = 1 << 18  # products of numbers below which one plain kernel is faster than two that convert and multiply
 make_mma = sm90.make_trivial_tiled_mma  # of TF32: tf32_mma
+views_of = tma_views  # of TF32: tf32_views
 restore = None  # of fp32 operands' halves: restored
 
 
 def epilogue(acc):
     """What a problem puts in its place: of vectors in fp32, one for each sum, then of ``extras``, then ``sizes``."""
     return acc
+
+
+@cute.jit
+def multiply(
+    mAs: tuple,
+    mBs: tuple,
+    by_tma: tuple,
+    fp32_operands: tuple,
+    mC: cute.Tensor,
+    partials: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    split_k: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch), as TMA may
+    read them ``by_tma``. A plain kernel serves what it cannot read. ``partials``: room for ``split_k`` parts of the
+    results."""
+    ready, k = (views_of(by_tma[0]), views_of(by_tma[1])), cute.size(mAs[0], mode=[1])
+    if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
+        terms = terms_of(pairs, len(fp32_operands) > 0)
+        if cutlass.const_expr(split_k > 1 and k > tile_shape_mnk[2]):  # one tile is not cut
+            m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+            layout = cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
+            mPart = cute.make_tensor(partials.iterator, layout)
+            multiply_by_wgmma(
+                *ready, mPart, fp32_operands, extras, stream, sizes, k, terms, split_k, tile_shape_mnk,
+                cluster_shape_mn, stages, schedule, raster, group, None, None,
+            )  # fmt: skip
+            layout = cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n))
+            add_up(cute.make_tensor(partials.iterator, layout), mC, extras, stream, sizes)
+        else:
+            multiply_by_wgmma(
+                *ready, mC, fp32_operands, extras, stream, sizes, k, terms, 1, tile_shape_mnk,
+                cluster_shape_mn, stages, schedule, raster, group, None, None,
+            )  # fmt: skip
+    else:
+        multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)
+
+
+def copied(sides, rooms, mC, small, stream, copy):
+    """Operands as TMA can read them: a ``copy`` where there is room for one. ``small``: what stands for those of a
+    product too small to convert."""
+    if not worth_converting(mC, sides):
+        return small
+    return tuple(
+        tuple(x if room is None else copy(x, room, stream) for x, room in zip(side, of))
+        for side, of in zip(sides, rooms)
+    )
+
+
+def copied_row_by_row(x, room, stream):
+    return converted(x, room, None, copy_row, stream)[0]
+
+
+def halved(sides, rooms, scales, mC, pairs, stream):
+    """Each side's fp32 operands as fp16 halves, high and low; and ``pairs`` of operands with their scales. Nothing of a
+    product too small to convert."""
+    if not worth_converting(mC, sides):
+        return ((), ()), ()
+    scales = tuple(tuple(scales_of(x, scale) for x, scale in zip(*side)) for side in zip(sides, scales))
+    halves = tuple(
+        sum((converted(*each, halve_row, stream) for each in zip(*side)), ()) for side in zip(sides, rooms, scales)
+    )
+    (mAs, mBs), (a, b) = sides, scales
+    return halves, tuple((mAs[left], mBs[right], a[left], b[right]) for left, right in pairs)
+
+
+def worth_converting(mC, sides):
+    return cute.size(mC) * cute.size(sides[0][0], mode=[1]) >= LEAST
+
+
+def scales_of(x, scale):
+    """``scale`` as (4, rows, batch) of operand ``x`` (rows, k, batch); without a pitch where batches share it."""
+    rows, batches = (cute.size(x, mode=[d]) for d in (0, 2))
+    pitch = 4 * rows if scale.shape[0] > 1 else 0
+    return cute.make_tensor(scale.iterator, cute.make_layout((4, rows, batches), stride=(1, 4, pitch)))
 
 
 @cute.jit

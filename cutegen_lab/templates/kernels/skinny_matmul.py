@@ -29,6 +29,30 @@ def epilogue(acc):
 
 @cute.jit
 def multiply_few(
+    mAs: tuple,
+    mBs: tuple,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    rows: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+    cluster_k: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch). The side
+    with fewer rows is the small one."""
+    if cutlass.const_expr(cute.size(mC, mode=[0]) <= cute.size(mC, mode=[1])):
+        extras = tuple(turned(x) for x in extras)
+        launch_few(mAs, mBs, turned(mC), extras, stream, sizes, pairs, threads, rows, loads, cluster_k)
+    else:
+        pairs = tuple((right, left) for left, right in pairs)
+        launch_few(mBs, mAs, mC, extras, stream, sizes, pairs, threads, rows, loads, cluster_k)
+
+
+@cute.jit
+def launch_few(
     smalls: tuple,
     larges: tuple,
     mC: cute.Tensor,

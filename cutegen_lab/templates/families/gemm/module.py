@@ -11,8 +11,6 @@ from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.shape import Operand
 from cutegen_lab.templates.frontend.expr import Graph
 
-LEAST = 1 << 18  # products of numbers below which one plain kernel is faster than two that convert and multiply
-
 
 class GemmModule(ProductModule):
     """One module's text in the making: a product of shape (batches, m, n) by wgmma, its epilogue in fp32, and a plain
@@ -65,7 +63,7 @@ class GemmModule(ProductModule):
     def _variants(self) -> list[str]:
         """What takes the place of the kernel file's own."""
         if self.products.tf32:
-            return ["make_mma = tf32_mma", "", ""]
+            return ["make_mma, views_of = tf32_mma, tf32_views", "", ""]
         return ["restore = restored", "", ""] if self.products.halved else []
 
     # --- the workspace ---
@@ -98,7 +96,8 @@ class GemmModule(ProductModule):
             *self.view_lines(),
             f"pairs, fp32_operands = {self.products.pairs}, ()",
             *self._conversion(),
-            *self._choice(),
+            "multiply(mAs, mBs, by_tma, fp32_operands, mC, partials, extras, stream, sizes, pairs, split_k,",
+            "         (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)",
         ]
         return [*self.launch_head(*self._scratch()), *(f"    {line}" for line in body)]
 
@@ -106,51 +105,22 @@ class GemmModule(ProductModule):
         """Operands that TMA cannot read as they are: halves of fp32, copies of the others."""
         if not self.converted:
             return ["by_tma = mAs, mBs"]
-        p = self.products
-        large = f"m * n * batches * cute.size({self.views[p.lefts[0]]}, mode=[1]) >= {LEAST}"
-        if not p.halved:
-            lines = [f"by_tma = {'(), ()' if p.as_f16 else 'mAs, mBs'}", f"if cutlass.const_expr({large}):"]
-            for o in self.converted:
-                view = self.views[o]
-                call = (
-                    f"copied_along_k({view}, {view}_scratch, stream)"
-                    if p.tf32
-                    else f"converted({view}, {view}_scratch, None, copy_row, stream)[0]"
-                )
-                lines += [f"    {view}_copy = {call}"]
-            sides = [text_of_tuple(self.views[o] + "_copy" * (o in self.converted) for o in side)
-                     for side in (p.lefts, p.rights)]  # fmt: skip
-            return [*lines, f"    by_tma = {sides[0]}, {sides[1]}"]
-        lines = ["by_tma = (), ()", f"if cutlass.const_expr({large}):"]
-        for o in self.converted:
-            view, rows = self.views[o], "m" if o in p.lefts else "n"
-            batch = f"4 * {rows} if {view}_scale.shape[0] > 1 else 0"
-            lines += [
-                f"    {view}_scales = cute.make_tensor(",
-                f"        {view}_scale.iterator, cute.make_layout((4, {rows}, batches), stride=(1, 4, {batch}))",
-                "    )",
-                f"    {view}_halves = converted({view}, {view}_scratch, {view}_scales, halve_row, stream)",
-            ]
-        sides = [" + ".join(f"{self.views[o]}_halves" for o in side) for side in (p.lefts, p.rights)]
-        exact = [(self.views[p.lefts[left]], self.views[p.rights[right]]) for left, right in p.pairs]
-        lines += [f"    by_tma = {sides[0]}, {sides[1]}", "    fp32_operands = ("]
-        lines += [f"        ({a}, {b}, {a}_scales, {b}_scales)," for a, b in exact]
-        return [*lines, "    )"]
-
-    def _choice(self) -> list[str]:
-        def multiply(target: str, split: str) -> list[str]:
+        rooms = self._by_side("scratch")
+        if self.products.halved:
+            scales = self._by_side("scale")
             return [
-                f"multiply_by_wgmma(*ready, {target}, fp32_operands, extras, stream, sizes, k, terms, {split}, "
-                "(tile_m, tile_n, tile_k),",
-                "                  (cluster_m, cluster_n), stages, schedule, raster, group, None, None)",
+                "by_tma, fp32_operands = halved(",
+                f"    (mAs, mBs), {rooms}, {scales}, mC, pairs, stream",
+                ")",
             ]
+        small = "((), ())" if self.products.as_f16 else "(mAs, mBs)"
+        copy = "copied_along_k" if self.products.tf32 else "copied_row_by_row"
+        return [f"by_tma = copied((mAs, mBs), {rooms}, mC, {small}, stream, {copy})"]
 
-        view = "tf32_views" if self.products.tf32 else "tma_views"
-        return [
-            f"ready = {view}(by_tma[0]), {view}(by_tma[1])",
-            "if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):",
-            "    k, terms = cute.size(mAs[0], mode=[1]), terms_of(pairs, len(fp32_operands) > 0)",
-            *(f"    {line}" for line in self.in_parts(multiply)),
-            "else:",
-            "    multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)",
-        ]
+    def _by_side(self, kind: str) -> str:
+        """Names of the converted operands' workspace tensors, None for others, for either side."""
+        sides = (
+            text_of_tuple(f"{self.views[o]}_{kind}" if o in self.converted else "None" for o in side)
+            for side in (self.products.lefts, self.products.rights)
+        )
+        return text_of_tuple(sides)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.dtypes import DType
@@ -81,23 +81,6 @@ class ProductModule:
             f"    results = ({batches}, {m}, {n})",
             '    split = config["split_k"]',
             '    wanted = [("partials", "f32", (split, *results) if split > 1 else (1, 1, 1, 1))]',
-        ]
-
-    def in_parts(self, multiply: Callable[[str, str], Sequence[str]]) -> list[str]:
-        """``multiply`` writes the call for a result and a number of parts."""
-        return [
-            "if cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_k):  # one tile is not cut",
-            "    mPart = cute.make_tensor(",
-            "        partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))",
-            "    )",
-            *(f"    {line}" for line in multiply("mPart", "split_k")),
-            "    mPart = cute.make_tensor(",
-            "        partials.iterator,",
-            "        cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),",
-            "    )",
-            "    add_up(mPart, mC, extras, stream, sizes)",
-            "else:",
-            *(f"    {line}" for line in multiply("mC", "1")),
         ]
 
     # --- the launch ---

@@ -37,14 +37,9 @@ class SkinnyModule(ProductModule):
         return constraints(f"few, {len(p.pairs)}, {not p.f32}", "inputs = workload.inputs", few)
 
     def _launch(self) -> list[str]:
-        swapped = tuple((right, left) for left, right in self.products.pairs)
-        rest = "(threads_n, threads_k), rows, loads, cluster_k"
         body = [
             *self.view_lines(),
-            "if cutlass.const_expr(m <= n):",
-            "    extras = tuple(turned(x) for x in extras)",
-            f"    multiply_few(mAs, mBs, turned(mC), extras, stream, sizes, {self.products.pairs}, {rest})",
-            "else:",
-            f"    multiply_few(mBs, mAs, mC, extras, stream, sizes, {swapped}, {rest})",
+            f"multiply_few(mAs, mBs, mC, extras, stream, sizes, {self.products.pairs},",
+            "             (threads_n, threads_k), rows, loads, cluster_k)",
         ]
         return [*self.launch_head(), *(f"    {line}" for line in body)]

@@ -187,8 +187,5 @@ class ReducedModule(ProductModule):
             "                    (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)",
         ]
         if self.pair is not False:
-            body += [
-                "if cutlass.const_expr(n > tile_n * cluster_n):",
-                "    combine(mParts, mC, extras, stream, sizes, tile_n)",
-            ]
+            body.append("combine(mParts, mC, extras, stream, sizes, tile_n, cluster_n)")
         return [*self.launch_head("parts", *copies), *(f"    {line}" for line in body)]
