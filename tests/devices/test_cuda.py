@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,9 @@ from cutegen_lab.devices.cuda.driver import DriverError, verdict_of
 from cutegen_lab.devices.cuda.launching import _aligned, _relocate
 from cutegen_lab.judge import StandardJudge, reference_device
 from cutegen_lab.judge.timing.interleaved import Effort
-from cutegen_lab.problems import read_text
+from cutegen_lab.judge.timing.timed_outputs import inputs_for
+from cutegen_lab.problems import Reference, read_text
+from cutegen_lab.problems.tensors import to_bytes
 from tests.devices import kernels
 
 needs_gpu = pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device; benchmarks/judge_on_gpu.py does more")
@@ -132,6 +135,23 @@ def test_the_device_survives_a_kernel_that_harms_it(
     found = timed(gpu, *compiled(name, tmp_path))
     assert isinstance(found, Fault) and found.verdict is verdict
     assert checked(gpu, *compiled("plus_one", tmp_path)) is Verdict.PASSED
+
+
+@needs_gpu
+def test_indices_are_valid_whenever_a_subject_is_called(gpu: CudaDevice) -> None:
+    """A copy's turn leaves other bytes in the tensors, on which PyTorch would assert."""
+    text = "def reference(x, t):  # x: f32[300,1000], t: i64[300]\n    return F.cross_entropy(x, t, reduction='none')\n"
+    problem = read_text(text, name="loss")
+    specs = problem.workload.tensors
+    given = inputs_for(problem, Reference(problem), 1)
+    watch = gpu.stopwatch(specs, to_bytes(given, problem.workload.inputs), CANCEL)
+    assert not isinstance(watch, Fault), watch
+    with closing(watch):
+        for added in (watch.add_copy("copy"), watch.add_reference("eager", problem, "eager")):
+            assert not isinstance(added, Fault), added
+        for mode in watch.modes:
+            for name in ("copy", "eager"):
+                assert not isinstance(found := watch.sample(name, mode, 2, 5), Fault), (mode, found)
 
 
 @needs_gpu

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.stopwatch import Samples, Subject, rotation
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.devices.cuda.bench import Bench
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
 from cutegen_lab.devices.cuda.rotating_buffers import (
     FEWEST_SETS,
@@ -161,6 +163,28 @@ def test_sets_hold_the_rotated_values_that_the_judge_expects() -> None:
             seen.add(tuple(sets.inputs(call)[1].tolist()))
     assert len(seen) > 3
     assert len({address for call in range(3) for address in sets.addresses(call)}) >= 9
+
+
+def test_a_subject_is_captured_on_fresh_inputs() -> None:
+    """Capturing calls it, and a copy's turn leaves indices that are none; a reference would assert, a kernel fault."""
+    index = torch.arange(7, dtype=torch.int64)
+    sets = RotatingBuffers([TensorSpec("i", DType.I64, (7,))], [Y], [index.view(torch.uint8)], 3, "cpu")
+
+    class Captured(Exception):
+        """Ends the sample before it needs a GPU."""
+
+    def prepare(mode: str) -> None:
+        assert all(sorted(sets.inputs(call)[0].tolist()) == [*range(7)] for call in range(3))
+        raise Captured
+
+    graphs = SimpleNamespace(has=lambda mode: False, prepare=prepare)
+    bench = Bench.__new__(Bench)
+    bench.sets, bench._subjects = sets, {"eager": (None, graphs)}  # type: ignore[dict-item]
+    for call in range(3):
+        for half in sets.halves(call, 1 << 10):
+            half.fill_(0xAB)
+    with pytest.raises(Captured):
+        bench.sample("eager", "cold", 1, 5)
 
 
 def test_arenas_put_tensors_on_boundaries_and_halves_do_not_overlap() -> None:

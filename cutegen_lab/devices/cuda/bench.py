@@ -46,11 +46,15 @@ class Graphs:
             driver.call("cuCtxSynchronize")
             wipe(result)
 
+    def has(self, mode: Mode) -> bool:
+        """Whether :meth:`prepare` was called for a mode."""
+        return mode in self._act
+
     def prepare(self, mode: Mode) -> None:
-        """Captures the graph of a mode; must come before the first :meth:`enqueue` or :meth:`spin` of it."""
-        if mode not in self._act:
-            self._act[mode] = self._made(mode)
-            self._spins[mode] = self._spin_cycles(self._act[mode])
+        """Captures the graph of a mode, and calls it; must come before the first :meth:`enqueue` or :meth:`spin` of
+        it."""
+        self._act[mode] = self._made(mode)
+        self._spins[mode] = self._spin_cycles(self._act[mode])
 
     def enqueue(self, mode: Mode, single: int) -> object:
         """Enqueues the timed work: a graph, or one call on set ``single``. Keep the result until the work is done."""
@@ -115,19 +119,20 @@ class Bench:
         self.sets.refresh(0)
 
     def add_build(self, name: str, build: Build) -> tuple[str, ...]:
-        return self._add(name, PlanSubject(self._driver, build, self.sets))
+        return self._add(name, lambda: PlanSubject(self._driver, build, self.sets))
 
     def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> tuple[str, ...]:
-        self.sets.refresh(0)
-        return self._add(name, ReferenceSubject(problem, kind, self.sets))
+        return self._add(name, lambda: ReferenceSubject(problem, kind, self.sets))
 
     def add_copy(self, name: str) -> tuple[str, ...]:
-        return self._add(name, CopySubject(self.sets))
+        return self._add(name, lambda: CopySubject(self.sets))
 
     def sample(self, name: str, mode: Mode, count: int, seed: int) -> list[float]:
         """``count`` samples in microseconds a call."""
         runnable, graphs = self._subjects[name]
-        graphs.prepare(mode)
+        if not graphs.has(mode):
+            self.sets.refresh(seed)  # a copy's sample leaves indices that are none, on which a subject would fault
+            graphs.prepare(mode)
         if mode == "records":
             times = cupti_activity.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
             wipe(self._result)
@@ -154,7 +159,9 @@ class Bench:
         self._subjects.clear()
         forget()
 
-    def _add(self, name: str, runnable: Runnable) -> tuple[str, ...]:
+    def _add(self, name: str, made: Callable[[], Runnable]) -> tuple[str, ...]:
+        self.sets.refresh(0)
+        runnable = made()
         self._subjects[name] = runnable, Graphs(self._driver, runnable, len(self.sets))
         return runnable.notes
 
