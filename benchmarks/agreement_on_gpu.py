@@ -114,8 +114,9 @@ def main(folder: Path, out: Path) -> None:
 
 
 _OTHERS = """\
-The other files are each by the script of that name. `kernels_compared_on_h100.json`, by `kernels_compared.py`, has the
-kernels of two versions of the templates: whether their PTX is the same, and the new one's time over the old one's.
+The other files are each by the script of that name; `bench_h200*.json` by `cutegen bench h200`.
+`kernels_compared_on_h100.json`, by `kernels_compared.py`, has the kernels of two versions of the templates: whether
+their PTX is the same, and the new one's time over the old one's.
 """
 _AGREES = {"equal": "bit for bit", "near": "within rounding", "differs": "**no**"}
 
