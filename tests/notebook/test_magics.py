@@ -145,12 +145,12 @@ def test_runs_are_listed(run: NotebookRun, shell: InteractiveShell, capsys: pyte
         ("reject it isn't fast --run nothing-0000", "nothing-0000"),
     ],
 )
-@pytest.mark.usefixtures("run")
 def test_what_goes_wrong_is_one_line(
-    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], line: str, says: str
+    run: NotebookRun, shell: InteractiveShell, capsys: pytest.CaptureFixture[str], line: str, says: str
 ) -> None:
     Path("binary.py").write_bytes(b"\xff\xfe\x00")  # in the shell's folder
-    capsys.readouterr()  # what the run showed when it was made for this test
+    run.wait()  # an edit of another test may still be checked
+    capsys.readouterr()  # what the run showed
     assert not shell.run_cell(f"%cutegen {line}").success
     error = capsys.readouterr().out
     assert says in error and error.count("\n") == 1
