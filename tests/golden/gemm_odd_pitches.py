@@ -332,6 +332,11 @@ def converted(mX, scratch, mScale, convert, stream):
     return mCopies
 
 
+def copied_row_by_row(mX, scratch, stream):
+    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it, as it is."""
+    return converted(mX, scratch, None, copy_row, stream)[0]
+
+
 def even_pitch(length):
     """The next multiple of 128 bytes, of 16-bit numbers."""
     return (length + 63) // 64 * 64
@@ -614,10 +619,6 @@ def copied(sides, rooms, mC, small, stream, copy):
         tuple(x if room is None else copy(x, room, stream) for x, room in zip(side, of))
         for side, of in zip(sides, rooms)
     )
-
-
-def copied_row_by_row(x, room, stream):
-    return converted(x, room, None, copy_row, stream)[0]
 
 
 def worth_converting(mC, sides):

@@ -271,6 +271,11 @@ def converted(mX, scratch, mScale, convert, stream):
     return mCopies
 
 
+def copied_row_by_row(mX, scratch, stream):
+    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it, as it is."""
+    return converted(mX, scratch, None, copy_row, stream)[0]
+
+
 def even_pitch(length):
     """The next multiple of 128 bytes, of 16-bit numbers."""
     return (length + 63) // 64 * 64
@@ -892,7 +897,7 @@ def multiply_and_reduce(
 
 def as_tma(x, copy, stream):
     """An operand as TMA can address it: itself, or a copy where there is room for one."""
-    return converted(x, copy, None, copy_row, stream)[0] if cute.size(copy) > 1 else x
+    return copied_row_by_row(x, copy, stream) if cute.size(copy) > 1 else x
 
 
 @cute.jit

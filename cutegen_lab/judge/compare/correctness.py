@@ -15,7 +15,7 @@ from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
 from cutegen_lab.judge.compare import float8, local_errors
 from cutegen_lab.judge.compare.allowance import Allowance, conditioned_limit, least_limits
-from cutegen_lab.judge.compare.distances import distances, finite_difference, rms, same_kind
+from cutegen_lab.judge.compare.distances import distances, finite_difference, finite_errors, rms, same_kind
 from cutegen_lab.judge.compare.exclusions import (
     HUGE,
     same_value,
@@ -179,7 +179,7 @@ def _local_errors(
         exact, torch_result = reference[::step], own[0][::step]
         mine = finite_difference(got[::step], torch_result, exact)
         luck, effects, losses = (
-            [_finite_errors(x[::step], torch_result, exact) for x in some] for some in (own, moved, lossy)
+            [finite_errors(x[::step], torch_result, exact) for x in some] for some in (own, moved, lossy)
         )
         bins: list[local_errors.LocalError | None] = []
         if allow.by_size is not None:
@@ -225,11 +225,6 @@ def _compared_where(
     found = compare(replace(spec, shape=shape, strides=()), got, reference, own, limits, terms, fewer, moved)
     at = found.worst_index[0] * columns + found.worst_index[1] if whole else found.worst_index[0]
     return replace(found, worst_index=_unravel(int(written.nonzero()[at]), spec.shape))
-
-
-def _finite_errors(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Errors of a flat result, with 0 for non-finite ones."""
-    return finite_difference(result, own, reference).nan_to_num_(0.0, 0.0, 0.0)
 
 
 def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor]) -> float:

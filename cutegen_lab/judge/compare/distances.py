@@ -51,11 +51,7 @@ def distances(
         ref = reference[part]
         weight = _finite(ref).abs().clamp_(min=scale)
         for number, (result, total) in enumerate(zip((got, own), running, strict=True)):
-            diff = torch.sub(result[part], ref)  # promotes to float64, and never in place: the result may be float64
-            square = _dot(diff)
-            if not math.isfinite(square):
-                diff = resolve_non_finite(result[part].double(), own[part].double(), ref, result.dtype)
-                square = _dot(diff)
+            diff, square = _difference(result[part], own[part], ref)
             if slices:
                 slices[number].add(part.start, diff)
             total.add(square, diff.abs_().div_(weight), part.start)
@@ -101,17 +97,23 @@ def finite_difference(result: torch.Tensor, own: torch.Tensor, reference: torch.
     """:func:`resolve_non_finite` of flat ``result``, chunk by chunk."""
     found = torch.empty_like(reference)
     for part in chunks(reference):
-        far = torch.sub(result[part], reference[part], out=found[part])
-        if not math.isfinite(_dot(far)):
-            found[part] = resolve_non_finite(result[part].double(), own[part].double(), reference[part], result.dtype)
+        found[part] = _difference(result[part], own[part], reference[part])[0]
     return found
 
 
-def within(values: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Whether all ``values`` are finite and less than the largest number of ``dtype``."""
-    least, most = (float(end) for end in values.aminmax())
-    largest = float(torch.finfo(dtype).max)
-    return -largest < least <= most < largest
+def finite_errors(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Errors of a flat result, with 0 for non-finite ones."""
+    return finite_difference(result, own, reference).nan_to_num_(0.0, 0.0, 0.0)
+
+
+def _difference(result: torch.Tensor, own: torch.Tensor, ref: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """:func:`resolve_non_finite` of one chunk, which few need, and its sum of squares."""
+    found = torch.sub(result, ref)  # promotes to float64, and never in place: the result may be float64
+    square = _dot(found)
+    if not math.isfinite(square):
+        found = resolve_non_finite(result.double(), own.double(), ref, result.dtype)
+        square = _dot(found)
+    return found, square
 
 
 def resolve_non_finite(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from cutegen_lab.judge.compare.distances import chunks, rms, within
+from cutegen_lab.judge.compare.distances import chunks, rms
 
 _LEAST = 2.0**-100  # smaller results may come from flushed intermediate ones (fp32 flushes below 2**-126)
 _INACCURATE = 1e-2  # relative error of PyTorch's result beyond which an element is not compared
@@ -130,7 +130,7 @@ def mean_bias(
         size = exact.abs()
         low, high = (torch.add(exact, size, alpha=sign * slack).to(got.dtype) for sign in (-1, 1))
         compared = size >= least if least else size > 0
-        if not all(within(each, got.dtype) for each in (low, high, *results)):
+        if not all(_within(each, got.dtype) for each in (low, high, *results)):
             for each in (low, high, *results):
                 compared &= each.isfinite()
         some = slice(part.start // columns, part.start // columns + len(exact) // columns)
@@ -160,3 +160,10 @@ def mean_bias(
     own_bias = [abs(total) / count for total in theirs]
     limit = max(floor, budget * max(own_bias)) + _SIGMAS * max(spread(0), spread(1), squares**0.5 / count)
     return LocalError(abs(float(sums[0].sum())) / count, own_bias[0], limit, index)
+
+
+def _within(values: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether all ``values`` are finite and less than the largest number of ``dtype``."""
+    least, most = (float(end) for end in values.aminmax())
+    largest = float(torch.finfo(dtype).max)
+    return -largest < least <= most < largest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from cutegen_lab.judge.compare.distances import chunks, finite_difference
+from cutegen_lab.judge.compare.distances import chunks, finite_difference, finite_errors
 from cutegen_lab.judge.compare.local_errors import LOSSES
 from cutegen_lab.judge.compare.slice_squares import SliceSquares
 
@@ -41,8 +41,7 @@ def error_squares(result: torch.Tensor, own: torch.Tensor, reference: torch.Tens
     """Squares of the errors of a flat result, with 0 for non-finite ones."""
     found = SliceSquares(reference, columns)
     for part in chunks(reference, columns):
-        errors = finite_difference(result[part], own[part], reference[part])
-        found.add(part.start, errors.nan_to_num_(0.0, 0.0, 0.0))
+        found.add(part.start, finite_errors(result[part], own[part], reference[part]))
     return found
 
 

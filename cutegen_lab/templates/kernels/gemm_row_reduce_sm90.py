@@ -23,7 +23,7 @@ from cutegen_lab.templates.kernels.device.moments import apart, centre_of
 from cutegen_lab.templates.kernels.device.online_softmax import finite, rescale
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise, values_of, within
 from cutegen_lab.templates.kernels.device.tile_walk import next_stage, stage_after
-from cutegen_lab.templates.kernels.device.tma_copies import converted, copy_row, scratch_size, uneven
+from cutegen_lab.templates.kernels.device.tma_copies import copied_row_by_row, scratch_size, uneven
 from cutegen_lab.templates.kernels.device.tma_views import tma_views
 from cutegen_lab.templates.kernels.gemm_sm90 import multiply_by_wgmma, store_piece
 from cutegen_lab.templates.kernels.rules.gemm_sm90 import exchange_shape, why_not_rows
@@ -74,7 +74,7 @@ def multiply_and_reduce(
 
 def as_tma(x, copy, stream):
     """An operand as TMA can address it: itself, or a copy where there is room for one."""
-    return converted(x, copy, None, copy_row, stream)[0] if cute.size(copy) > 1 else x
+    return copied_row_by_row(x, copy, stream) if cute.size(copy) > 1 else x
 
 
 @cute.jit

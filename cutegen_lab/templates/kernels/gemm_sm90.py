@@ -19,7 +19,7 @@ from cutegen_lab.templates.kernels.device.epilogue_access import fetch, put
 from cutegen_lab.templates.kernels.device.fp32_halves import halve_row, restored
 from cutegen_lab.templates.kernels.device.tf32 import copied_along_k, tf32_mma, tf32_scratch_size, tf32_views
 from cutegen_lab.templates.kernels.device.tile_walk import next_stage, stage_after, tile_at
-from cutegen_lab.templates.kernels.device.tma_copies import converted, copy_row, scratch_size
+from cutegen_lab.templates.kernels.device.tma_copies import converted, copied_row_by_row, scratch_size
 from cutegen_lab.templates.kernels.device.tma_views import fit_together, tma_view, tma_views
 from cutegen_lab.templates.kernels.plain_matmul import multiply_plainly
 from cutegen_lab.templates.kernels.rules.gemm_sm90 import EPI_STAGE, RESIDENT, stages_that_fit
@@ -103,10 +103,6 @@ def copied(sides, rooms, mC, small, stream, copy):
         tuple(x if room is None else copy(x, room, stream) for x, room in zip(side, of))
         for side, of in zip(sides, rooms)
     )
-
-
-def copied_row_by_row(x, room, stream):
-    return converted(x, room, None, copy_row, stream)[0]
 
 
 def halved(sides, rooms, scales, mC, pairs, stream):

@@ -39,6 +39,11 @@ def converted(mX, scratch, mScale, convert, stream):
     return mCopies
 
 
+def copied_row_by_row(mX, scratch, stream):
+    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it, as it is."""
+    return converted(mX, scratch, None, copy_row, stream)[0]
+
+
 def even_pitch(length):
     """The next multiple of 128 bytes, of 16-bit numbers."""
     return (length + 63) // 64 * 64
