@@ -16,6 +16,7 @@ from cutegen_lab.judge.compare.allowance import Allowance
 from cutegen_lab.judge.compare.correctness import compare, wrong_zeros
 from cutegen_lab.judge.compare.distances import rms
 from cutegen_lab.judge.compare.equivalent_integers import equivalent_integers
+from cutegen_lab.judge.compare.in_parts import LargestResult, ReferenceInParts, in_parts
 from cutegen_lab.judge.compare.independent_nan import independent_of_nan
 from cutegen_lab.judge.draws.integers import terms
 from cutegen_lab.judge.draws.names import (
@@ -30,6 +31,7 @@ from cutegen_lab.judge.draws.names import (
     ONE_SIDED,
     PATCHWORK,
 )
+from cutegen_lab.judge.execution.host_memory import require_memory
 from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.formula import FormulaKind, run_and_classify, run_and_test_exactness
@@ -52,6 +54,8 @@ from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import moved
 
 _PREFIX = 1024
+_COPIES = 11  # copies of an intermediate result in float64 that are kept at a time: measured for an attention
+_CLEAR = 4.0  # times its limit: an error that no part of an honest kernel's result has
 _FEW_TERMS = 1024  # limit on the number of terms if no element is a sum
 _LOST = 2.0**-24  # of an output's usual size: error of a formula that adds a term of that size (sigmoid by tanh)
 _VANISHING = 0.5  # of the usual size: smaller results of an elementwise function may be lost by another formula
@@ -97,10 +101,12 @@ class OutputComparison:
         written: Sequence[torch.Tensor | None],
     ) -> tuple[OutputError, ...]:  # fmt: skip
         (own, kind), exact = self._own(inputs), False
-        if _all_bits(inputs):
-            wanted, exact = run_and_test_exactness(lambda: self._reference.run_float64(inputs))
-        else:
-            wanted = self._reference.run_float64(inputs)
+        reference: Reference = self._reference
+        with LargestResult() as largest:
+            if _all_bits(inputs):
+                wanted, exact = run_and_test_exactness(lambda: reference.run_float64(inputs))
+            else:
+                wanted = reference.run_float64(inputs)
         self._usual = self._usual or [rms(out) for out in wanted]
         far = check.distribution.startswith(_FAR_FROM_ZERO_DRAWS)
         share = 1.0 if far else _LOST * (check.distribution in _MIXED_DRAWS)
@@ -150,14 +156,21 @@ class OutputComparison:
         errors = compared([])
         if all(error.ok for error in errors):
             return errors
+        if parts := in_parts(reference, inputs, wanted, largest.elements):
+            everything = all(some is None for some in written)
+            if everything and (clear := self._clear_error(parts, errors, inputs, outputs, check)):
+                return clear
+            reference = parts
+        if inputs[0].device.type == "cpu":
+            require_memory(_COPIES * 8 * (parts.elements if parts else largest.elements))
         if any(not e.ok and not spec.dtype.is_float for e, spec in zip(errors, self._workload.outputs, strict=True)):
-            right = equivalent_integers(self._reference, inputs, outputs)
+            right = equivalent_integers(reference, inputs, outputs)
             allowances = [replace(a, accepted=where) for a, where in zip(allowances, right, strict=True)]
         # Before a kernel is called wrong: measure how much rounding matters here, and whether PyTorch was lucky.
         unit = unit_of_kernels(inputs, kind)
-        samples = perturbed_samples(self._reference, inputs, unit, check.seed)
+        samples = perturbed_samples(reference, inputs, unit, check.seed)
         of_16_bits = any(spec.dtype in _OF_16_BITS for spec in self._workload.outputs)
-        approximate = partial(approximate_samples, self._reference, inputs, check.seed, of_16_bits)
+        approximate = partial(approximate_samples, reference, inputs, check.seed, of_16_bits)
         if any(allowance.small for allowance in allowances):
             lossy = zip(*approximate(kind.sum_unit), strict=True)
             allowances = [replace(a, approximate=tuple(some)) for a, some in zip(allowances, lossy, strict=True)]
@@ -165,11 +178,11 @@ class OutputComparison:
         if all(error.ok for error in errors):
             return errors
         count = MORE_SAMPLES if few_decide(inputs, wanted) else SAMPLES
-        samples += perturbed_samples(self._reference, inputs, unit, check.seed, range(len(samples), count))
-        samples += regrouped_samples(self._reference, inputs, unit, check.seed, range(count))
-        again = zip(*rerounded_results(self._reference, inputs, check.seed, range(count)), strict=True)
+        samples += perturbed_samples(reference, inputs, unit, check.seed, range(len(samples), count))
+        samples += regrouped_samples(reference, inputs, unit, check.seed, range(count))
+        again = zip(*rerounded_results(reference, inputs, check.seed, range(count)), strict=True)
         allowances = [replace(a, rerounded=tuple(results)) for a, results in zip(allowances, again, strict=True)]
-        if not exact and not kind.rounds_nothing and (jumped := jump_results(self._reference, inputs, check.seed)):
+        if not exact and not kind.rounds_nothing and (jumped := jump_results(reference, inputs, check.seed)):
             each = zip(allowances, zip(*jumped, strict=True), strict=True)
             allowances = [replace(a, jumped=results) for a, results in each]
         vanished = [
@@ -183,12 +196,12 @@ class OutputComparison:
                 for a, spec, some, small in zip(allowances, self._workload.outputs, lossy, vanished, strict=True)
             ]
         if odd:
-            tame = [self._with_finite_inputs(inputs, check.seed ^ turn) for turn in range(_FINITE_RUNS)]
-            run = partial(run_with_masked_attention, self._reference)
+            tame = [_with_finite_inputs(reference, inputs, check.seed ^ turn) for turn in range(_FINITE_RUNS)]
+            run = partial(run_with_masked_attention, reference)
             none = [None] * len(outputs)
             no_search = kind.strict or kind.rounds_nothing
             right = none if no_search else independent_of_nan(run, inputs, outputs, wanted, check.seed, kind.pointwise)
-            undecided = undecided_by_attention(self._reference, inputs, wanted)
+            undecided = undecided_by_attention(reference, inputs, wanted)
             ignored = [lost if some is None else some | lost for some, lost in zip(right, undecided, strict=True)]
             rows = zip(allowances, self._workload.outputs, zip(*tame, strict=True), ignored, strict=True)
             allowances = [
@@ -207,15 +220,34 @@ class OutputComparison:
         own, self._kind = run_and_classify(run)
         return own, self._kind
 
-    def _with_finite_inputs(self, inputs: Sequence[torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
-        """The reference with a different large number in place of each infinity."""
-        generator = torch.Generator(inputs[0].device).manual_seed(seed)
+    def _clear_error(
+        self, parts: ReferenceInParts, errors: Sequence[OutputError], inputs: Sequence[torch.Tensor],
+        outputs: Sequence[torch.Tensor], check: WorkloadCheck,
+    ) -> tuple[OutputError, ...]:  # fmt: skip
+        """Errors of the part with the worst element, if they are far over their limits; otherwise none. What rounding
+        does to all parts takes long to find out."""
+        first = parts.first_of_part(next(e.worst_index[parts.axis] for e in errors if not e.ok))
+        some, results = parts.part(inputs, first), [parts.part_of_output(out, first) for out in outputs]
+        specs = zip((*self._workload.inputs, *self._workload.outputs), (*some, *results), strict=True)
+        tensors = [replace(spec, shape=tuple(t.shape), strides=()) for spec, t in specs]
+        workload = replace(self._workload, inputs=tuple(tensors[: len(some)]), outputs=tuple(tensors[len(some) :]))
+        of_part = OutputComparison(self._reference, workload, self._tolerances, self._place)
+        of_part._usual, of_part._kind = self._usual, self._kind
+        found = of_part._errors(some, results, check, [None] * len(results))
+        if not any(e.norm > _CLEAR * e.limit_norm or e.worst > _CLEAR * e.limit_worst for e in found):
+            return ()
+        return tuple(replace(e, worst_index=parts.index(e.worst_index, first)) for e in found)
 
-        def tamed(values: torch.Tensor) -> torch.Tensor:
-            sizes = torch.rand(values.shape, generator=generator, device=values.device).add_(1).mul_(_FOR_INFINITY)
-            return torch.where(values.isinf(), sizes.to(values.dtype).copysign(values), values)
 
-        return self._reference.run_float64([tamed(t) if t.dtype in _WIDE_RANGE_TYPES else t for t in inputs])
+def _with_finite_inputs(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
+    """The reference with a different large number in place of each infinity."""
+    generator = torch.Generator(inputs[0].device).manual_seed(seed)
+
+    def tamed(values: torch.Tensor) -> torch.Tensor:
+        sizes = torch.rand(values.shape, generator=generator, device=values.device).add_(1).mul_(_FOR_INFINITY)
+        return torch.where(values.isinf(), sizes.to(values.dtype).copysign(values), values)
+
+    return reference.run_float64([tamed(t) if t.dtype in _WIDE_RANGE_TYPES else t for t in inputs])
 
 
 def _wrong_zero(got: torch.Tensor, own: torch.Tensor, wanted: torch.Tensor) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import psutil
+
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Workload
 
@@ -11,6 +13,12 @@ _MESSAGES = ("can't allocate memory", "out of memory", "not enough memory", "Can
 def lacks_memory(error: Exception) -> bool:
     """Whether Python, or PyTorch on a CPU or GPU, could not allocate memory."""
     return isinstance(error, MemoryError) or any(text in str(error) for text in _MESSAGES)
+
+
+def require_memory(bytes: int) -> None:
+    """Raises MemoryError if the host has less memory left: Linux would end the process instead."""
+    if bytes > (left := psutil.virtual_memory().available):
+        raise MemoryError(f"not enough memory: {bytes / 2**30:.1f} GiB needed, {left / 2**30:.1f} GiB available")
 
 
 def too_little_memory(workload: Workload, build: Build) -> str:

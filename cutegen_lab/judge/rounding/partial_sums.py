@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 _PARTIAL = 64  # most partial sums of a product that are computed
+_CHUNK = 1 << 16  # elements of a product at a time on a CPU: their partial sums and squares stay in cache
 _BESIDE = 3  # places beside a convolution's taps that Winograd's F(4, 3) combines with them
 _TERMS = 1024  # most terms of a sum that are searched for equal ones
 
@@ -17,16 +19,31 @@ def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """For each element of ``a[…, M, K] @ b[…, K, N]``: Σ S² of its K partial sums S (of ``_PARTIAL`` of them at most),
     times the number of equal terms as in :func:`_partial_sums`."""
     k = a.shape[-1]
-    step = max(-(-k // _PARTIAL), 1)
-    total = squares = torch.zeros(*a.shape[:-1], b.shape[-1], dtype=torch.float64, device=a.device)
-    for first in range(0, k, step):
-        some = slice(first, min(first + step, k))
-        total = total + a[..., some].double() @ b[..., some, :].double()
-        squares = squares + total * total * (some.stop - some.start)
+    shape = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    left, right = (x.double().expand(*shape, -1, -1).reshape(math.prod(shape), *x.shape[-2:]) for x in (a, b))
+    squares = torch.zeros(len(left), a.shape[-2], b.shape[-1], dtype=torch.float64, device=a.device)
+    chunk = _CHUNK if a.device.type == "cpu" else squares.numel()
+    for one, other, found in _split((left, right, squares), max(chunk // max(squares[:1].numel(), 1), 1), 0):
+        for some, these in _split((one, found), max(chunk // max(b.shape[-1], 1), 1), 1):
+            _add_partial_squares(some, other, these)
+    squares = squares.view(*shape, *squares.shape[1:])
     if k < 2:
         return squares
     alike = _equal_terms(a.double())[..., :, None] * _equal_terms(b.double().mT)[..., None, :] / k
     return squares * alike.clamp_min(1.0)
+
+
+def _add_partial_squares(a: torch.Tensor, b: torch.Tensor, squares: torch.Tensor) -> None:
+    """Adds Σ S² of ``a[B, M, K] @ b[B, K, N]`` to ``squares[B, M, N]``."""
+    step = max(-(-a.shape[-1] // _PARTIAL), 1)
+    total = torch.zeros_like(squares)
+    for some, others in zip(a.split(step, 2), b.split(step, 1), strict=True):
+        total.baddbmm_(some, others)
+        squares.addcmul_(total, total, value=some.shape[2])
+
+
+def _split(tensors: Sequence[torch.Tensor], size: int, dim: int) -> Iterator[tuple[torch.Tensor, ...]]:
+    return zip(*(t.split(size, dim) for t in tensors), strict=True)
 
 
 def _partial_sums(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:
