@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice, product
-from math import gcd
+from math import gcd, lcm
 
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.problems.layout import strides_for
@@ -21,6 +21,7 @@ _LEAST = (1, 2, 3, 5, 9, 17, 33, 65)  # numbers of steps, of which the reference
 _MOST_SETS = 32
 _MOST_ASKED = 300  # questions, each some 10 ms: dimensions that are left then stay as they are
 _FILTER = 16  # sizes up to here that a result does not follow in proportion stay: a filter's, a number of channels
+_LONGEST_HEAD = 256
 _IMAGE = 8  # of the reference's own arguments, sizes from here on that a result grows with do not
 
 
@@ -52,6 +53,30 @@ class Axis:
         if odd and steps % 2 == 0:
             steps += -1 if steps > least else (steps + 1) * self.step <= self.unit
         return steps * self.step
+
+
+def from_right(axis: Axis, specs: Sequence[TensorSpec]) -> int:
+    """Position of ``axis`` from the right in the tensor where that is least: 1 for one along rows."""
+    return min(len(specs[at].shape) - dim for at, dim in axis.places)
+
+
+def with_equal_heads(axes: Sequence[Axis], specs: Sequence[TensorSpec]) -> list[Axis]:
+    """``axes`` with short ones of equal size along rows made one: kernels for attention take the heads of values to be
+    as long as those of keys."""
+    found: dict[object, Axis] = {}
+    for number, axis in enumerate(axes):
+        short = from_right(axis, specs) == 1 and axis.size <= _LONGEST_HEAD
+        key = (axis.unit, axis.size) if short else number
+        one = found.get(key)
+        found[key] = axis if one is None else _united(one, axis)
+    return list(found.values())
+
+
+def _united(one: Axis, other: Axis) -> Axis:
+    return Axis(
+        {**one.places, **other.places}, one.unit, lcm(one.step, other.step), one.summed and other.summed,
+        max(one.least, other.least),
+    )  # fmt: skip
 
 
 def resized(specs: Sequence[TensorSpec], units: Iterable[tuple[Axis, int]]) -> tuple[TensorSpec, ...]:

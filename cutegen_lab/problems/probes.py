@@ -9,6 +9,7 @@ LONG_ALIGNED = 2048  # columns where rows are few
 _VECTOR = 16  # a size that this does not divide is not aligned
 _TILE = 32  # a row that this divides is not ragged
 _EVEN = 24  # what a reference cuts into two, three or four parts of one size is cut so at multiples of this
+LEAST_DEEP = 256  # a summed dimension that takes several steps of a ring
 _LONG, _LONGER = 2048, "longer than one pass of a block"
 _PRIMES = (251, 127, 61, 31, 13, 7, 3)
 

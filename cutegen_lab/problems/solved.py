@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.problems.axes import Axis, Infer, resized
-from cutegen_lab.problems.probes import ALIGNED, ALIGNED_PRODUCT, DEEP, ODD, TILES, Probe
+from cutegen_lab.problems.axes import Axis, Infer, from_right, resized, with_equal_heads
+from cutegen_lab.problems.probes import ALIGNED, ALIGNED_PRODUCT, DEEP, LEAST_DEEP, ODD, RAGGED, TILES, Probe
 
 _IN_VECTORS = (TILES, DEEP, ALIGNED, ALIGNED_PRODUCT)
 _VECTOR = 16
 _MOST_HALVED = 24
-_LONG = 256  # a summed dimension that takes several steps of a ring
 Units = list[tuple[Axis, int]]
 
 
@@ -21,7 +20,7 @@ def solved(
 ) -> Workload | None:
     """``main`` with every axis near the size of ``probe``, or unchanged if the reference refuses; smaller if inputs or
     outputs would exceed ``most`` elements. None if it accepts nothing that small."""
-    wanted = list(_wanted(axes, arguments, [len(spec.shape) for spec in main.inputs], probe))
+    wanted = list(_wanted(axes, arguments, main.inputs, probe))
     if not wanted:
         return None
     for _ in range(2):  # what was left as it was may make it too large once more
@@ -79,21 +78,22 @@ def _elements(specs: Sequence[TensorSpec]) -> int:
     return sum(spec.numel for spec in specs)
 
 
-def _wanted(axes: Sequence[Axis], arguments: int, ranks: Sequence[int], probe: Probe) -> Iterator[tuple[Axis, int]]:
+def _wanted(
+    axes: Sequence[Axis], arguments: int, specs: Sequence[TensorSpec], probe: Probe
+) -> Iterator[tuple[Axis, int]]:
     """Each axis and its unit; the row first: the longest along some argument's rows (the longest that is summed)."""
-
-    def from_right(axis: Axis) -> int:
-        return min(ranks[at] - dim for at, dim in axis.places)
-
+    in_vectors = probe in _IN_VECTORS
+    if in_vectors or probe.name == RAGGED:
+        deep = [axis for axis in axes if probe is DEEP and _is_deep(axis)]
+        axes = deep + with_equal_heads([axis for axis in axes if axis not in deep], specs)
     own = [axis for axis in axes if any(at < arguments for at, _ in axis.places)] or axes
     if probe is DEEP:
-        rows = [axis for axis in own if axis.summed and axis.size >= _LONG]
+        rows = [axis for axis in own if _is_deep(axis)]
     else:
-        rows = [axis for axis in own if from_right(axis) == 1] or [*own]
+        rows = [axis for axis in own if from_right(axis, specs) == 1] or [*own]
     row = max(rows, key=lambda axis: axis.size, default=None)
     outer = [axis for axis in axes if axis is not row]
-    outer.sort(key=lambda axis: (axis not in own, -axis.size, from_right(axis)))
-    in_vectors = probe in _IN_VECTORS
+    outer.sort(key=lambda axis: (axis not in own, -axis.size, from_right(axis, specs)))
     if row is not None:
         columns = probe.columns_of(row.size)
         odd = (probe.columns or columns) % 2 == 1 and not in_vectors
@@ -101,6 +101,10 @@ def _wanted(axes: Sequence[Axis], arguments: int, ranks: Sequence[int], probe: P
     elif probe is DEEP:
         return
     for axis, size in zip(outer, chain((probe.rows, *probe.others), repeat(probe.others[-1])), strict=False):
-        vector = _VECTOR if in_vectors and from_right(axis) == 1 and axis.size % _VECTOR == 0 else 1
+        vector = _VECTOR if in_vectors and from_right(axis, specs) == 1 and axis.size % _VECTOR == 0 else 1
         unit = axis.near(max(size, vector), odd=probe is ODD)
         yield axis, unit - unit % vector or unit
+
+
+def _is_deep(axis: Axis) -> bool:
+    return axis.summed and axis.size >= LEAST_DEEP

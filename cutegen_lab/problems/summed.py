@@ -9,10 +9,10 @@ from typing import Any
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.problems.axes import Axis, Infer, resized
+from cutegen_lab.problems.axes import Axis, Infer, resized, with_equal_heads
 
 Sums = Callable[[tuple[TensorSpec, ...]], tuple[int, ...]]  # the size that each product of the reference sums over
-NAMES = ("odd_sum", "ragged_sum")
+NAMES = ODD_SUM, RAGGED_SUM = "odd_sum", "ragged_sum"
 _WHY = ("a summed dimension that no vector divides", "a long summed dimension: vectors fit, the last tile is ragged")
 _LEAST = 16  # sizes below are a filter's, or fit into one step
 _VECTOR, _TILE = 16, 32
@@ -73,7 +73,7 @@ def _lacks(name: str, wanted: Sequence[int], every: Sequence[Sequence[int]]) -> 
 
 def _served(name: str, sizes: Sequence[int], most: int) -> bool:
     """Whether one of these lengths of a sum (at most ``most``) is odd, or one is ragged and one long."""
-    if name == "odd_sum":
+    if name == ODD_SUM:
         return any(size > 8 and size % 8 for size in sizes)
     ragged = [size for size in sizes if size % 8 == 0 and size % _TILE]
     return max(ragged, default=0) >= min(most - _VECTOR, _SOME) and max(sizes) >= _LONG * min(most, _MOST[1])
@@ -81,7 +81,7 @@ def _served(name: str, sizes: Sequence[int], most: int) -> bool:
 
 def _target(name: str, axis: Axis) -> int:
     most = min(axis.size, _MOST[NAMES.index(name)])
-    if name == "odd_sum":
+    if name == ODD_SUM:
         return axis.near(min(most, axis.size - 1), odd=True)
     most -= most % _VECTOR
     return axis.near(max(most if most % _TILE else most - _VECTOR, _VECTOR))
@@ -97,6 +97,8 @@ def _solved(
         other = resized(main.inputs, [(axis, axis.near(axis.size // 2))])
         return infer(other) is not None and sums(other) != tuple(wanted)
 
+    if name == RAGGED_SUM:
+        axes = with_equal_heads(axes, main.inputs)
     own = [axis for axis in axes if axis.size >= _LEAST and summed(axis)]
     taken = [(axis, _target(name, axis)) for axis in own]
     if infer(resized(main.inputs, taken)) is None:

@@ -18,6 +18,7 @@ from cutegen_lab.problems.probes import (
     ALIGNED_TO,
     DEEP,
     FEW_ROWS,
+    LEAST_DEEP,
     LONG_ALIGNED,
     ODD,
     PROBES,
@@ -64,7 +65,7 @@ def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = Non
                 outputs is not None
                 and all(t.numel for t in outputs)
                 and _same_broadcasts(main, arguments, mapping, infer)
-                and (probe is not DEEP or _is_summed(probe, outputs))
+                and (probe is not DEEP or _is_summed(main, inputs, outputs))
             ):
                 workload = Workload(probe.name, inputs, outputs, why)
                 found.setdefault(workload.signature, workload)
@@ -113,8 +114,11 @@ def _never_ragged(axis: Axis, workloads: Iterable[Workload]) -> bool:
     return axis.unit // axis.step >= _RAGGED_FROM and not any(count > 1 and count % 8 for count in steps)
 
 
-def _is_summed(probe: Probe, outputs: Sequence[TensorSpec]) -> bool:
-    return all(probe.columns not in t.shape for t in outputs)
+def _is_summed(main: Workload, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> bool:
+    """Whether the rows of ``inputs`` are summed, and as long as :data:`DEEP` asks where ``main`` has any such sizes."""
+    rows = [t.shape[-1] for t in inputs if t.shape]
+    long = max(size for t in main.inputs for size in t.shape) >= LEAST_DEEP
+    return all(DEEP.columns not in t.shape for t in outputs) and (max(rows) >= LEAST_DEEP or not long)
 
 
 def _same_broadcasts(main: Workload, arguments: int, mapping: Mapping[_Sizes, int], infer: Infer) -> bool:

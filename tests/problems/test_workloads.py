@@ -154,3 +154,30 @@ def test_what_a_workload_is_said_to_be_it_is(expression: str, inputs: str) -> No
         if "longer than one pass" in workload.why:
             assert columns >= 2048, workload
         assert workload.why
+
+
+HEADS_LAST = "F.scaled_dot_product_attention(q, k, v)"
+HEADS_BETWEEN = "F.scaled_dot_product_attention(*(t.transpose(1, 2) for t in (q, k, v))).transpose(1, 2)"
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "keys"),
+    [
+        (HEADS_LAST, "q: bf16[2,8,512,64], k: bf16[2,8,512,64], v: bf16[2,8,512,64]", 2),
+        (HEADS_LAST, "q: bf16[1,8,640,128], k: bf16[1,8,1024,128], v: bf16[1,8,1024,128]", 2),
+        (HEADS_BETWEEN, "q: f16[4,2048,16,64], k: f16[4,2048,16,64], v: f16[4,2048,16,64]", 1),
+    ],
+)
+def test_an_attention_whose_heads_are_equally_long_has_workloads_of_such(
+    expression: str, inputs: str, keys: int
+) -> None:
+    """One that takes other heads for values serves all; many kernels take only one length."""
+    problem = problem_of(expression, inputs, checks=None)
+    tiles, deep, whole = (problem.workload_named(name) for name in ("tiles", "deep", "aligned"))
+    for workload in (tiles, deep, whole):
+        lengths = {spec.shape[-1] for spec in workload.inputs}
+        assert len(lengths) == 1 and lengths.pop() % 16 == 0, workload
+    q, k, _ = (spec.shape[keys] for spec in tiles.inputs)
+    assert q % 64 and k % 64 and q != k
+    assert deep.inputs[1].shape[keys] >= 512 > deep.inputs[0].shape[keys]  # the keys are summed over
+    assert any(w.inputs[2].shape[-1] != w.inputs[1].shape[-1] for w in problem.check_workloads)
