@@ -38,7 +38,7 @@ from cutegen_lab.judge.draws.values import between
 from cutegen_lab.judge.execution.buffers import BufferCache
 from cutegen_lab.judge.execution.plan import validate_plan
 from cutegen_lab.judge.profile import profile, timelines
-from cutegen_lab.judge.reference_device import ReferenceDevice, free_gpu_cache, gpu_cache_freed
+from cutegen_lab.judge.reference_device import ReferenceDevice, free_gpu_cache, gpu_cache_freed, gpu_started
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.select import excess_size, sampled_share, select_workloads, why_no_reference
 from cutegen_lab.judge.timing.counting import LoadCount, PendingCount
@@ -102,6 +102,7 @@ class StandardJudge:
         plan = [(w, draws(w, turn, len(workloads), secret, problem.any_tf32)) for turn, w in enumerate(workloads)]
         try:
             with (
+                gpu_started(device, workloads),
                 closing(EmulatorRecheck(problem, artifact, make_emulator, self._seed, say, cancel, forks)) as recheck,
                 closing(self._parallel_checks(problem, artifact, plan, device, cancel)) as parallel,
             ):
