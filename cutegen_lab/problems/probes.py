@@ -9,8 +9,12 @@ LONG_ALIGNED = 2048  # columns where rows are few
 _VECTOR = 16  # a size that this does not divide is not aligned
 _TILE = 32  # a row that this divides is not ragged
 _EVEN = 24  # what a reference cuts into two, three or four parts of one size is cut so at multiples of this
+# Longest sum of a matrix product in a small workload: more steps than any ring has stages. A kernel may add terms
+# one after another, and an emulator takes a second for 500 of them.
+LONGEST_SUM = 1160
 LEAST_DEEP = 256  # a summed dimension that takes several steps of a ring
 _LONG, _LONGER = 2048, "longer than one pass of a block"
+_LONG_PRIME_SUM = 1031
 _PRIMES = (251, 127, 61, 31, 13, 7, 3)
 
 
@@ -63,7 +67,7 @@ ALIGNED = Probe("aligned", ALIGNED_TO, ALIGNED_TO, "whole tiles, for kernels tha
 ALIGNED_PRODUCT = replace(ALIGNED, others=(ALIGNED_TO, 2, 1))
 # For matrix products: what a kernel with TMA can serve that leaves the others out by its constraints.
 TILES = Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2), True)
-DEEP = Probe("deep", 72, 1160, "more steps along the summed dimension than any ring has stages", (40, 2), True)
+DEEP = Probe("deep", 72, LONGEST_SUM, "more steps along the summed dimension than any ring has stages", (40, 2), True)
 # Where too few of these are taken, sizes are solved for.
 ODD = Probe("odd", 13, 257, "odd sizes wherever the reference takes them", (7, 3))
 SOLVED = (
@@ -72,6 +76,15 @@ SOLVED = (
     Probe("single", 1, 512, "one of everything but the longest dimension", (1,)),
     Probe(LONG, 2, 4099, _LONGER, (3, 2)),
 )
+
+
+def with_short_sums(probe: Probe) -> Probe:
+    """``probe`` where its columns are summed by a matrix product (:data:`LONGEST_SUM`)."""
+    if probe.columns is None or probe.columns <= LONGEST_SUM:
+        return probe
+    return replace(probe, columns=_LONG_PRIME_SUM, why="prime and more steps than any ring has stages")
+
+
 NAMES = frozenset(probe.name for probe in (*PROBES, ALIGNED, TILES, DEEP, *SOLVED))
 TRIVIAL = ("one_row", "one_column", "single")  # where much that is wrong is right
 FEW_ROWS = ("real_row", LONG_PRIME)  # for the length of their rows alone

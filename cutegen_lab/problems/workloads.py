@@ -20,6 +20,7 @@ from cutegen_lab.problems.probes import (
     FEW_ROWS,
     LEAST_DEEP,
     LONG_ALIGNED,
+    LONGEST_SUM,
     ODD,
     PROBES,
     SOLVED,
@@ -28,6 +29,7 @@ from cutegen_lab.problems.probes import (
     Probe,
     aligned,
     is_aligned,
+    with_short_sums,
 )
 from cutegen_lab.problems.solved import solved
 from cutegen_lab.problems.summed import Sums
@@ -55,32 +57,48 @@ def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = Non
     found: dict[str, Workload] = {}
     products = sums is not None
     for probe in (*PROBES, *([TILES, DEEP] if products else [ALIGNED])):
-        for mapping, why in _mappings(main, arguments, probe):
-            inputs = tuple(_shrunk(spec, mapping) for spec in main.inputs[:arguments]) + main.inputs[arguments:]
-            most = MAX_ALIGNED_ELEMENTS if probe is ALIGNED else MAX_ELEMENTS
-            if sum(t.numel for t in inputs) > most or inputs == main.inputs:
-                continue
-            outputs = infer(inputs)
-            if (
-                outputs is not None
-                and all(t.numel for t in outputs)
-                and _same_broadcasts(main, arguments, mapping, infer)
-                and (probe is not DEEP or _is_summed(main, inputs, outputs))
-            ):
-                workload = Workload(probe.name, inputs, outputs, why)
-                found.setdefault(workload.signature, workload)
-                break
+        tried = (_shrunk_main(main, arguments, each, infer, sums) for each in _with_and_without_long_sums(probe, sums))
+        if workload := next(filter(None, tried), None):
+            found.setdefault(workload.signature, workload)
     derived = list(found.values())
     kept = [workload for workload in derived if not any(_more_rows(workload, other) for other in derived)]
     axes = axes_of(main.inputs, arguments, infer)
     known = {*found, main.signature}
     for probe in _missing(kept, axes, products):
         most = MAX_ALIGNED_ELEMENTS if probe.name == ALIGNED.name else MAX_ELEMENTS
-        further = solved(main, arguments, axes, probe, infer, most)
+        tried = (solved(main, arguments, axes, each, infer, most) for each in _with_and_without_long_sums(probe, sums))
+        further = next((w for w in tried if w is not None and _sums_are_short(w.inputs, sums)), None)
         if further is not None and further.signature not in known:
             known.add(further.signature)
             kept.append(further)
     return (*kept, *(summed.further(main, axes, kept, infer, sums) if sums else ()))
+
+
+def _with_and_without_long_sums(probe: Probe, sums: Sums | None) -> Iterable[Probe]:
+    return dict.fromkeys((probe, with_short_sums(probe) if sums else probe))
+
+
+def _shrunk_main(main: Workload, arguments: int, probe: Probe, infer: Infer, sums: Sums | None) -> Workload | None:
+    """``main`` with the sizes of ``probe``, if the reference accepts them; None if it does not, or adds up too much."""
+    most = MAX_ALIGNED_ELEMENTS if probe is ALIGNED else MAX_ELEMENTS
+    for mapping, why in _mappings(main, arguments, probe):
+        inputs = tuple(_shrunk(spec, mapping) for spec in main.inputs[:arguments]) + main.inputs[arguments:]
+        if sum(t.numel for t in inputs) > most or inputs == main.inputs:
+            continue
+        outputs = infer(inputs)
+        if (
+            outputs is not None
+            and all(t.numel for t in outputs)
+            and _same_broadcasts(main, arguments, mapping, infer)
+            and (probe is not DEEP or _is_summed(main, inputs, outputs))
+            and _sums_are_short(inputs, sums)
+        ):
+            return Workload(probe.name, inputs, outputs, why)
+    return None
+
+
+def _sums_are_short(inputs: tuple[TensorSpec, ...], sums: Sums | None) -> bool:
+    return sums is None or max(sums(inputs), default=0) <= LONGEST_SUM
 
 
 def _missing(kept: Sequence[Workload], axes: Sequence[Axis], products: bool) -> Iterator[Probe]:

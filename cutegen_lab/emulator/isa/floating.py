@@ -210,7 +210,8 @@ def fused_sum(product: Array, addend: Array) -> Array:
     total = np.add(product, addend)
     if not approximate.is_near():
         return total
-    doubtful = (total.view(np.uint64) & _BELOW_F32 == _HALF_OF_F32) | (np.abs(total) < _NORMAL)
+    size = np.abs(total)
+    doubtful = (total.view(np.uint64) & _BELOW_F32 == _HALF_OF_F32) | ((size < _NORMAL) & (size > 0))  # a zero is exact
     if not doubtful.any():
         return total
     return np.where(doubtful, rounding.sum_to_odd(product, np.asarray(addend, np.float64)), total)
