@@ -22,6 +22,7 @@ from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.checks.case import Case
 from cutegen_lab.judge.checks.emulator_recheck import SYMPTOMS, EmulatorRecheck
+from cutegen_lab.judge.checks.gpu_start import gpu_started
 from cutegen_lab.judge.checks.input_sensitivity import check_inputs_read, required_fraction
 from cutegen_lab.judge.checks.parallel import (
     Job,
@@ -38,7 +39,7 @@ from cutegen_lab.judge.draws.values import between
 from cutegen_lab.judge.execution.buffers import BufferCache
 from cutegen_lab.judge.execution.plan import validate_plan
 from cutegen_lab.judge.profile import profile, timelines
-from cutegen_lab.judge.reference_device import ReferenceDevice, free_gpu_cache, gpu_cache_freed, gpu_started
+from cutegen_lab.judge.reference_device import ReferenceDevice, free_gpu_cache, gpu_cache_freed
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.select import excess_size, sampled_share, select_workloads, why_no_reference
 from cutegen_lab.judge.timing.counting import LoadCount, PendingCount

@@ -6,8 +6,7 @@ A GPU is used from the judge's own process, after the candidate ran in the worke
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import torch
@@ -67,32 +66,6 @@ def torch_threads_for(workload: Workload, busy_cores: int) -> contextlib.Abstrac
     others), or to one for a small workload."""
     small = workload.compulsory_bytes <= SMALL_BYTES
     return torch_threads(1 if small else max(1, torch.get_num_threads() - busy_cores))
-
-
-@contextlib.contextmanager
-def gpu_started(device: Device, workloads: Sequence[Workload]) -> Iterator[None]:
-    """Starts PyTorch on the GPU, if one of ``workloads`` is to be judged there, while those before it are checked on
-    the CPU: a context, cuBLAS and the first operation of each kind take more than half a second."""
-    if torch.cuda.is_initialized() or all(ReferenceDevice(device, workload).on_cpu for workload in workloads):
-        yield
-        return
-    starting = threading.Thread(target=_first_operations, args=(device.torch_device,), daemon=True)
-    starting.start()
-    try:
-        yield
-    finally:
-        starting.join()
-
-
-def _first_operations(where: str) -> None:
-    with contextlib.suppress(RuntimeError):  # a GPU without memory left: the references find that out too
-        numbers = torch.randn(64, 64, generator=torch.Generator(where).manual_seed(0), device=where)
-        for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.float64):
-            some = numbers.to(dtype)
-            (some @ some).square().sum().sqrt()
-        exact = numbers.double()
-        torch.where(exact.isfinite(), exact, 0.0).abs().clamp(min=1.0).div(2.0).max(0)
-        (exact == exact.round()).all().item()
 
 
 def free_gpu_cache() -> None:

@@ -8,14 +8,7 @@ import pytest
 import torch
 
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.judge import reference_device
-from cutegen_lab.judge.reference_device import (
-    LARGE_BYTES,
-    ReferenceDevice,
-    gpu_started,
-    torch_threads,
-    torch_threads_for,
-)
+from cutegen_lab.judge.reference_device import LARGE_BYTES, ReferenceDevice, torch_threads, torch_threads_for
 from tests.judge.torch_device import TorchDevice
 
 LARGE = TensorSpec.parse(f"x: f32[{LARGE_BYTES // 4}]")
@@ -81,21 +74,3 @@ def test_a_small_workload_has_one_thread_and_others_the_free_cores() -> None:
             with torch_threads_for(Workload("w", (spec,), (SMALL,)), busy):
                 assert torch.get_num_threads() == count
         assert torch.get_num_threads() == 2
-
-
-def test_a_gpu_is_started_only_for_large_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[str] = []
-    monkeypatch.setattr(reference_device, "_first_operations", started.append)
-    device = TorchDevice(lambda *tensors: None, "cuda")
-    device.torch_device = "cuda:1"
-    small, large = (Workload("w", (spec,), (SMALL,)) for spec in (SMALL, LARGE))
-    with gpu_started(device, [small]):
-        pass
-    assert started == []
-    with gpu_started(device, [small, large]):
-        pass
-    assert started == ["cuda:1"]
-
-
-def test_a_gpu_that_cannot_be_started_is_no_error() -> None:
-    reference_device._first_operations("meta")  # no value of a tensor there can be read

@@ -77,11 +77,11 @@ class Guarded:
 
     def broken_guard(self) -> int | None:
         """Index of the first tensor with a changed guard."""
-        for index, whole in enumerate(self._device):
-            edges = torch.cat((whole[: self._guard], whole[whole.numel() - self._guard :]))
-            if bool((edges != GUARD_VALUE).any()):
-                return index
-        return None
+        edges = [
+            part for whole in self._device for part in (whole[: self._guard], whole[whole.numel() - self._guard :])
+        ]
+        changed = torch.cat(edges).view(len(self._device), 2 * self._guard).ne(GUARD_VALUE).any(1)
+        return int(changed.nonzero()[0]) if bool(changed.any()) else None
 
 
 class Worker:
