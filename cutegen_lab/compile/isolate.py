@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cutegen_lab.compile import seccomp
 from cutegen_lab.compile.limits import Limits
+from cutegen_lab.core.background import yield_cores
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWUTS = (
     0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000, 0x04000000,
@@ -95,6 +96,7 @@ def restrict(
     no_new_privileges = _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     if no_new_privileges:
         done.append("no-new-privs")
+    yield_cores()
     _rlimits(limits, max(builds, 1), own_user)
     done.append("rlimits")
     if _landlock(readable, writable):

@@ -22,6 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
+from cutegen_lab.core.background import yield_cores
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.protocols import Cancel
 
@@ -178,6 +179,7 @@ def _answer(connection: Connection) -> None:
     """Worker loop: receives the function, then arguments, and sends results. Never returns."""
     try:
         die_with_parent()
+        yield_cores()
         threading.Thread(target=_end_with, args=(connection.fileno(),), daemon=True).start()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         function = connection.recv()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Bar, Figure, Scatter
 
 LINES = 8
+_TITLE = 100  # characters of a line of the title
 _CODE = 52  # characters of a line's text next to its bar
 _SHOWN = (  # counters to compare, in reading order
     "warp_instructions", "tensor_instructions", "global_load_sectors", "global_store_sectors", "global_atomic_sectors",
@@ -54,10 +55,14 @@ def profile_figure(profiles: Sequence[Profile], source: str, title: str = "") ->
     figure.update_yaxes(autorange="reversed")
     figure.update_yaxes(tickfont_family="monospace", row=2, col=1)
     figure.update_annotations(x=0, xanchor="left")
-    limiters = "; ".join(f"{p.source}: {p.limiter}" for p in profiles if p.limiter)
+    limiters = (f"{profile.source}: {profile.limiter}" for profile in profiles if profile.limiter)
+    lines = [line for text in (title, *limiters) for line in textwrap.wrap(text, _TITLE)]
+    above = 40 + 18 * len(lines)
     figure.update_layout(
-        title_text=escape(": ".join(filter(None, (title, limiters)))), barmode="group", template=theme(),
-        height=240 + 26 * (len(names) + most), margin={"l": 10, "r": 10, "t": 80, "b": 50},
+        title={"text": "<br>".join(map(escape, lines)), "font_size": 14, "yref": "container", "y": 1, "yanchor": "top",
+               "pad_t": 12},
+        barmode="group", template=theme(),
+        height=160 + above + 26 * (len(names) + most), margin={"l": 10, "r": 10, "t": above, "b": 50},
         legend={"orientation": "h", "y": -0.1, "yanchor": "top"},
     )  # fmt: skip
     return figure

@@ -40,7 +40,7 @@ def test_both_sources_are_on_one_axis_under_the_same_names() -> None:
     assert values["hardware"]["shared wavefronts"] == 12.0  # what ncu counts in two parts
     assert values["emulator"]["shared wavefronts"] is None and values["hardware"]["global store sectors"] is None
     assert mine.marker.symbol != theirs.marker.symbol  # not colour alone
-    assert "emulator: memory bandwidth; hardware: L2" in figure.layout.title.text
+    assert "emulator: memory bandwidth<br>hardware: L2" in figure.layout.title.text
 
 
 def test_lines_are_shares_of_what_limits_and_their_text_is_escaped() -> None:
