@@ -139,7 +139,7 @@ class Case:
                 passed = replace(passed, distribution=smaller)
                 inputs = self._draw_inputs(passed)
                 outputs = self._torch_result(inputs)
-            if outputs is None or (passed.distribution in (HIDDEN, HIDDEN_ABOVE) and _mostly_nan(outputs)):
+            if outputs is None or (passed.distribution in (HIDDEN, HIDDEN_ABOVE) and self._is_nan(passed.distribution)):
                 return None
             if passed.distribution == HIDDEN_ROWS and not self._decided(inputs, outputs):
                 return None
@@ -348,12 +348,21 @@ class Case:
         )
         return self._place.run(drawn)
 
-    def _local_inputs(self, seed: int) -> frozenset[int]:
-        """:func:`local_inputs` of this workload, or of the largest that is cheap to run."""
+    def _is_nan(self, distribution: str) -> bool:
+        """Whether most results of such inputs are NaN: by one draw, so that it does not depend on the seed."""
+        of = self._largest_cheap() or self.workload
+        outputs = self._torch_result(self._place.run(partial(draw, of, distribution, 0, self.reference.parameters)), of)
+        return outputs is not None and _mostly_nan(outputs)
+
+    def _largest_cheap(self) -> Workload | None:
+        """The largest workload of which a run costs little, this one or a small one; None if there is none."""
         every = (self.workload, *self.problem.check_workloads)
         cheap = [w for w in every if w.compulsory_bytes <= REPEATABLE_BYTES]
-        of = max(cheap, key=lambda w: w.compulsory_bytes, default=None)
-        if of is None:
+        return max(cheap, key=lambda w: w.compulsory_bytes, default=None)
+
+    def _local_inputs(self, seed: int) -> frozenset[int]:
+        """:func:`local_inputs` of this workload, or of the largest that is cheap to run."""
+        if (of := self._largest_cheap()) is None:
             return frozenset()
         usual = partial(draw, of, "normal", seed, self.reference.parameters)
         return local_inputs(lambda given: self._torch_result(given, of), of, lambda: self._place.run(usual))
