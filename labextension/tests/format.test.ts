@@ -1,10 +1,24 @@
 import { describe, expect, it } from 'vitest';
-import { change, compared, elapsed, microseconds, seconds, significant, timeRatio } from '../src/run/format';
+import {
+  candidates,
+  change,
+  compared,
+  elapsed,
+  microseconds,
+  seconds,
+  significant,
+  timeRatio
+} from '../src/run/format';
 import { axis } from '../src/run/trend';
 import { QUICKSTART, notebookOf } from '../src/lab/notebook';
 import { sample } from './samples';
 
 describe('numbers', () => {
+  it('of candidates, of which the analyst may edit more than were asked for', () => {
+    expect(candidates(3, 8)).toBe('3 of at most 8 candidates');
+    expect(candidates(5, 4)).toBe('5 candidates, edits beyond the 4');
+  });
+
   it.each([
     [0.42, '0.42 s'],
     [8.06, '8.1 s'],

@@ -62,8 +62,15 @@ async function anAnswerThatBreaksIt(page, root) {
   assert.ok(asked.includes(`Keep \`add_kernel\``) && asked.includes(WHY), 'what to keep, and why');
   assert.ok(asked.includes('for i in range(bidx * threads + tidx'), 'the pinned text itself');
   assert.ok(asked.includes('more threads are needed'), 'the reason of the answer');
-  answer(root, '0002', KERNEL.replace('mX[i] + cutlass.Float32(0.5) * mY[i]', 'cutlass.Float32(0.5) * mY[i] + mX[i]'));
-  await live(page).getByText(/breaks/).first().waitFor();
+  answer(
+    root,
+    '0002',
+    KERNEL.replace('mX[i] + cutlass.Float32(0.5) * mY[i]', 'cutlass.Float32(0.5) * mY[i] + mX[i]')
+  );
+  await live(page)
+    .getByText(/breaks/)
+    .first()
+    .waitFor();
   await picture(page, 'broken');
 }
 
@@ -71,7 +78,11 @@ async function oneThatKeepsIt(page, root, path) {
   await click(page, 'Retry');
   const asked = await prompt(root, '0003');
   assert.ok(asked.includes(`Keep \`add_kernel\``), 'a pin stays until it is lifted');
-  answer(root, '0003', KERNEL.replaceAll('7, 96', '14, 128').replace('[7, 1, 1], block=[96', '[14, 1, 1], block=[128'));
+  answer(
+    root,
+    '0003',
+    KERNEL.replaceAll('7, 96', '14, 128').replace('[7, 1, 1], block=[96', '[14, 1, 1], block=[128')
+  );
   await live(page).getByRole('button', { name: 'Approve c3', exact: true }).waitFor();
   const run = (await save(page, path, atReview('c3')))[RUN_MIME];
   const states = ['c2', 'c3'].map(id => find(run, id).notes.map(note => note.state));

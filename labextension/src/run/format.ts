@@ -5,6 +5,13 @@ export function words(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
+/** "3 of at most 8 candidates"; what the analyst edits is judged beyond that. */
+export function candidates(count: number, most: number): string {
+  return count <= most
+    ? `${count} of at most ${most} candidates`
+    : `${count} candidates, edits beyond the ${most}`;
+}
+
 /** 0.42 s · 8.1 s · 3 min 05 s */
 export function seconds(value: number): string {
   if (value < 10) {

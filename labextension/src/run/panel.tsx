@@ -5,7 +5,7 @@ import { Actions } from './actions';
 import { Away, type IAway } from './away';
 import { Export } from './export';
 import { Cost } from './cost';
-import { statusLine } from './format';
+import { candidates, statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { Keys } from './help';
 import { commandOf, currentKeys, PRESSED } from './keys';
@@ -52,7 +52,8 @@ function Header({ view, help, onHelp }: { view: RunView; help: boolean; onHelp: 
       <span class="cg-muted">
         {settings.provider}
         {settings.model && ` (${settings.model})`} · {settings.arch} for {settings.gpu} · on {settings.device}{' '}
-        · {view.candidates.length} of at most {settings.max_steps} candidates{settings.auto && ' · auto'}
+        · {candidates(view.candidates.length, settings.max_steps)}
+        {settings.auto && ' · auto'}
       </span>
       <button
         type="button"
