@@ -54,11 +54,30 @@ def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = Non
     workload.
     """
     infer = functools.cache(infer)  # many probes come to the same shapes
+    if sums is None:
+        return _derived(main, arguments, infer, None, math.inf)
+    found = _derived(main, arguments, infer, sums, LONGEST_SUM)
+    if len(_telling(found)) >= FEWEST:
+        return found
+    longer = _derived(main, arguments, infer, sums, math.inf)  # where the reference takes no other length
+    return longer if len(_telling(longer)) > len(_telling(found)) else found
+
+
+def _telling(workloads: Iterable[Workload]) -> list[Workload]:
+    return [workload for workload in workloads if workload.name not in TRIVIAL]
+
+
+def _derived(main: Workload, arguments: int, infer: Infer, sums: Sums | None, longest: float) -> tuple[Workload, ...]:
+    """As :func:`derive`; no matrix product adds up more than ``longest`` terms."""
     found: dict[str, Workload] = {}
     products = sums is not None
+
+    def fits(workload: Workload | None) -> bool:
+        return workload is not None and (sums is None or max(sums(workload.inputs), default=0) <= longest)
+
     for probe in (*PROBES, *([TILES, DEEP] if products else [ALIGNED])):
-        tried = (_shrunk_main(main, arguments, each, infer, sums) for each in _with_and_without_long_sums(probe, sums))
-        if workload := next(filter(None, tried), None):
+        tried = (w for each in _variants(probe, longest) for w in _shrunk_main(main, arguments, each, infer))
+        if workload := next(filter(fits, tried), None):
             found.setdefault(workload.signature, workload)
     derived = list(found.values())
     kept = [workload for workload in derived if not any(_more_rows(workload, other) for other in derived)]
@@ -66,20 +85,21 @@ def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = Non
     known = {*found, main.signature}
     for probe in _missing(kept, axes, products):
         most = MAX_ALIGNED_ELEMENTS if probe.name == ALIGNED.name else MAX_ELEMENTS
-        tried = (solved(main, arguments, axes, each, infer, most) for each in _with_and_without_long_sums(probe, sums))
-        further = next((w for w in tried if w is not None and _sums_are_short(w.inputs, sums)), None)
-        if further is not None and further.signature not in known:
-            known.add(further.signature)
-            kept.append(further)
+        further = (solved(main, arguments, axes, each, infer, most) for each in _variants(probe, longest))
+        workload = next(filter(fits, further), None)
+        if workload is not None and workload.signature not in known:
+            known.add(workload.signature)
+            kept.append(workload)
     return (*kept, *(summed.further(main, axes, kept, infer, sums) if sums else ()))
 
 
-def _with_and_without_long_sums(probe: Probe, sums: Sums | None) -> Iterable[Probe]:
-    return dict.fromkeys((probe, with_short_sums(probe) if sums else probe))
+def _variants(probe: Probe, longest: float) -> Iterable[Probe]:
+    """``probe``, and what takes its place where its sums are longer than ``longest``."""
+    return [probe] if longest == math.inf else dict.fromkeys((probe, with_short_sums(probe)))
 
 
-def _shrunk_main(main: Workload, arguments: int, probe: Probe, infer: Infer, sums: Sums | None) -> Workload | None:
-    """``main`` with the sizes of ``probe``, if the reference accepts them; None if it does not, or adds up too much."""
+def _shrunk_main(main: Workload, arguments: int, probe: Probe, infer: Infer) -> Iterator[Workload]:
+    """``main`` with sizes of ``probe`` that the reference accepts."""
     most = MAX_ALIGNED_ELEMENTS if probe is ALIGNED else MAX_ELEMENTS
     for mapping, why in _mappings(main, arguments, probe):
         inputs = tuple(_shrunk(spec, mapping) for spec in main.inputs[:arguments]) + main.inputs[arguments:]
@@ -91,14 +111,8 @@ def _shrunk_main(main: Workload, arguments: int, probe: Probe, infer: Infer, sum
             and all(t.numel for t in outputs)
             and _same_broadcasts(main, arguments, mapping, infer)
             and (probe is not DEEP or _is_summed(main, inputs, outputs))
-            and _sums_are_short(inputs, sums)
         ):
-            return Workload(probe.name, inputs, outputs, why)
-    return None
-
-
-def _sums_are_short(inputs: tuple[TensorSpec, ...], sums: Sums | None) -> bool:
-    return sums is None or max(sums(inputs), default=0) <= LONGEST_SUM
+            yield Workload(probe.name, inputs, outputs, why)
 
 
 def _missing(kept: Sequence[Workload], axes: Sequence[Axis], products: bool) -> Iterator[Probe]:

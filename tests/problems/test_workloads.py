@@ -7,7 +7,10 @@ import time
 import pytest
 
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.problems import read_text
+from cutegen_lab.judge.draws.inputs import draw
+from cutegen_lab.problems import Reference, read_text
+from cutegen_lab.problems.probes import LONGEST_SUM
+from cutegen_lab.problems.summed import sums_of
 from cutegen_lab.problems.workloads import FEWEST, MAX_ELEMENTS, TRIVIAL
 from tests.harness.checking import problem_of
 
@@ -181,3 +184,27 @@ def test_an_attention_whose_heads_are_equally_long_has_workloads_of_such(
     assert q % 64 and k % 64 and q != k
     assert deep.inputs[1].shape[keys] >= 512 > deep.inputs[0].shape[keys]  # the keys are summed over
     assert any(w.inputs[2].shape[-1] != w.inputs[1].shape[-1] for w in problem.check_workloads)
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "longest"),
+    [
+        ("a @ b", "a: bf16[4096,13824], b: bf16[13824,5120]", LONGEST_SUM),
+        ("F.linear(a, b)", "a: bf16[4096,2048], b: bf16[1024,2048]", LONGEST_SUM),
+        ("a.view(-1, 4096) @ b", "a: bf16[512,4096], b: bf16[4096,1024]", 4096),  # takes no other
+    ],
+)
+def test_matrix_products_add_up_few_terms_where_the_reference_lets_them(
+    expression: str, inputs: str, longest: int
+) -> None:
+    """A thread may do so one after another; 13,824 of them took an emulator 40 s."""
+    problem = problem_of(expression, inputs, checks=None)
+    found = telling(problem)
+    reference = Reference(problem)
+
+    def most(workload: Workload) -> int:
+        inputs = draw(workload, "normal", 1)
+        return max(sums_of(lambda: reference.run(inputs)))
+
+    assert len(found) >= FEWEST
+    assert max(map(most, found)) == longest
