@@ -21,8 +21,8 @@ _LEAST = (1, 2, 3, 5, 9, 17, 33, 65)  # numbers of steps, of which the reference
 _MOST_SETS = 32
 _MOST_ASKED = 300  # questions, each some 10 ms: dimensions that are left then stay as they are
 _FILTER = 16  # sizes up to here that a result does not follow in proportion stay: a filter's, a number of channels
-_LONGEST_HEAD = 256
 _IMAGE = 8  # of the reference's own arguments, sizes from here on that a result grows with do not
+_LONGEST_HEAD = 256  # of an attention
 
 
 @dataclass(frozen=True)

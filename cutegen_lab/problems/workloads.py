@@ -56,6 +56,7 @@ def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = Non
     infer = functools.cache(infer)  # many probes come to the same shapes
     if sums is None:
         return _derived(main, arguments, infer, None, math.inf)
+    sums = functools.cache(sums)
     found = _derived(main, arguments, infer, sums, LONGEST_SUM)
     if len(_telling(found)) >= FEWEST:
         return found
@@ -121,7 +122,7 @@ def _missing(kept: Sequence[Workload], axes: Sequence[Axis], products: bool) -> 
     names = [workload.name for workload in kept]
     if products:
         yield from (probe for probe in (TILES, DEEP) if probe.name not in names)
-    if len([workload for workload in kept if workload.name not in TRIVIAL]) < FEWEST:
+    if len(_telling(kept)) < FEWEST:
         yield from (probe for probe in SOLVED if not (products and probe.name in TRIVIAL))
     elif any(_never_ragged(axis, kept) for axis in axes):
         yield ODD
@@ -140,9 +141,8 @@ def _more_rows(few: Workload, other: Workload) -> bool:
 def _never_ragged(axis: Axis, workloads: Iterable[Workload]) -> bool:
     """Whether no informative workload leaves a last vector or tile of ``axis`` partly empty, although the reference
     accepts such sizes."""
-    telling = [workload for workload in workloads if workload.name not in TRIVIAL]
     (at, dim), times = next(iter(axis.places.items()))
-    steps = [workload.inputs[at].shape[dim] // times // axis.step for workload in telling]
+    steps = [workload.inputs[at].shape[dim] // times // axis.step for workload in _telling(workloads)]
     return axis.unit // axis.step >= _RAGGED_FROM and not any(count > 1 and count % 8 for count in steps)
 
 

@@ -6,6 +6,8 @@ import { part, shots, withJupyter } from './jupyter.mjs';
 import {
   RUN_MIME,
   WIDGET_MIME,
+  atReview,
+  find,
   kernelIdle,
   menu,
   openNotebook,
@@ -31,8 +33,6 @@ const button = (page, name) =>
 /** Clicks, once the button may be clicked; Playwright waits for that. */
 const click = (page, name) => button(page, name).click();
 const reviewing = (page, id) => button(page, `Approve ${id}`).waitFor();
-const atReview = id => run => run.status === 'review' && run.current_id === id;
-const find = (run, id) => run.candidates.find(candidate => candidate.id === id);
 
 /** c3 beside c1: numbers with their change, source and PTX. */
 async function compared(page) {

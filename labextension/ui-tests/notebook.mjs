@@ -117,3 +117,8 @@ export async function shutDownKernels(base) {
   }
   return sessions.length;
 }
+
+/** The candidate of a saved run with this id. */
+export const find = (run, id) => run.candidates.find(candidate => candidate.id === id);
+/** Whether a saved run waits for the answer to this candidate. */
+export const atReview = id => run => run.status === 'review' && run.current_id === id;

@@ -5,7 +5,17 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { part, shots, withJupyter } from './jupyter.mjs';
-import { RUN_MIME, kernelIdle, openNotebook, runCell, save, until, writeNotebook } from './notebook.mjs';
+import {
+  RUN_MIME,
+  atReview,
+  find,
+  kernelIdle,
+  openNotebook,
+  runCell,
+  save,
+  until,
+  writeNotebook
+} from './notebook.mjs';
 
 const NAME = 'prompted.ipynb';
 const START = `%%cutegen --name prompted --device emulator --provider manual:asked --max-steps 6
@@ -21,8 +31,6 @@ const WHY = 'its loop is what <i>everybody</i> here has read';
 const picture = (page, name) => page.screenshot({ path: `${shots}/prompted-${name}.png` });
 const live = page => page.locator(LIVE).first();
 const click = (page, name) => live(page).getByRole('button', { name, exact: true }).click();
-const find = (run, id) => run.candidates.find(candidate => candidate.id === id);
-const atReview = id => run => run.status === 'review' && run.current_id === id;
 
 /** The prompt of a number, once it is asked. */
 async function prompt(root, number) {

@@ -16,7 +16,7 @@ from cutegen_lab.judge.compare.allowance import Allowance
 from cutegen_lab.judge.compare.correctness import compare, wrong_zeros
 from cutegen_lab.judge.compare.distances import rms
 from cutegen_lab.judge.compare.equivalent_integers import equivalent_integers
-from cutegen_lab.judge.compare.in_parts import LargestResult, ReferenceInParts, in_parts
+from cutegen_lab.judge.compare.in_parts import ReferenceInParts, in_parts, largest_result
 from cutegen_lab.judge.compare.independent_nan import independent_of_nan
 from cutegen_lab.judge.draws.integers import terms
 from cutegen_lab.judge.draws.names import (
@@ -102,11 +102,10 @@ class OutputComparison:
     ) -> tuple[OutputError, ...]:  # fmt: skip
         (own, kind), exact = self._own(inputs), False
         reference: Reference = self._reference
-        with LargestResult() as largest:
-            if _all_bits(inputs):
-                wanted, exact = run_and_test_exactness(lambda: reference.run_float64(inputs))
-            else:
-                wanted = reference.run_float64(inputs)
+        if _all_bits(inputs):
+            wanted, exact = run_and_test_exactness(lambda: reference.run_float64(inputs))
+        else:
+            wanted = reference.run_float64(inputs)
         self._usual = self._usual or [rms(out) for out in wanted]
         far = check.distribution.startswith(_FAR_FROM_ZERO_DRAWS)
         share = 1.0 if far else _LOST * (check.distribution in _MIXED_DRAWS)
@@ -156,13 +155,14 @@ class OutputComparison:
         errors = compared([])
         if all(error.ok for error in errors):
             return errors
-        if parts := in_parts(reference, inputs, wanted, largest.elements):
+        elements = largest_result(reference, inputs)
+        if parts := in_parts(reference, inputs, wanted, elements):
             everything = all(some is None for some in written)
             if everything and (clear := self._clear_error(parts, errors, inputs, outputs, check)):
                 return clear
-            reference = parts
+            reference, elements = parts, parts.elements
         if inputs[0].device.type == "cpu":
-            require_memory(_COPIES * 8 * (parts.elements if parts else largest.elements))
+            require_memory(_COPIES * 8 * elements)
         if any(not e.ok and not spec.dtype.is_float for e, spec in zip(errors, self._workload.outputs, strict=True)):
             right = equivalent_integers(reference, inputs, outputs)
             allowances = [replace(a, accepted=where) for a, where in zip(allowances, right, strict=True)]
