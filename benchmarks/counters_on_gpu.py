@@ -177,6 +177,9 @@ def time(folder: Path, out: Path, effort: Effort = EFFORT) -> None:
         with closing(watch):
             added = {case.name: watch.add_build(case.name, case.build) for case in members}
             names = [name for name, answer in added.items() if not isinstance(answer, Fault)]
+            if not names:
+                print(f"{group}: {next(iter(added.values()))}", flush=True)
+                continue
             seeds = iter(range(1, 1 << 30))
             taken = InterleavedTimer(watch, names, seeds.__next__, cancel).converge(effort)
         if isinstance(taken, Fault):

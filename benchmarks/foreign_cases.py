@@ -7,7 +7,8 @@
 configs were known when the time model was written; the other configs were not timed. Each comes in several configs of
 the keywords of its ``launch``, the first its own default. CUTLASS is a checkout of NVIDIA/cutlass: its examples that
 ``foreign_kernels/nvidia`` names are taken from there, each with the ``launch`` that stands beside its tensors.
-``foreign_kernels/blind`` were written without a look at the time model, after v8; v9 was made in sight of them.
+``foreign_kernels/blind`` were written without a look at the time model, after v8; v9 was made in sight of them. More
+configs, and later kernels, are in :mod:`benchmarks.foreign_spaces`.
 """
 
 from __future__ import annotations

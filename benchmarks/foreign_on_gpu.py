@@ -14,7 +14,8 @@ stands that of the other pairs (:mod:`benchmarks.times_compared`), and how many 
 The kernels are in two halves, drawn before v7 was begun (:func:`~benchmarks.prediction_order.looked_at`): whoever
 changes the model looks at one, and reports what the change does to the other. What v6 made of all was known by then,
 and v8 was made in sight of all. ``results/foreign_blind_on_gpu.json`` has kernels that were written after it (halves
-mean nothing there), and v9 was made in sight of those; whoever changes the model next had better measure others.
+mean nothing there), v9 was made in sight of those, and v10 in sight of all and of what ``benchmarks.foreign_spaces``
+draws; whoever changes the model next had better measure others.
 """
 
 from __future__ import annotations
@@ -165,7 +166,9 @@ def compared(
             row |= {"ncu": vars(said), "agrees": agrees(row["limiter"], said)}
         groups[case.group].append(row)
     half = looked_at(groups)
-    ranked = {name: {"half": "looked at" if name in half else "reported"} | _ranked(groups[name]) for name in groups}
+    ranked = {
+        name: {"half": "looked at" if name in half else "reported"} | ranked_rows(groups[name]) for name in groups
+    }
     halves = {name: _limiters(x["rows"] for x in ranked.values() if x["half"] == name)
               for name in ("looked at", "reported")}  # fmt: skip
     return {**_limiters(groups.values()), "halves": halves, "groups": ranked}
@@ -196,7 +199,7 @@ def predicted(case: Case, device: str, counts: Path | None = None) -> Row:
     return {"predicted_us": round(timing.time_us, 2), "limiter": profile.limiter}
 
 
-def _ranked(rows: list[Row]) -> Row:
+def ranked_rows(rows: list[Row]) -> Row:
     measured, guessed = ([row[key] for row in rows] for key in ("measured_us", "predicted_us"))
     return {
         "spearman": round(spearman(measured, guessed), 3),

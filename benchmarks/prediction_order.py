@@ -1,17 +1,9 @@
-"""Do predicted times order the configs of a kernel as an H200's do? The order before and after a change of the model.
+"""What the emulator counts of each config, once, so that a change of the time model needs seconds to be judged.
 
-    python -m benchmarks.prediction_order count FOLDER COUNTS     (minutes: the emulator counts each config once)
-    python -m benchmarks.prediction_order rank FOLDER COUNTS [OUT.json]     (seconds: what the model makes of them)
+    python -m benchmarks.prediction_order count FOLDER COUNTS     (minutes)
 
-FOLDER is what ``benchmarks.counters_cases`` wrote, by the tree whose kernels were measured: the one that is recorded in
-``results/predicted_times_on_gpu.json``, which holds the measured times and what was predicted *before*. A config whose
-recorded values differ is left out and said. The counts may be of fewer configs than were measured; v5's constants were
-chosen by these correlations themselves, of groups held out or not: they say how well it fits, and nothing of how well
-it foretells. Since then the groups are in two halves, drawn before v6 was begun (:func:`looked_at`): whoever changes
-the model looks at one, and reports what the change does to the other. Two groups of the other, column_mean-*, were seen
-too early for v6. v7 was made in sight of the same half; v8 (spills in
-loops, cache lines that L1 has) moves none of the 416 configs that the present templates still have. Whether v9's terms
-(waits, conversions, a shared data path) stay was decided in sight of both halves.
+FOLDER is what ``benchmarks.counters_cases`` or ``benchmarks.foreign_spaces`` wrote; the latter's ``rank`` says what the
+model makes of the counts beside measured times.
 """
 
 from __future__ import annotations
@@ -20,23 +12,16 @@ import json
 import random
 import sys
 import threading
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from statistics import fmean, median
 from typing import Any
 
 from benchmarks.counters_on_gpu import Case
-from benchmarks.results import RESULTS, read_configs
-from benchmarks.times_compared import SAME, regret, spearman
-from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.perfmodel import MODEL, Prediction, predict_plan
+from cutegen_lab.perfmodel import Prediction, predict_plan
 
-RECORDED = RESULTS / "predicted_times_on_gpu.json"
-WHOLE = 12  # configs of a group, from which its rank correlation is worth a mean
 Row = dict[str, Any]
 
 
@@ -65,24 +50,6 @@ def _counted(path: Path) -> list[dict[str, float]] | str:
     return str(result.execution.fault) if result.execution.fault else result.per_launch
 
 
-def rows(folder: Path, counts: Path) -> Iterator[tuple[str, Row]]:
-    """(group, what is known of one config): measured, predicted before and now, the limiter now."""
-    recorded = {
-        f"{name}-{row['number']}": row for name, group in read_configs(RECORDED).items() for row in group["rows"]
-    }
-    for path in sorted(counts.glob("*.json")):
-        case = Case.read(folder / path.name)
-        row = recorded.get(case.name)
-        if row is None or row["config"] != case.config or "predicted_us" not in row:
-            print(f"{case.name}: not among the recorded configs", flush=True)
-            continue
-        now = by_counts(case, path)
-        yield case.group, {
-            "measured": row["measured_us"], "before": row["predicted_us"], "now": now.time_us,
-            "limiter": AT_THE_FLOOR if AT_THE_FLOOR in now.limiter else now.limiter.partition(",")[0],
-        }  # fmt: skip
-
-
 def by_counts(case: Case, counts: Path) -> Prediction:
     """What the model makes of the counters that :func:`count` wrote to ``counts``, on an H200."""
     kernels = {kernel.name: kernel for kernel in case.build.kernels}
@@ -90,51 +57,10 @@ def by_counts(case: Case, counts: Path) -> Prediction:
     return predict_plan(json.loads(counts.read_text()), case.build.plan.launches, kernels, GPUS["H200"], compulsory)
 
 
-def ranked(of: list[Row]) -> Row:
-    measured = [row["measured"] for row in of]
-    found: Row = {"configs": len(of)}
-    for name in ("before", "now"):
-        guessed = [row[name] for row in of]
-        found[name] = {
-            "spearman": round(spearman(measured, guessed), 3),
-            "spearman_resolved": round(spearman(measured, guessed, SAME), 3),
-            "regret": round(regret(measured, guessed), 3),
-            "median_ratio": round(median(max(g / m, m / g) for m, g in zip(measured, guessed, strict=True)), 3),
-        }
-    return found | {"limiters": dict(Counter(row["limiter"] for row in of).most_common())}
-
-
-def _means(rows: list[Row]) -> Row:
-    keys = ("spearman", "spearman_resolved", "regret", "median_ratio")
-    each = {name: {key: round(fmean(r[name][key] for r in rows), 3) for key in keys} for name in ("before", "now")}
-    return {"groups": len(rows), "lowest": min(r["now"]["spearman"] for r in rows), **each} if rows else {}
-
-
-def rank(folder: Path, counts: Path, out: Path | None) -> None:
-    groups: dict[str, list[Row]] = defaultdict(list)
-    for group, row in rows(folder, counts):
-        groups[group].append(row)
-    found = {group: ranked(of) for group, of in sorted(groups.items())}
-    half = looked_at(read_configs(RECORDED))
-    means = {
-        name: _means([row for group, row in found.items() if row["configs"] >= WHOLE and (group in half) is seen])
-        for name, seen in (("looked at", True), ("reported", False))
-    }
-    for group, row in found.items():
-        before, now = row["before"], row["now"]
-        print(f"{group:28} {row['configs']:2} configs: Spearman {before['spearman']:.3f} → {now['spearman']:.3f}, "
-              f"ratio {before['median_ratio']:.2f} → {now['median_ratio']:.2f}")  # fmt: skip
-    print(json.dumps(means))
-    if out is not None:
-        out.write_text(json.dumps({"model": MODEL, "means": means, "groups": found}, indent=1) + "\n")
-
-
 def main() -> None:
-    verb, folder, counts, *out = sys.argv[1:]
-    if verb == "count":
-        count(Path(folder), Path(counts))
-    else:
-        rank(Path(folder), Path(counts), Path(out[0]) if out else None)
+    verb, folder, counts = sys.argv[1:]
+    assert verb == "count", verb
+    count(Path(folder), Path(counts))
 
 
 if __name__ == "__main__":

@@ -89,6 +89,7 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "blocks_counted": ("blocks", "those that ran: the others' counts are theirs, scaled"),
     "load_bytes_in_flight": ("bytes a thread", "loads outstanding at a time, on the mean over batches of loads"),
     "hot_load_bytes": ("bytes", "loads of stretches so short that they stay in L1"),
+    "warm_load_bytes": ("bytes", "loads, but for the first, of tensors so short that they stay in L2"),
     "waves": ("waves", "blocks of the longest launch over those resident at a time"),
     **{f"stall_cycles_{why}": ("warp cycles", f"could not issue: waits for {what}") for why, what in STALLS.items()},
 }

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from cutegen_lab.core.artifact import Launch
+from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.perfmodel.occupancy import Occupancy
@@ -14,13 +15,20 @@ from cutegen_lab.perfmodel.traffic import Traffic
 # Of a launch's overhead, where it starts while the one before ends: sums of 4 and 16 MB in two kernels took 3.8 µs for
 # 4.2 and 6.65 for 7.65 on an H200 (2026-11-22).
 OVERLAPPED_US = 0.7
+_LAST_BLOCKS = 0.07  # of a wave's time, in which some of its blocks have ended
 L2_RATIO = 1.5  # L2 bandwidth over the copy rate
 BULK_L2_RATIO = 3.5  # … for bulk copies, whose requests are few and large
+LOADED_A_CYCLE = 32.0  # bytes that a multiprocessor takes from L2 by loads
+# The path is 64 bytes wide, and bulk copies have all of it: with that, rings of two stages of 24, 32 and 48 KiB on an
+# H200 (p7 of benchmarks/foreign_kernels) ask for the same latency.
+COPIED_A_CYCLE = 64.0
 # Of a multiprocessor, for each 128-byte line that a warp's access touches. A load that L1 serves takes 1.0
-# (benchmarks/results/strided_accesses_on_gpu.json), and so does a cp.async that passes it by; what it must be filled
-# with, and stores, take twice that.
+# (benchmarks/results/strided_accesses_on_gpu.json); what it must ask L2 for takes longer, and so do stores and cp.async
+# that go past it: chosen by the order of 31 kernels' configs (benchmarks/results/foreign_wide_on_gpu.json).
 _LINE_CYCLES = 1.0
-_FILL_CYCLES = 1.0
+_FILL_CYCLES = 2.0
+_PAST_CYCLES = 0.6
+_STORE_CYCLES = 1.25
 # Of shared memory, for a warp's cp.async past L1: its 512 bytes at 128 a cycle. NVIDIA's counter has up to 19
 # wavefronts for one, but ncu has L1 at 47% and 56% of its peak where these alone would take the whole time (p6 of
 # benchmarks/foreign_kernels). Copies through L1 cost each wavefront: with these n3's L1 is as busy as ncu has it.
@@ -54,15 +62,23 @@ def memory_us(moved: Traffic, gpu: GpuSpec) -> float:
     return moved.dram_bytes / gpu.copy_bytes_per_s * 1e6
 
 
+def last_wave(shape: Occupancy) -> float:
+    """Times that memory takes because blocks of the last wave, or of the only one, do not end together."""
+    return 1 + _LAST_BLOCKS / max(shape.waves, 1.0)
+
+
 def dram_us(moved: Traffic, gpu: GpuSpec) -> float:
     """Time, at the datasheet's rate, of the bytes that cross DRAM before the launch ends; divided by the launch's time
     it is what a profiler reports as the fraction of peak."""
     return (moved.dram_bytes - moved.left_bytes) / gpu.dram_bytes_per_s * 1e6
 
 
-def l2_us(moved: Traffic, gpu: GpuSpec) -> float:
-    """Time of all L2 bytes at L2's rate."""
-    return (moved.l2_bytes / L2_RATIO + moved.bulk_bytes / BULK_L2_RATIO) / gpu.copy_bytes_per_s * 1e6
+def l2_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, gpu: GpuSpec) -> float:
+    """Time of all L2 bytes at L2's rate, or of those that the multiprocessor with the most blocks takes from it."""
+    copied = _share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
+    loaded = (moved.far + moved.near) * counters["global_load_bytes"] * (1 - copied / 2)
+    taken = loaded / (shape.busy(math.prod(launch.grid)) * LOADED_A_CYCLE * gpu.clock_hz) * 1e6
+    return max(taken, (moved.l2_bytes / L2_RATIO + moved.bulk_bytes / BULK_L2_RATIO) / gpu.copy_bytes_per_s * 1e6)
 
 
 def spills_us(moved: Traffic, gpu: GpuSpec) -> float:
@@ -91,8 +107,8 @@ def units_us(
     copied = _share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
     beside = (1 - copied) * loads + stores + counters.get("warp_instructions_warp", 0.0)
     found[PATH] = found["shared"] + beside / slots
-    filled = min(moved.far + moved.near, 1.0) * (1 - past)
-    found["L1"] = (_LINE_CYCLES * (loads + stores) + _FILL_CYCLES * (filled * loads + stores)) / slots
+    cycles_l1 = _LINE_CYCLES * (loads + stores) + _FILL_CYCLES * _fills(counters, moved, past)
+    found["L1"] = (cycles_l1 + _PAST_CYCLES * past * loads + _STORE_CYCLES * stores) / slots
     found["tensor"] = _tensor_us(counters, gpu) * gpu.sm_count / running
     return found
 
@@ -133,6 +149,15 @@ def _operand_wavefronts(counters: Mapping[str, float]) -> float:
     products = wgmma * counters.get("tensor_instructions", 0.0) / 4  # each warp of a warpgroup counts one
     wide = sum(counters.get(f"tensor_ops_{kind}", 0.0) * size for kind, size in _OPERAND_BYTES.items()) * wgmma / 4096
     return (64 * products + wide) * 32 / 128
+
+
+def _fills(counters: Mapping[str, float], moved: Traffic, past: float) -> float:
+    """Requests of lines that L1 lacks, without those of cp.async ``past`` it: each brings the sectors that one access
+    touches, and accesses that come later to a line's other bytes find them."""
+    lines, sectors = counters.get("global_load_lines", 0.0), counters.get("global_load_sectors", 0.0)
+    lacking = min(moved.far + moved.near, 1.0) * (1 - past)
+    brought = counters["global_load_bytes"] / SECTOR_BYTES
+    return lacking * min(lines, brought * _share(lines, sectors))
 
 
 def _share(part: float, whole: float) -> float:

@@ -9,7 +9,10 @@ from cutegen_lab.core.predicted import AT_THE_FLOOR, L2, LAUNCH, MEMORY, STARTS,
 from cutegen_lab.perfmodel.cost_terms import PATH
 from cutegen_lab.perfmodel.occupancy import Occupancy
 
-_FLOOR = 1.05  # times what the memory term and the launch take: nearer to it a prediction tells nothing apart
+_ALL = 1.05  # times the bytes that must be moved: up to here it moves no others
+_FLOOR = (
+    1.08  # times what those and the launch take, 7% of it for the last wave: nearer, a prediction tells nothing apart
+)
 _NAMES: Mapping[str, str] = {
     MEMORY: "memory bandwidth", L2: "L2 bandwidth", predicted.SPILLS: "L2 bandwidth: registers are spilled",
     LAUNCH: "launch overhead", "issue": "instruction issue",
@@ -23,6 +26,7 @@ _NAMES: Mapping[str, str] = {
     predicted.BARRIERS: "barriers", predicted.CLUSTER: "cluster waits",
     predicted.BLOCK: "block starts: each block does little",
 }  # fmt: skip
+_FEW = "memory latency: few multiprocessors have a block, and each takes a limited rate from L2"
 _ANSWERS = (predicted.LOADS, predicted.ARRIVAL, predicted.STAGES)
 _NEARLY = 0.85  # of the longest term, from which another one is said
 _BUSY = 0.6  # of DRAM's peak: Nsight Compute calls a kernel whose units are all below that bound by latency
@@ -40,6 +44,8 @@ def limiter(
         return f"{_NAMES[most]}; DRAM is at {dram_share:.0%} of its peak"
     if longest == L2 and 2 * parts.get(predicted.SPILLS, 0.0) > parts[L2]:
         longest = predicted.SPILLS
+    elif longest == L2 and shape.waves * shape.blocks < 1:
+        return f"{_FEW}, {parts[longest]:.3g} µs"
     if longest != WAITS:
         return f"{_named(longest, counters)}, {parts[longest]:.3g} µs"
     most = max(waited, key=lambda name: waited[name])
@@ -64,7 +70,7 @@ def runner_up(parts: Mapping[str, float], waited: Mapping[str, float], unit: str
 def at_the_floor(time_us: float, memory_us: float, copy_us: float, launch_us: float, dram_share: float) -> str:
     """Text if nothing is left to gain: memory moves only what must be moved, and everything else is hidden behind it;
     empty otherwise. ``copy_us``: time of a copy of the compulsory bytes; ``launch_us``: overhead of one launch."""
-    if memory_us > _FLOOR * copy_us or time_us > _FLOOR * (copy_us + launch_us):
+    if memory_us > _ALL * copy_us or time_us > _FLOOR * (copy_us + launch_us):
         return ""
     terms = f"memory {memory_us:.3g} µs + launch {launch_us:.3g} µs"
     if dram_share >= _BUSY:

@@ -4,9 +4,10 @@
 
 The terms, in microseconds, are those of :mod:`cutegen_lab.perfmodel.cost_terms` and :mod:`cutegen_lab.perfmodel.waits`:
 *memory* is bytes over bandwidth, DRAM's or L2's; *units* those that work concurrently (tensor cores, shared memory, L1,
-and the busiest of issue slots and arithmetic units); *waits* the sum of what one block after another must wait for;
-*block starts* the time to start all blocks, which overlaps everything else. With the third power the longest term
-dominates, and near ties cost a little more than either. :mod:`cutegen_lab.perfmodel.traffic` says what L1 and L2 serve.
+and the busiest of issue slots and arithmetic units); *waits* the sum of what one block after another must wait for,
+without what other warps hide; *block starts* the time to start all blocks, which overlaps everything else. With the
+third power the longest term dominates, and near ties cost a little more than either.
+:mod:`cutegen_lab.perfmodel.traffic` says what L1 and L2 serve.
 Constants were fitted on one set of kernels and tested on another: ``benchmarks/results/predicted_times_on_gpu.json``.
 """
 
@@ -23,9 +24,9 @@ from cutegen_lab.perfmodel.findings import ByLine, findings
 from cutegen_lab.perfmodel.limiter import at_the_floor, limiter, runner_up
 from cutegen_lab.perfmodel.occupancy import Occupancy, occupancy
 from cutegen_lab.perfmodel.traffic import traffic
-from cutegen_lab.perfmodel.waits import waits_us
+from cutegen_lab.perfmodel.waits import hidden_us, waits_us
 
-MODEL = "roofline of memory, units, waits and block starts, v9"
+MODEL = "roofline of memory, units, waits and block starts, v10"
 _NORM = 3.0
 
 
@@ -57,10 +58,12 @@ def predict_launch(
     units = cost_terms.units_us(counters, launch, shape, moved, gpu)
     unit = max(units, key=lambda name: units[name])
     waited = waits_us(counters, launch, shape, moved, units[unit], gpu)
-    memory = {MEMORY: cost_terms.memory_us(moved, gpu), L2: cost_terms.l2_us(moved, gpu)}
+    memory = {MEMORY: cost_terms.memory_us(moved, gpu), L2: cost_terms.l2_us(counters, launch, shape, moved, gpu)}
     beside = {unit: units[unit], WAITS: sum(waited.values())}
     starts = {STARTS: cost_terms.starts_us(launch, gpu), LAUNCH: LAUNCH_US}
-    together = (max(memory.values()), *cost_terms.beside_each_other(units, _NORM), beside[WAITS])
+    exposed_us = beside[WAITS] - hidden_us(waited)
+    moving_us = max(memory[MEMORY] * cost_terms.last_wave(shape), memory[L2])
+    together = (moving_us, *cost_terms.beside_each_other(units, _NORM), exposed_us)
     time_us = starts[LAUNCH] + max(sum(value**_NORM for value in together) ** (1 / _NORM), starts[STARTS])
     terms_us = {**memory, **beside, **starts}
     dram_share = cost_terms.dram_us(moved, gpu) / time_us

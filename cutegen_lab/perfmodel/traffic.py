@@ -65,7 +65,8 @@ def traffic(
     if math.prod(launch.cluster) > 1:  # to wait for another block of the cluster invalidates L1 for all that are there
         hits /= 1 + _L1_INVALIDATED * (resident - 1)
     l2_reads = again * (1 - hits)
-    dram_reads = l2_reads * (1 - _kept(footprint * min(blocks, gpu.sm_count) / gpu.l2_bytes, _L2_HITS))
+    cold = 1 - min(_share(counters.get("warm_load_bytes", 0.0), again), 1.0)
+    dram_reads = cold * l2_reads * (1 - _kept(footprint * min(blocks, gpu.sm_count) / gpu.l2_bytes, _L2_HITS))
 
     in_pieces = _stored_in_pieces(counters, launch, resident, l1)
     threads = blocks * math.prod(launch.block)

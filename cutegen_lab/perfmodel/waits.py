@@ -8,23 +8,23 @@ from collections.abc import Mapping
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.core.predicted import ARRIVAL, BARRIERS, BLOCK, CLUSTER, DEPENDENT, IN_ORDER, LOADS, STAGES, WORK
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.perfmodel.cost_terms import pipe_cycles
+from cutegen_lab.perfmodel.cost_terms import COPIED_A_CYCLE, LOADED_A_CYCLE, pipe_cycles
 from cutegen_lab.perfmodel.occupancy import Occupancy
 from cutegen_lab.perfmodel.traffic import Traffic
 
-_LATENCY_US = 0.4  # of a DRAM access while memory is not busy
+_LATENCY_US = 0.48  # of a DRAM access while memory is not busy
 _L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
 _L1_LATENCY_US = 0.04
-_BYTES_A_CYCLE = 32.0  # that a multiprocessor takes from L2, by bulk copies or loads
-# The path from L2 to a multiprocessor is 64 bytes wide: with that, rings of two stages of 24, 32 and 48 KiB on an H200
-# (p7 of benchmarks/foreign_kernels) ask for the same latency.
-_BULK_BYTES_A_CYCLE = 64.0
 # Of a bulk copy, from the wait for room to the data's arrival; more for each doubling of the cluster, all of whose
 # blocks must have let go of a stage.
 _BULK_LATENCY_US = 0.6
 _CLUSTER_STAGE_US = 0.2
 _EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot overlap with
 _EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
+# Registers that hold addresses, counters and sums while loads are under way: of 32, ptxas gives loads 19 or 20 at most
+# in loops that ask for 32 (p4 of benchmarks/foreign_kernels).
+_REGISTERS_IN_USE = 12
+_HIDDEN_INSTRUCTIONS = 0.35  # part of a warp's time for its instructions, one after another, that others hide
 _IN_ORDER = 2.0  # times its unit's cycles that an instruction holds up the warp's next one
 _BARRIER_CYCLES = 20.0
 _ARRIVAL_CYCLES = 2.0  # of a warp at a barrier: 16 threads a cycle (CUDA C++ guide, throughput of __syncthreads())
@@ -33,58 +33,78 @@ _ARRIVAL_CYCLES = 2.0  # of a warp at a barrier: 16 threads a cycle (CUDA C++ gu
 _CLUSTER_US = 0.17
 _CLUSTER_SIZE_US = 0.03
 _EXCHANGE_US = 0.55  # through another block's shared memory: 0.1 µs there, and in the recorded sweeps a late sender
-_BLOCK_START_US = 0.2
+# Of a block, and of each of its warps: copies of 2 and 4 bytes a thread by blocks of 256, 512 and 1,024 threads on an
+# H200 (benchmarks/results/streamed_copies_on_gpu.json).
+_BLOCK_START_US = 0.18
+_WARP_START_US = 0.0035
 
 
 def waits_us(
     counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, unit_us: float, gpu: GpuSpec
 ) -> dict[str, float]:
     """Waits by name; together they are waves × the time of one block alone, less what other resident blocks hide. Bulk
-    copies into a ring of stages, dependent instructions and the busiest unit overlap: only the longest is given."""
+    copies into a ring of stages, dependent instructions and the busiest unit overlap: only the longest is given. So do
+    the arrival of loads and a warp's work, unless barriers keep the warps of a block together."""
     blocks = math.prod(launch.grid)
     warps = blocks * -(-math.prod(launch.block) // 32)
     times = math.ceil(shape.waves) * counters.get("busiest_block", 1.0)  # a wave that has begun waits whole
     alone = {
-        BLOCK: _BLOCK_START_US,
-        **_reads_us(counters, blocks, warps, moved, times, gpu),
+        BLOCK: _BLOCK_START_US + _WARP_START_US * warps / blocks,
+        **_reads_us(counters, blocks, warps, moved, times, shape, gpu),
         BARRIERS: _barriers_us(counters, blocks, warps, gpu),
         CLUSTER: _cluster_us(counters, launch, blocks, warps),
     }
-    work_us, work, stages_us = _work_us(unit_us, blocks, warps, shape), _EXPOSED_WORK, 0.0
+    work_us, stages_us = _work_us(unit_us, blocks, warps, shape), 0.0
+    work = _EXPOSED_WORK / _parts(counters, blocks, warps)
     if counters.get("bulk_load_bytes", 0.0):
         alone[BLOCK] += _stage_us(counters, launch, gpu)  # nothing is there to work on before
         work, stages_us = 1.0, _stages_us(counters, launch, blocks, work_us, gpu)
-    at_a_time: tuple[dict[str, float], ...] = (
-        _instructions_us(counters, warps, gpu),
-        {WORK: work * work_us},
-        {STAGES: stages_us},
-    )
+    at_a_time = [_instructions_us(counters, warps, gpu), {WORK: work * work_us}, {STAGES: stages_us}]
+    if not counters.get("barrier_waits", 0.0):  # one warp works while another's loads arrive
+        at_a_time.append({ARRIVAL: alone.pop(ARRIVAL)})
     longest: dict[str, float] = max(at_a_time, key=lambda found: sum(found.values()))
     alone |= longest
     return {name: times * value for name, value in alone.items() if value}
 
 
+def hidden_us(waited: Mapping[str, float]) -> float:
+    """Of ``waited``, as :func:`waits_us` has it, what other warps hide: the time of instructions that are issued one
+    after another. Loads and starts leave more of the multiprocessor idle."""
+    return _HIDDEN_INSTRUCTIONS * (waited.get(DEPENDENT, 0.0) + waited.get(IN_ORDER, 0.0))
+
+
 def _reads_us(
-    counters: Mapping[str, float], blocks: int, warps: int, moved: Traffic, times: float, gpu: GpuSpec
+    counters: Mapping[str, float], blocks: int, warps: int, moved: Traffic, times: float, shape: Occupancy, gpu: GpuSpec
 ) -> dict[str, float]:
     """A warp's waits for batches of loads, each with the latency of the level that serves it, and the transfer of the
-    block's bytes. A single batch waits for both; with several, the next is requested while other warps' bytes arrive.
-    Batches that L1 keeps (``hot``) wait for it alone, and the first block of a multiprocessor for DRAM once."""
+    block's bytes. A single batch waits for both; with several, the next is requested while other warps' bytes arrive,
+    unless there is a barrier between. Batches that L1 keeps (``hot``) wait for it alone, and the first block of a
+    multiprocessor for DRAM once."""
     hot, loaded = counters.get("hot_load_waits", 0.0) / warps, counters["global_load_bytes"]
-    waits = counters["load_waits"] / warps - hot
-    others = max(loaded - counters.get("hot_waited_bytes", 0.0), 1.0) / max(loaded, 1.0)
+    waits = (counters["load_waits"] / warps - hot) * max(counters["load_bytes_in_flight"] / _room(shape), 1.0)
+    others = max(loaded - counters.get("hot_load_bytes", 0.0), 1.0) / max(loaded, 1.0)
     far = min(moved.far / others, 1.0)
     near = min(moved.near / others, 1.0 - far)
     l1 = 1 - far - near
     answers = waits * (far * _LATENCY_US + near * _L2_LATENCY_US + l1 * _L1_LATENCY_US) + hot * _L1_LATENCY_US
     first = _first_waits(counters, hot) * (_LATENCY_US - _L1_LATENCY_US) / times
     # a multiprocessor's share of the memory's rate, and no more than it can take from L2
-    rate = min(gpu.copy_bytes_per_s / min(blocks, gpu.sm_count), _BYTES_A_CYCLE * gpu.clock_hz)
+    rate = min(gpu.copy_bytes_per_s / min(blocks, gpu.sm_count), LOADED_A_CYCLE * gpu.clock_hz)
     arrives = _EXPOSED_LOADS * moved.far * loaded / blocks / rate * 1e6
-    hidden = max(far * waits, 1.0)
-    if answers >= arrives:
-        return {LOADS: answers + first, ARRIVAL: arrives / hidden}
-    return {LOADS: answers / hidden + first, ARRIVAL: arrives}
+    in_turns = counters.get("barrier_waits", 0.0) >= counters["load_waits"]  # a barrier after each batch
+    return {LOADS: answers + first, ARRIVAL: arrives if in_turns else arrives / max(far * waits, 1.0)}
+
+
+def _parts(counters: Mapping[str, float], blocks: int, warps: int) -> float:
+    """Into how many parts a block's work is cut, each of which overlaps the loads of another: by the batches of its
+    loads, and by warp unless barriers keep its warps together."""
+    batches = max(counters["load_waits"] / warps, 1.0)
+    return batches if counters.get("barrier_waits", 0.0) else batches * warps / blocks
+
+
+def _room(shape: Occupancy) -> float:
+    """Bytes of loads that a thread can have in flight: each needs registers to arrive in."""
+    return 4.0 * max(shape.registers - _REGISTERS_IN_USE, 4) if shape.registers else math.inf
 
 
 def _first_waits(counters: Mapping[str, float], hot: float) -> float:
@@ -107,7 +127,7 @@ def _stages_us(counters: Mapping[str, float], launch: Launch, blocks: int, work_
 def _stage_us(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec) -> float:
     """Time from requesting a stage to its arrival."""
     latency = _BULK_LATENCY_US + _CLUSTER_STAGE_US * math.log2(math.prod(launch.cluster))
-    return latency + _stage_bytes(counters) / (_BULK_BYTES_A_CYCLE * gpu.clock_hz) * 1e6
+    return latency + _stage_bytes(counters) / (COPIED_A_CYCLE * gpu.clock_hz) * 1e6
 
 
 def _stage_bytes(counters: Mapping[str, float]) -> float:

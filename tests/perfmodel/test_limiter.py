@@ -48,7 +48,7 @@ def test_a_chain_costs_its_cycles_and_independent_instructions_their_issue() -> 
     instructions = {"warp_instructions_f32": 20_000.0 * WARPS}
     one, many = (found(chain_cycles=cycles * WARPS, **instructions) for cycles in (80_000.0, 1_250.0))
     assert one.parts["dependent instructions"] == pytest.approx(80_000 / 1.98e3)
-    assert one.time_us > 2 * many.time_us
+    assert one.time_us > 1.8 * many.time_us  # of instructions one after another, others hide 0.35
 
 
 def test_a_pipelined_product_is_bound_by_tensor_cores() -> None:
@@ -97,7 +97,9 @@ def test_all_stages_but_the_one_that_is_worked_on_are_under_way(ring: int, under
     stage = 0.6 + 32_768 / 64 / 1.98e3
     got = staged(ring)
     assert got.parts["bulk copies"] == pytest.approx(TURNS * stage / under_way)
-    assert got.parts["block start"] == pytest.approx(0.2 + stage)  # and the first of them is waited for whole
+    assert got.parts["block start"] == pytest.approx(
+        0.18 + 8 * 0.0035 + stage
+    )  # and the first of them is waited for whole
     assert got.limiter.startswith("bulk copies: products wait for stages, ")
 
 

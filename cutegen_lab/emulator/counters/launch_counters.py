@@ -42,6 +42,7 @@ _BULK = {"load": _BULK_LOAD, "store": _BULK_STORE}
 _SHARED = {"load": _SHARED_LOAD, "store": _SHARED_STORE}
 
 _SLOT_BITS = 24  # of an address, within a tensor's memory
+_WARM_STRETCH = 12 << 20  # bytes, a quarter of L2: a table that all blocks read, say
 HOT_STRETCH = 32 << 10  # bytes, an eighth of L1: a row's weights, say, which every block reads again
 
 Site = list[int]
@@ -128,6 +129,16 @@ class Counters:
     def hot_bytes(self) -> int:
         """Bytes loaded of stretches that are short enough to stay in L1 beside what streams through it."""
         return sum(asked for low, high, asked in self.loaded.values() if high - low < HOT_STRETCH)
+
+    def warm_bytes(self, scale: float) -> float:
+        """Bytes of all loads but the first, by ``scale`` times as many blocks, of tensors that are short enough to stay
+        in L2, though not in L1."""
+        found = 0.0
+        for slot, (low, high, asked) in self.loaded.items():
+            alone = slot - 1 not in self.loaded and slot + 1 not in self.loaded
+            if alone and HOT_STRETCH <= high - low < _WARM_STRETCH:
+                found += max(asked * scale - (high - low), 0.0)
+        return found
 
     def hot_stretch(self) -> int:
         """Length of all such stretches, in bytes."""

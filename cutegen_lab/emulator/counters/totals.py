@@ -49,6 +49,7 @@ class LaunchCounts:
         found["busiest_block"] = self.counters.busiest_block()
         found["turns"] = self._turns()
         found["hot_load_bytes"] = self.counters.hot_bytes() * self.scale
+        found["warm_load_bytes"] = self.counters.warm_bytes(self.scale)
         found["hot_stretch_bytes"] = float(self.counters.hot_stretch())
         for name, count in self._load_waits().items():
             found[name] = count * self.scale
@@ -95,13 +96,14 @@ class LaunchCounts:
         return weighted / total if total else 0.0
 
     def _load_waits(self) -> Sums:
-        """How often warps wait for global loads; of that, for loads of stretches that stay in L1 only, and their
-        bytes."""
+        """How often warps wait for global loads, all as the slowest of their block; of that, for loads of stretches
+        that stay in L1 only, and their bytes."""
         copied, in_flight = self._copied()
         waits, hot_waits, hot_bytes, hot = copied / in_flight if in_flight else 0.0, 0, 0, self.counters.hot_sites()
         for block in self.counters.block_warps:
             for batch in self.program.straight[block].load_batches:
                 times, asked = self.counters.loads(batch.sites)
+                times = self._by_slowest(times)
                 waits += times
                 if hot.issuperset(batch.sites):
                     hot_waits, hot_bytes = hot_waits + times, hot_bytes + asked
@@ -138,9 +140,17 @@ class LaunchCounts:
         return float(copied), min(group * (left + 1), copied / max(self.counters.block_warps[0], 1))
 
     def _chain_cycles(self) -> float:
-        """Cycles of the longest chains of dependent instructions of all straight code, summed over warps."""
-        straight = self.program.straight
-        return float(sum(straight[block].chain_cycles * warps for block, warps in self.counters.block_warps.items()))
+        """Cycles of the longest chains of dependent instructions of all straight code, summed over warps, all as the
+        slowest of their block."""
+        straight, executed = self.program.straight, self.counters.block_warps
+        return float(sum(straight[block].chain_cycles * self._by_slowest(warps) for block, warps in executed.items()))
+
+    def _by_slowest(self, warps: int) -> int:
+        """How often all warps would execute what ``warps`` did, were each as slow as the slowest of its block, for
+        which the others wait at a barrier or at the block's end. What fewer than all execute is taken for a part of
+        each block's."""
+        every = self.counters.block_warps[0]
+        return max(warps, min(warps * every // max(self.counters.blocks, 1), every))
 
 
 def by_line(accounts: Sequence[LaunchCounts], lines: Sequence[SourceLine]) -> dict[int, Sums]:

@@ -44,8 +44,8 @@ def straight_code(blocks: list[Block], hammocks: Container[int]) -> tuple[Depend
     over one block each. Blocks further down such a chain have nothing."""
     in_groups = any(emit.waits_loads for block in blocks for emit in block.emits)
     found = [DependencyChains()] * len(blocks)
-    for first, emits in _runs(blocks, hammocks):
-        found[first] = DependencyChains(_batches(emits, in_groups), _chain(emits))
+    for first, emits, bodies in _runs(blocks, hammocks):
+        found[first] = DependencyChains(_batches(emits, bodies, in_groups), _chain(emits))
     return tuple(found)
 
 
@@ -54,26 +54,41 @@ def copies(emit: Emit) -> bool:
     return emit.ins.opcode == "cp" and "bulk" not in emit.ins.mods
 
 
-def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, list[Emit]]]:
+def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, list[Emit], frozenset[int]]]:
+    """(first block, its straight code, places in that of what a branch goes over). What ptxas leaves a branch over is
+    straight code of its own."""
     jumps = Counter(block.target for block in blocks)
+    straight = [at in hammocks and jumps[at + 2] == 1 for at in range(len(blocks))]
+    joined = {at for at in range(len(blocks) - 3) if straight[at] and straight[at + 2] and _joins(*blocks[at : at + 4])}
+    kept = joined | {at + 2 for at in joined}
     first = 0
     while first < len(blocks):
-        last, emits = first, list(blocks[first].emits)
-        while last in hammocks and jumps[last + 2] == 1:
+        last, emits, bodies = first, list(blocks[first].emits), set[int]()
+        while last - 1 in joined or (straight[last] and last not in kept):
+            if last - 1 not in joined:
+                bodies |= set(range(len(emits), len(emits) + len(blocks[last + 1].emits)))
             emits += blocks[last + 1].emits + blocks[last + 2].emits
             last += 2
-        yield first, emits
+        yield first, emits, frozenset(bodies)
         first = last + 1
 
 
-def _batches(emits: list[Emit], in_groups: bool) -> tuple[LoadBatch, ...]:
+def _joins(branch: Block, body: Block, again: Block, more: Block) -> bool:
+    """Whether ptxas makes one branch of two: ``again`` asks what ``branch`` asked, at once, and ``more`` reads what
+    ``body`` wrote. A branch so long stays one; others it replaces with guards (seen in SASS of 2 to 8 such loads)."""
+    same = (branch.guard, branch.negated) == (again.guard, again.negated)
+    return same and not again.emits and bool(more.uses & body.defs)
+
+
+def _batches(emits: list[Emit], bodies: Container[int], in_groups: bool) -> tuple[LoadBatch, ...]:
     """Global loads that can be outstanding together: ptxas hoists a load over what does not feed its address, up to a
-    store or wait it may not cross, and up to about as many registers as ``_HOISTED`` bytes take."""
+    store or wait it may not cross, and up to about as many registers as ``_HOISTED`` bytes take. A load that not all
+    lanes execute, in ``bodies`` or under a guard, leaves the others' values: it waits for what its register expects."""
     batches, size, sites, pending = list[LoadBatch](), 0, list[int](), set[str]()
-    for emit in emits:
+    for place, emit in enumerate(emits):
         bytes_ = 0 if in_groups and copies(emit) else emit.load_bytes
         waits = emit.waits_loads or emit.klass in ("store", "atomic", "barrier")
-        depends = bool(pending & set(emit.uses))
+        depends = bool(pending & {*emit.uses, *(emit.defs if place in bodies else ())})
         if size and (waits or (bytes_ and (depends or size + bytes_ > _HOISTED))):
             batches.append(LoadBatch(size, tuple(sites)))
             size, sites, pending, depends = 0, [], set(), False
@@ -82,6 +97,8 @@ def _batches(emits: list[Emit], in_groups: bool) -> tuple[LoadBatch, ...]:
             sites.append(emit.site)
         if bytes_ or depends:
             pending |= set(emit.defs)
+        elif emit.ins.guard is None and place not in bodies:
+            pending -= set(emit.defs)
     return tuple([*batches, LoadBatch(size, tuple(sites))] if size else batches)
 
 

@@ -249,6 +249,17 @@ def test_what_lies_close_together_is_hot(shift: int, hot: int) -> None:
     assert _per_launch(64, shift)["hot_load_bytes"] == hot
 
 
+@pytest.mark.parametrize(("blocks", "kib"), [(8, 0), (16, 64)])
+def test_what_stays_in_l2_but_not_in_l1_is_warm(blocks: int, kib: int) -> None:
+    """Blocks of 1,024 threads that load a word each, twice: 32 KB stay in L1, of 64 KB the second 64 are warm."""
+    body = "  shl.b32 %r4, %r1, 2; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;\n"
+    ran = run(
+        kernel(body + "  ld.global.b32 %r5, [%rd3];\n" * 2 + "  ret;", 1, SHARED),
+        [np.zeros(1 << 16, np.uint8)], grid=(blocks, 1, 1), block=(1024, 1, 1),
+    )  # fmt: skip
+    assert ran.per_launch[0]["warm_load_bytes"] == pytest.approx(kib << 10, abs=4)
+
+
 SKIPPED = "  setp.ge.s32 %p1, %r1, 32;\n  @%p1 bra LAST;\n  ld.global.b32 %r6, [%rd6+8];\nLAST:\n"
 
 
@@ -258,9 +269,9 @@ SKIPPED = "  setp.ge.s32 %p1, %r1, 32;\n  @%p1 bra LAST;\n  ld.global.b32 %r6, [
         ("ld.global.b32 %r5, [%rd5]; ld.global.b32 %r6, [%rd6]; ld.global.b32 %r7, [%rd5+4];", 2, 0, 0),
         ("ld.global.b32 %r5, [%rd5]; st.global.b32 [%rd3], %r5; ld.global.b32 %r6, [%rd6];", 4, 2, 256),
         ("ld.global.b32 %r5, [%rd6]; st.global.b32 [%rd3], %r5; ld.global.b32 %r6, [%rd6+4];", 4, 4, 512),
-        (SKIPPED, 1, 1, 128),
+        (SKIPPED, 2, 2, 128),
     ],
-    ids=["together", "a store between", "both in L1", "one warp of two"],
+    ids=["together", "a store between", "both in L1", "one warp of two, for which the other waits"],
 )
 def test_a_warp_waits_once_for_loads_that_are_outstanding_together(
     code: str, waits: int, hot: int, bytes_: int
@@ -361,6 +372,7 @@ def test_the_lines_add_up_to_the_launch() -> None:
         "bulk_stages",
         "turns",
         "hot_load_bytes",
+        "warm_load_bytes",
         "hot_stretch_bytes",
         "load_waits",
         "hot_load_waits",

@@ -79,3 +79,67 @@ def test_groups_that_a_wait_leaves_are_under_way_too() -> None:
     assert counted(ring)["load_bytes_in_flight"] == 3 * 16
     every = f"{PLACE}{groups}\ncp.async.wait_group 3; cp.async.wait_all; ret;"
     assert counted(every)["load_bytes_in_flight"] == 4 * 16
+
+
+FAR = "  mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; setp.lt.u32 %p1, %r1, 64; setp.lt.u32 %p2, %r1, 64;\n"
+KEEPS = "  setp.lt.u32 %p{guard}, %r1, 64; @!%p{guard} bra OVER{i};\n  ld.global.b32 %r{into}, [%rd3+{at}];\nOVER{i}:\n"
+TAKES = "  add.u32 %r20, %r20, %r{into};\n"
+
+
+def guarded_loads(number: int, into: str) -> str:
+    """Loads under a guard each, the i-th into register 10 + i (``others``) or all into the same (``one``)."""
+    text = ""
+    for i in range(number):
+        register = 10 + (i if into == "others" else 0)
+        text += KEEPS.format(i=i, guard=1 + i % 2, into=register, at=4 * i) + TAKES.format(into=register)
+    return text
+
+
+@pytest.mark.parametrize(("into", "waits"), [("others", 1), ("one", 4)])
+def test_a_guarded_load_waits_for_what_its_register_expects(into: str, waits: int) -> None:
+    """Lanes that do not load keep what the register has, so it cannot be renamed."""
+    found = counted(f"{FAR}{guarded_loads(4, into)}  ret;")
+    assert found["load_waits"] == 2 * waits
+    assert found["load_bytes_in_flight"] == 16 / waits
+
+
+def test_a_register_that_is_written_anew_is_another_one() -> None:
+    text = "".join(
+        f"  mov.u32 %r10, 0;\n{KEEPS.format(i=i, guard=1 + i % 2, into=10, at=4 * i)}{TAKES.format(into=10)}"
+        for i in range(4)
+    )
+    assert counted(f"{FAR}{text}  ret;")["load_waits"] == 2
+
+
+PAIR = """
+  @!%p1 bra OVER{i};
+  ld.global.b32 %r{first}, [%rd3+{at}];
+  add.u32 %r{sum}, %r{first}, 1;
+OVER{i}:{between}
+  @!%p{guard} bra AGAIN{i};
+  ld.global.b32 %r{second}, [%rd3+{then}];
+  add.u32 %r{sum}, %r{sum}, %r{second};
+AGAIN{i}:"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "between", "waits"),
+    [(1, "", 3), (2, "", 1), (1, " mov.u32 %r30, 0;", 1)],
+    ids=["joined", "other", "apart"],
+)
+def test_ptxas_leaves_a_branch_where_the_next_one_asks_the_same(guard: int, between: str, waits: int) -> None:
+    """Three pairs; the second of a pair adds to what the first left. Loads do not cross such a branch."""
+    pairs = "".join(
+        PAIR.format(
+            i=i,
+            first=10 + 3 * i,
+            second=11 + 3 * i,
+            sum=12 + 3 * i,
+            at=4 * i,
+            then=128 + 4 * i,
+            guard=guard,
+            between=between,
+        )
+        for i in range(3)
+    )
+    assert counted(f"{FAR}{pairs}\n  ret;")["load_waits"] == 2 * waits
