@@ -10,9 +10,8 @@ from cutegen_lab.perfmodel.cost_terms import PATH
 from cutegen_lab.perfmodel.occupancy import Occupancy
 
 _ALL = 1.05  # times the bytes that must be moved: up to here it moves no others
-_FLOOR = (
-    1.08  # times what those and the launch take, 7% of it for the last wave: nearer, a prediction tells nothing apart
-)
+# Times what those and the launch take, of which 7% are the last wave's: nearer, a prediction tells nothing apart.
+_FLOOR = 1.08
 _NAMES: Mapping[str, str] = {
     MEMORY: "memory bandwidth", L2: "L2 bandwidth", predicted.SPILLS: "L2 bandwidth: registers are spilled",
     LAUNCH: "launch overhead", "issue": "instruction issue",
