@@ -106,11 +106,15 @@ def nvidia(checkout: Path) -> Iterator[Case]:
         yield from _described(path, said, example.partition(_MAIN)[0] + path.with_suffix(".launch.txt").read_text())
 
 
-def _described(path: Path, said: Mapping[str, Any], source: str) -> Iterator[Case]:
+def described(path: Path, said: Mapping[str, Any], source: str) -> Case:
+    """The kernel that ``path`` describes, without a config."""
     inputs, outputs = (tuple(TensorSpec.parse(t) for t in said[key]) for key in ("inputs", "outputs"))
+    return Case(path.stem, path.stem, resolved(Workload("main", inputs, outputs)), source, {}, True, True, True)
+
+
+def _described(path: Path, said: Mapping[str, Any], source: str) -> Iterator[Case]:
     for number, config in enumerate(said["configs"]):
-        workload = resolved(Workload("main", inputs, outputs))
-        yield Case(f"{path.stem}-{number}", path.stem, workload, source, config, True, True, True)
+        yield replace(described(path, said, source), name=f"{path.stem}-{number}", config=config)
 
 
 def add(case: Case, folder: Path, compiler: CageCompiler) -> bool:

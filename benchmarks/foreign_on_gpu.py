@@ -211,6 +211,14 @@ def ranked_rows(rows: list[Row]) -> Row:
     }  # fmt: skip
 
 
+def ranked_text(name: str, group: Row) -> str:
+    """One line about what :func:`ranked_rows` made."""
+    return (
+        f"{name:28} Spearman {group['spearman']:.2f} ({group['spearman_resolved']:.2f} of pairs over 1% apart, "
+        f"{group['pairs_in_order']} pairs), regret {group['regret']:.1%}, ratio {group['median_ratio']:.2f}"
+    )
+
+
 def ordered(measured: Sequence[float], guessed: Sequence[float]) -> tuple[int, int]:
     """(pairs that the prediction has in their order, pairs whose measured times differ by more than 1%)."""
     pairs = [(m, g) for m, g in combinations(zip(measured, guessed, strict=True), 2) if not tied(m[0], g[0])]
@@ -229,9 +237,7 @@ def waits(times_us: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 def _print(found: Row) -> None:
     print(f"{found['device']}, {found['date']}, {found['model']}")
     for name, group in found["groups"].items():
-        print(f"{name:18} Spearman {group['spearman']:.2f} ({group['spearman_resolved']:.2f} of pairs over 1% apart, "
-              f"{group['pairs_in_order']} pairs), "
-              f"regret {group['regret']:.1%}, ratio {group['median_ratio']:.2f}")  # fmt: skip
+        print(ranked_text(name, group))
         for row in group["rows"]:
             by_ncu = Seen(**row["ncu"]) if "ncu" in row else None
             said = f"{by_ncu.unit} {by_ncu.percent:.0f}%, {by_ncu.stall} {by_ncu.share:.0%}" if by_ncu else ""

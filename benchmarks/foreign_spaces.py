@@ -29,14 +29,12 @@ from typing import Any
 
 from benchmarks import counters_cases
 from benchmarks.counters_on_gpu import Case
-from benchmarks.foreign_cases import KERNELS, add, blind, cases, nvidia
-from benchmarks.foreign_on_gpu import ranked_rows
+from benchmarks.foreign_cases import KERNELS, add, blind, cases, described, nvidia
+from benchmarks.foreign_on_gpu import ranked_rows, ranked_text
 from benchmarks.prediction_order import by_counts
 from benchmarks.results import write_configs
 from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.perfmodel import MODEL
-from cutegen_lab.problems.rules import resolved
 
 SEED, EACH = 20261128, 16
 PROCESSES = 2
@@ -55,9 +53,7 @@ def unseen() -> Iterator[tuple[counters_cases.Case, Mapping[str, Any]]]:
     """(a case without a config, its space) of the kernels that have their space beside them."""
     for path in sorted((KERNELS / "unseen").glob("*.json")):
         said = json.loads(path.read_text())
-        inputs, outputs = (tuple(TensorSpec.parse(t) for t in said[key]) for key in ("inputs", "outputs"))
-        workload, source = resolved(Workload("main", inputs, outputs)), path.with_suffix(".py.txt").read_text()
-        yield counters_cases.Case(path.stem, path.stem, workload, source, {}, True, True, True), said
+        yield described(path, said, path.with_suffix(".py.txt").read_text()), said
 
 
 def drawn(checkout: Path, seed: int) -> Iterator[counters_cases.Case]:
@@ -92,9 +88,7 @@ def rank(folder: Path, measured: Path, counts: Path, result: Path) -> None:
             groups[case.group].append(row)
     ranked = {name: ranked_rows(rows) for name, rows in groups.items()}
     for name, group in ranked.items():
-        print(f"{name:28} {len(group['rows']):2} configs: Spearman {group['spearman']:.2f} "
-              f"({group['spearman_resolved']:.2f} of pairs over 1% apart), regret {group['regret']:.1%}, "
-              f"ratio {group['median_ratio']:.2f}")  # fmt: skip
+        print(ranked_text(name, group))
     means = {key: round(fmean(group[key] for group in ranked.values()), 3) for key in MEANS}
     enough = sum(group["spearman_resolved"] >= ENOUGH for group in ranked.values())
     print(f"{enough} of {len(ranked)} kernels at {ENOUGH} or more; {means}")

@@ -15,14 +15,11 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from benchmarks.counters_on_gpu import Case
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.perfmodel import Prediction, predict_plan
-
-Row = dict[str, Any]
 
 
 def looked_at(groups: Iterable[str]) -> frozenset[str]:

@@ -47,23 +47,17 @@ class Copy:
     def _registers(self, number: int) -> str:
         if self.width == 2:
             return f"%h{number}"
-        return (
-            "{" + ", ".join(f"%q{number}_{i}" for i in range(self.width // 4)) + "}"
-            if self.width > 4
-            else f"%q{number}_0"
-        )
+        words = ", ".join(f"%q{number}_{i}" for i in range(self.width // 4))
+        return f"{{{words}}}" if self.width > 4 else words
 
     def program(self) -> tuple[Workload, Build]:
         """The tensors and the build without a cubin."""
         apart = self.threads * self.width
         declared = " ".join(f".reg .b32 %q{i}_<4>; .reg .b16 %h{i};" for i in range(self.values))
-        loads = "\n".join(
-            f"  ld.global{_ACCESS[self.width]} {self._registers(i)}, [%rd6+{i * apart}];" for i in range(self.values)
-        )
-        stores = "\n".join(
-            f"  st.global{_ACCESS[self.width]} [%rd7+{i * apart}], {self._registers(i)};" for i in range(self.values)
-        )
-        body = _PLACE.format(step=apart * self.values, width=self.width) + loads + "\n" + stores + "\n  ret;"
+        kind, each = _ACCESS[self.width], [(self._registers(i), i * apart) for i in range(self.values)]
+        loads = "\n".join(f"  ld.global{kind} {registers}, [%rd6+{at}];" for registers, at in each)
+        stores = "\n".join(f"  st.global{kind} [%rd7+{at}], {registers};" for registers, at in each)
+        body = f"{_PLACE.format(step=apart * self.values, width=self.width)}{loads}\n{stores}\n  ret;"
         blocks, data = SIZE // (apart * self.values), [np.zeros(SIZE, np.uint8), np.zeros(SIZE, np.uint8)]
         made = build(kernel(body, 2, declared), data, grid=(blocks, 1, 1), block=(self.threads, 1, 1))
         tensors = (TensorSpec("x", DType.U8, (SIZE,)),), (TensorSpec("o", DType.U8, (SIZE,)),)

@@ -75,9 +75,9 @@ def dram_us(moved: Traffic, gpu: GpuSpec) -> float:
 
 def l2_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, gpu: GpuSpec) -> float:
     """Time of all L2 bytes at L2's rate, or of those that the multiprocessor with the most blocks takes from it."""
-    copied = _share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
-    loaded = (moved.far + moved.near) * counters["global_load_bytes"] * (1 - copied / 2)
-    taken = loaded / (shape.busy(math.prod(launch.grid)) * LOADED_A_CYCLE * gpu.clock_hz) * 1e6
+    copied, loaded = _copied(counters), (moved.far + moved.near) * counters["global_load_bytes"]
+    cycles = loaded * ((1 - copied) / LOADED_A_CYCLE + copied / COPIED_A_CYCLE)
+    taken = cycles / (shape.busy(math.prod(launch.grid)) * gpu.clock_hz) * 1e6
     return max(taken, (moved.l2_bytes / L2_RATIO + moved.bulk_bytes / BULK_L2_RATIO) / gpu.copy_bytes_per_s * 1e6)
 
 
@@ -104,8 +104,7 @@ def units_us(
     found["shared"] = (_wavefronts(counters) + _operand_wavefronts(counters)) / slots
     loads, stores = counters.get("global_load_lines", 0.0), counters.get("global_store_lines", 0.0)
     past = _share(counters.get("shared_copies_past_l1", 0.0), counters["global_load_requests"])
-    copied = _share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
-    beside = (1 - copied) * loads + stores + counters.get("warp_instructions_warp", 0.0)
+    beside = (1 - _copied(counters)) * loads + stores + counters.get("warp_instructions_warp", 0.0)
     found[PATH] = found["shared"] + beside / slots
     cycles_l1 = _LINE_CYCLES * (loads + stores) + _FILL_CYCLES * _fills(counters, moved, past)
     found["L1"] = (cycles_l1 + _PAST_CYCLES * past * loads + _STORE_CYCLES * stores) / slots
@@ -158,6 +157,11 @@ def _fills(counters: Mapping[str, float], moved: Traffic, past: float) -> float:
     lacking = min(moved.far + moved.near, 1.0) * (1 - past)
     brought = counters["global_load_bytes"] / SECTOR_BYTES
     return lacking * min(lines, brought * _share(lines, sectors))
+
+
+def _copied(counters: Mapping[str, float]) -> float:
+    """Part of the loads that are cp.async."""
+    return _share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
 
 
 def _share(part: float, whole: float) -> float:

@@ -1,11 +1,12 @@
 // Runs shared notebooks in a real JupyterLab and saves them with what a reader will see: `npm run ui:record
 // 01_quickstart.ipynb`, after `make install`.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { here, shots, withJupyter } from './jupyter.mjs';
 import { kernelIdle, menu, openNotebook, until } from './notebook.mjs';
 
 const shared = `${here}../../notebooks`;
+const checkout = `${resolve(`${here}../..`)}/`;
 const names = process.argv.slice(2);
 if (names.length === 0) {
   throw new Error('name the notebooks under notebooks/ to record');
@@ -49,7 +50,7 @@ async function record(page, base, root, name) {
     return whole && code(saved).every((cell, index) => cell.execution_count === index + 1) && saved;
   });
   await page.screenshot({ path: `${shots}/record-${name}.png` });
-  const notebook = JSON.parse(text);
+  const notebook = JSON.parse(text.replaceAll(checkout, '')); // a reader's checkout lies elsewhere
   delete notebook.metadata.widgets; // megabytes of plotly, of widgets whose place static output has taken
   writeFileSync(join(shared, name), `${JSON.stringify(notebook, null, 1)}\n`);
 }
