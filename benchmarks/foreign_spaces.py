@@ -36,7 +36,7 @@ from benchmarks.results import write_configs
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.perfmodel import MODEL
 
-SEED, EACH = 20261128, 16
+SEED, EACH = 20261202, 16
 PROCESSES = 2
 ENOUGH = 0.85
 MEANS = ("spearman", "spearman_resolved", "regret", "median_ratio")

@@ -37,6 +37,8 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "global_load_sectors": ("sectors of 32 bytes", "different sectors of each request, summed"),
     "global_load_bytes": ("bytes", "what the lanes asked for"),
     "global_load_lines": ("lines of 128 bytes", "different cache lines of each ld, cp.async and atomic, summed"),
+    "global_load_new_lines": ("lines of 128 bytes", "those of loads whose sectors the warp's last loads did not touch"),
+    "global_load_wavefronts": ("wavefronts", "passes that ld and cp.async take through L1, one a cycle"),
     "global_store_requests": ("warp accesses", "st to global memory"),
     "global_store_sectors": ("sectors of 32 bytes", "different sectors of each request, summed"),
     "global_store_bytes": ("bytes", "what the lanes wrote"),

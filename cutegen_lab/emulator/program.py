@@ -18,7 +18,7 @@ from cutegen_lab.emulator.ptx import module, traits
 from cutegen_lab.emulator.registry import RUNTIME
 from cutegen_lab.emulator.translate import wgmma_fences
 from cutegen_lab.emulator.translate.cfg import Block, Rows, allocate, basic_blocks, is_branch, rows_by_file
-from cutegen_lab.emulator.translate.dependency_chains import DependencyChains, straight_code
+from cutegen_lab.emulator.translate.dependency_chains import DependencyChains, predicated, straight_code
 from cutegen_lab.emulator.translate.emit import Emit, Symbols
 from cutegen_lab.emulator.translate.instruction import translate
 from cutegen_lab.emulator.translate.origin_rules import follow
@@ -55,6 +55,7 @@ class Program:
     rows_needed: dict[str, int]
     sites: int  # instructions that touch memory
     straight: tuple[DependencyChains, ...]  # by block, where straight code begins
+    predicated: dict[int, int]  # a body that ptxas has no branch over: the block before it
     static_smem: int
     local_bytes: int
     params: tuple[tuple[str, int], ...]
@@ -173,6 +174,7 @@ def _compile(kernel: ptx.Kernel, digest: str, followed: bool) -> Program:
         rows_needed=needed,
         sites=symbols.sites,
         straight=straight_code(blocks, hammocks),
+        predicated=predicated(blocks, hammocks),
         static_smem=static_smem,
         local_bytes=local_bytes,
         params=kernel.params,

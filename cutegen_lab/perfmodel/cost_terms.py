@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 
 from cutegen_lab.core.artifact import Launch
-from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.perfmodel.occupancy import Occupancy
@@ -15,20 +14,21 @@ from cutegen_lab.perfmodel.traffic import Traffic
 # Of a launch's overhead, where it starts while the one before ends: sums of 4 and 16 MB in two kernels took 3.8 µs for
 # 4.2 and 6.65 for 7.65 on an H200 (2026-11-22).
 OVERLAPPED_US = 0.7
-_LAST_BLOCKS = 0.07  # of a wave's time, in which some of its blocks have ended
-L2_RATIO = 1.5  # L2 bandwidth over the copy rate
-BULK_L2_RATIO = 3.5  # … for bulk copies, whose requests are few and large
+_LAST_BLOCKS = 0.11  # of a wave's time, in which some of its blocks have ended
+# Bytes a cycle that each multiprocessor gets from L2 while all ask, and of bulk copies, whose requests are few and
+# large: 6.2 and 14.5 TB/s on an H200, whatever its DRAM. An H100's L2 is no slower.
+_L2_A_CYCLE = 23.76
+_BULK_L2_A_CYCLE = 55.44
 LOADED_A_CYCLE = 32.0  # bytes that a multiprocessor takes from L2 by loads
 # The path is 64 bytes wide, and bulk copies have all of it: with that, rings of two stages of 24, 32 and 48 KiB on an
 # H200 (p7 of benchmarks/foreign_kernels) ask for the same latency.
 COPIED_A_CYCLE = 64.0
-# Of a multiprocessor, for each 128-byte line that a warp's access touches. A load that L1 serves takes 1.0
-# (benchmarks/results/strided_accesses_on_gpu.json); what it must ask L2 for takes longer, and so do stores and cp.async
-# that go past it: chosen by the order of 31 kernels' configs (benchmarks/results/foreign_wide_on_gpu.json).
-_LINE_CYCLES = 1.0
-_FILL_CYCLES = 2.0
+# Of a multiprocessor's L1: for a line that it lacks, which comes beside what it serves at a cycle a wavefront; for a
+# line of cp.async past it, beyond its wavefronts; for a line that a store touches. Chosen by the order of kernels'
+# configs (benchmarks/results/foreign_wide_on_gpu.json).
+_FILL_CYCLES = 3.0
 _PAST_CYCLES = 0.6
-_STORE_CYCLES = 1.25
+_STORE_CYCLES = 1.75
 # Of shared memory, for a warp's cp.async past L1: its 512 bytes at 128 a cycle. NVIDIA's counter has up to 19
 # wavefronts for one, but ncu has L1 at 47% and 56% of its peak where these alone would take the whole time (p6 of
 # benchmarks/foreign_kernels). Copies through L1 cost each wavefront: with these n3's L1 is as busy as ncu has it.
@@ -43,7 +43,7 @@ _PIPES: Mapping[str, tuple[str, float]] = {  # class of warp instruction -> (uni
     "warp": ("load/store", 4.0), "atomic": ("load/store", 8.0),
 }  # fmt: skip
 _OTHER_CYCLES = 1.0  # of an instruction of another class, branches among them
-# One data path serves shared memory, lines of loads and stores, and shuffles, one a cycle each: over the measured time
+# One data path serves shared memory, loads, lines of stores, and shuffles, a wavefront a cycle: over the measured time
 # their sum is 0 to 11 points below ncu's percentage of L1, in the median 3, where nothing is copied by cp.async (39 to
 # 88% in 11 configs of q1, q2, q5 and q7 in benchmarks/results/foreign_blind_on_gpu.json).
 PATH = "L1 data path"
@@ -75,15 +75,20 @@ def dram_us(moved: Traffic, gpu: GpuSpec) -> float:
 
 def l2_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, gpu: GpuSpec) -> float:
     """Time of all L2 bytes at L2's rate, or of those that the multiprocessor with the most blocks takes from it."""
-    copied, loaded = _copied(counters), (moved.far + moved.near) * counters["global_load_bytes"]
+    copied, loaded = copied_share(counters), (moved.far + moved.near) * counters["global_load_bytes"]
     cycles = loaded * ((1 - copied) / LOADED_A_CYCLE + copied / COPIED_A_CYCLE)
     taken = cycles / (shape.busy(math.prod(launch.grid)) * gpu.clock_hz) * 1e6
-    return max(taken, (moved.l2_bytes / L2_RATIO + moved.bulk_bytes / BULK_L2_RATIO) / gpu.copy_bytes_per_s * 1e6)
+    return max(taken, (moved.l2_bytes / l2_bytes_per_s(gpu) + moved.bulk_bytes / l2_bytes_per_s(gpu, True)) * 1e6)
 
 
 def spills_us(moved: Traffic, gpu: GpuSpec) -> float:
     """Part of :func:`l2_us` caused by spilled registers."""
-    return moved.spilled_bytes / L2_RATIO / gpu.copy_bytes_per_s * 1e6
+    return moved.spilled_bytes / l2_bytes_per_s(gpu) * 1e6
+
+
+def l2_bytes_per_s(gpu: GpuSpec, bulk: bool = False) -> float:
+    """L2's bandwidth for loads, stores and cp.async, or for ``bulk`` copies."""
+    return (_BULK_L2_A_CYCLE if bulk else _L2_A_CYCLE) * gpu.sm_count * gpu.clock_hz
 
 
 def units_us(
@@ -103,11 +108,12 @@ def units_us(
     found = {unit: value / (4 * slots) for unit, value in cycles.items()}
     found["shared"] = (_wavefronts(counters) + _operand_wavefronts(counters)) / slots
     loads, stores = counters.get("global_load_lines", 0.0), counters.get("global_store_lines", 0.0)
+    waves = counters.get("global_load_wavefronts", loads)
     past = _share(counters.get("shared_copies_past_l1", 0.0), counters["global_load_requests"])
-    beside = (1 - _copied(counters)) * loads + stores + counters.get("warp_instructions_warp", 0.0)
+    beside = (1 - copied_share(counters)) * waves + stores + counters.get("warp_instructions_warp", 0.0)
     found[PATH] = found["shared"] + beside / slots
-    cycles_l1 = _LINE_CYCLES * (loads + stores) + _FILL_CYCLES * _fills(counters, moved, past)
-    found["L1"] = (cycles_l1 + _PAST_CYCLES * past * loads + _STORE_CYCLES * stores) / slots
+    served = max(waves + _PAST_CYCLES * past * loads, _FILL_CYCLES * _fills(counters, moved))
+    found["L1"] = (served + _STORE_CYCLES * stores) / slots
     found["tensor"] = _tensor_us(counters, gpu) * gpu.sm_count / running
     return found
 
@@ -150,16 +156,13 @@ def _operand_wavefronts(counters: Mapping[str, float]) -> float:
     return (64 * products + wide) * 32 / 128
 
 
-def _fills(counters: Mapping[str, float], moved: Traffic, past: float) -> float:
-    """Requests of lines that L1 lacks, without those of cp.async ``past`` it: each brings the sectors that one access
-    touches, and accesses that come later to a line's other bytes find them."""
-    lines, sectors = counters.get("global_load_lines", 0.0), counters.get("global_load_sectors", 0.0)
-    lacking = min(moved.far + moved.near, 1.0) * (1 - past)
-    brought = counters["global_load_bytes"] / SECTOR_BYTES
-    return lacking * min(lines, brought * _share(lines, sectors))
+def _fills(counters: Mapping[str, float], moved: Traffic) -> float:
+    """Lines that L1 must bring for loads, without cp.async."""
+    asked = counters.get("global_load_new_lines", counters.get("global_load_lines", 0.0))
+    return min(moved.far + moved.near, 1.0) * (1 - copied_share(counters)) * asked
 
 
-def _copied(counters: Mapping[str, float]) -> float:
+def copied_share(counters: Mapping[str, float]) -> float:
     """Part of the loads that are cp.async."""
     return _share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
 

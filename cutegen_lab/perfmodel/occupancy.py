@@ -33,6 +33,10 @@ class Occupancy:
         whole = math.ceil(self.waves)
         return (whole - self.waves) / whole if self.waves > 1 else 0.0
 
+    def resident(self, blocks: int) -> int:
+        """Blocks of a grid of ``blocks`` that share the fullest multiprocessor."""
+        return min(self.blocks, math.ceil(blocks / self.multiprocessors))
+
     def busy(self, blocks: int) -> float:
         """Number of multiprocessors that would take as long if each had as many blocks as the fullest: 144 blocks on
         132 take as long as 264, two on each."""

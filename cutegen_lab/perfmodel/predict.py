@@ -13,6 +13,7 @@ Constants were fitted on one set of kernels and tested on another: ``benchmarks/
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,8 +27,9 @@ from cutegen_lab.perfmodel.occupancy import Occupancy, occupancy
 from cutegen_lab.perfmodel.traffic import traffic
 from cutegen_lab.perfmodel.waits import hidden_us, waits_us
 
-MODEL = "roofline of memory, units, waits and block starts, v10"
+MODEL = "roofline of memory, units, waits and block starts, v11"
 _NORM = 3.0
+_LONE_NORM = 1.8  # of a block of mma.sync that is alone on its multiprocessor: nothing else fills the gaps
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,10 @@ def predict_launch(
     starts = {STARTS: cost_terms.starts_us(launch, gpu), LAUNCH: LAUNCH_US}
     exposed_us = beside[WAITS] - hidden_us(waited)
     moving_us = max(memory[MEMORY] * cost_terms.last_wave(shape), memory[L2])
-    together = (moving_us, *cost_terms.beside_each_other(units, _NORM), exposed_us)
-    time_us = starts[LAUNCH] + max(sum(value**_NORM for value in together) ** (1 / _NORM), starts[STARTS])
+    norm = _LONE_NORM if shape.resident(math.prod(launch.grid)) == 1 and _in_step(counters) else _NORM
+    parts_us = (moving_us, *cost_terms.beside_each_other(units, norm))
+    working_us = sum(value**norm for value in parts_us) ** (1 / norm)
+    time_us = starts[LAUNCH] + max((working_us**_NORM + exposed_us**_NORM) ** (1 / _NORM), starts[STARTS])
     terms_us = {**memory, **beside, **starts}
     dram_share = cost_terms.dram_us(moved, gpu) / time_us
     spills = {SPILLS: cost_terms.spills_us(moved, gpu)}
@@ -73,6 +77,13 @@ def predict_launch(
     found = findings(counters, launch, kernel, shape, gpu, moved, named, lines or {0: counters})
     parts = {**memory, **spills, **beside, **units, **waited, **starts}
     return Prediction(time_us, named, parts, (*found, second) if second else found, shape, dram_share)
+
+
+def _in_step(counters: Mapping[str, float]) -> bool:
+    """Whether barriers keep the warps of a block in step around mma.sync: its tensor cores idle while the block copies,
+    reads operands and stores. wgmma runs beside these."""
+    barriers = counters.get("barrier_waits", 0.0) > counters.get("mbarrier_waits", 0.0)
+    return barriers and counters.get("mma_sync_ops", 0.0) > 0
 
 
 def predict_plan(

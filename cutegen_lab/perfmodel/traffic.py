@@ -26,7 +26,13 @@ _L1_INVALIDATED = 0.4  # re-reads lost for each other block of a cluster on the 
 # is in the loop that takes the time: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 rounds takes
 # 220 and 630 µs longer, at L2's rate, than without.
 _SPILLED_ONCE = 128.0
-_L1_MERGES = (0.5, 1.2)  # loads in flight over L1's size: stores of parts of a sector join up to here, none from there
+# Stores of parts of a sector that several instructions write: L1 joins them up to the first, none from the second on, …
+_L1_JOINS = (0.5, 1.2)  # … of loads in flight over L1's size
+_JOINED_STORES = (1.0, 2.0)  # … of bytes stored over bytes loaded
+_JOINED_LINES = (8.0, 16.0)  # … of lines that an instruction touches
+_PART_SECTORS = 1.4  # sectors that L2 counts for each such store
+_JOINED = 0.55  # … and, of what the others would add, still counts where L1 joins them
+_PART_DRAM = 0.55  # time of a byte that L2 writes so over that of one that crosses DRAM
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ def traffic(
 ) -> Traffic:
     """``dram_load_bytes`` counts as what all blocks together read for the first time, an equal part each."""
     blocks = math.prod(launch.grid)
-    resident = min(shape.blocks, math.ceil(blocks / gpu.sm_count))
+    resident = shape.resident(blocks)
     asked, once = counters["global_load_bytes"], counters["dram_load_bytes"]
     copied = asked * _share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
     cached = asked - copied  # cp.async of 16 bytes goes past L1
@@ -68,12 +74,12 @@ def traffic(
     cold = 1 - min(_share(counters.get("warm_load_bytes", 0.0), again), 1.0)
     dram_reads = cold * l2_reads * (1 - _kept(footprint * min(blocks, gpu.sm_count) / gpu.l2_bytes, _L2_HITS))
 
-    in_pieces = _stored_in_pieces(counters, launch, resident, l1)
+    in_parts, as_dram = _parts_of_sectors(counters, launch, resident, l1)
     threads = blocks * math.prod(launch.block)
     spilled = threads * _spilled_bytes(kernel, counters.get("turns", 1.0)) if kernel else 0.0
     frames = threads * kernel.spill_store_bytes if kernel else 0
-    crossed = once + dram_reads + counters["dram_store_bytes"] + in_pieces + frames
-    stored = counters["global_store_bytes"] + in_pieces
+    crossed = once + dram_reads + counters["dram_store_bytes"] + as_dram + frames
+    stored = counters["global_store_bytes"] + in_parts
     atomics = 2 * SECTOR_BYTES * counters.get("global_atomic_sectors", 0.0)
     bulk = SECTOR_BYTES * (counters.get("bulk_load_sectors", 0.0) + counters.get("bulk_store_sectors", 0.0))
     return Traffic(
@@ -93,12 +99,19 @@ def _spilled_bytes(kernel: KernelInfo, turns: float) -> float:
     return min(spilled, _SPILLED_ONCE) + max(spilled - _SPILLED_ONCE, 0.0) * turns
 
 
-def _stored_in_pieces(counters: Mapping[str, float], launch: Launch, resident: int, l1: float) -> float:
-    """Extra bytes if several instructions write one sector: L1 combines them while loads in flight leave room;
-    otherwise each goes to L2 separately and costs a sector's time in DRAM."""
-    excess = SECTOR_BYTES * counters["global_store_sectors"] - counters["global_store_bytes"]
+def _parts_of_sectors(counters: Mapping[str, float], launch: Launch, resident: int, l1: float) -> tuple[float, float]:
+    """(bytes that L2 writes beyond those stored, as many bytes of DRAM as take that long) where several instructions
+    write one sector. L1 joins most such writes, unless loads in flight leave no room, more is stored than loaded, or
+    an instruction's lines are too many."""
+    asked, stored = SECTOR_BYTES * counters["global_store_sectors"], counters["global_store_bytes"]
+    if asked <= stored:
+        return 0.0, 0.0
     in_flight = resident * math.prod(launch.block) * counters["load_bytes_in_flight"]
-    return max(excess, 0.0) * (1 - _kept(in_flight / l1, _L1_MERGES))
+    lines = _share(counters.get("global_store_lines", 0.0), counters.get("global_store_requests", 0.0))
+    over_loaded = _share(stored, counters["global_load_bytes"])
+    joined = _kept(in_flight / l1, _L1_JOINS) * _kept(over_loaded, _JOINED_STORES) * _kept(lines, _JOINED_LINES)
+    alone = (_PART_SECTORS * asked - stored) * (1 - joined)
+    return alone + _JOINED * (asked - stored) * joined, _PART_DRAM * alone
 
 
 def _kept(ratio: float, edges: tuple[float, float]) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.core.predicted import ARRIVAL, BARRIERS, BLOCK, CLUSTER, DEPENDENT, IN_ORDER, LOADS, STAGES, WORK
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.perfmodel.cost_terms import COPIED_A_CYCLE, LOADED_A_CYCLE, pipe_cycles
+from cutegen_lab.perfmodel.cost_terms import COPIED_A_CYCLE, LOADED_A_CYCLE, copied_share, pipe_cycles
 from cutegen_lab.perfmodel.occupancy import Occupancy
 from cutegen_lab.perfmodel.traffic import Traffic
 
@@ -19,7 +19,7 @@ _L1_LATENCY_US = 0.04
 # blocks must have let go of a stage.
 _BULK_LATENCY_US = 0.6
 _CLUSTER_STAGE_US = 0.2
-_EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot overlap with
+_EXPOSED_LOADS = 0.5  # part of a block's bytes that its arithmetic cannot overlap with
 _EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
 # Registers that hold addresses, counters and sums while loads are under way: of 32, ptxas gives loads 19 or 20 at most
 # in loops that ask for 32 (p4 of benchmarks/foreign_kernels).
@@ -81,12 +81,16 @@ def _reads_us(
     unless there is a barrier between. Batches that L1 keeps (``hot``) wait for it alone, and the first block of a
     multiprocessor for DRAM once."""
     hot, loaded = counters.get("hot_load_waits", 0.0) / warps, counters["global_load_bytes"]
-    waits = (counters["load_waits"] / warps - hot) * max(counters["load_bytes_in_flight"] / _room(shape), 1.0)
+    waits = (counters["load_waits"] / warps - hot) * _refills(counters, shape)
     others = max(loaded - counters.get("hot_load_bytes", 0.0), 1.0) / max(loaded, 1.0)
     far = min(moved.far / others, 1.0)
     near = min(moved.near / others, 1.0 - far)
     l1 = 1 - far - near
-    answers = waits * (far * _LATENCY_US + near * _L2_LATENCY_US + l1 * _L1_LATENCY_US) + hot * _L1_LATENCY_US
+    loads = max(counters["global_load_requests"] / max(counters["load_waits"], 1.0), 1.0)  # that a wait is for
+    slow, l1 = 1 - (1 - far) ** loads, max(l1, 0.0) ** loads  # the slowest of them decides
+    answers = (
+        waits * (slow * _LATENCY_US + (1 - slow - l1) * _L2_LATENCY_US + l1 * _L1_LATENCY_US) + hot * _L1_LATENCY_US
+    )
     first = _first_waits(counters, hot) * (_LATENCY_US - _L1_LATENCY_US) / times
     # a multiprocessor's share of the memory's rate, and no more than it can take from L2
     rate = min(gpu.copy_bytes_per_s / min(blocks, gpu.sm_count), LOADED_A_CYCLE * gpu.clock_hz)
@@ -102,9 +106,13 @@ def _parts(counters: Mapping[str, float], blocks: int, warps: int) -> float:
     return batches if counters.get("barrier_waits", 0.0) else batches * warps / blocks
 
 
-def _room(shape: Occupancy) -> float:
-    """Bytes of loads that a thread can have in flight: each needs registers to arrive in."""
-    return 4.0 * max(shape.registers - _REGISTERS_IN_USE, 4) if shape.registers else math.inf
+def _refills(counters: Mapping[str, float], shape: Occupancy) -> float:
+    """How often the registers of a thread fill with a batch of loads: each needs registers to arrive in. What cp.async
+    brings needs none."""
+    if not shape.registers:
+        return 1.0
+    room = 4.0 * max(shape.registers - _REGISTERS_IN_USE, 4)
+    return max(counters["load_bytes_in_flight"] * (1 - copied_share(counters)) / room, 1.0)
 
 
 def _first_waits(counters: Mapping[str, float], hot: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.perfmodel.cost_terms import BULK_L2_RATIO, L2_RATIO
+from cutegen_lab.perfmodel.cost_terms import l2_bytes_per_s
 from cutegen_lab.profiles.records import Ceiling, RooflinePoint
 from cutegen_lab.profiles.row import Row
 from cutegen_lab.profiles.select import candidates, counters, of_the_problem, time_of
@@ -34,7 +34,7 @@ def ceilings(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling]:
     """DRAM by the datasheet, L2 as the time model has it, the fp32 units, and tensor cores where the problem has matrix
     operations. The fp32 units do one instruction a lane, which the datasheet counts as two operations."""
     bulk = any(row.metric == "bulk_load_bytes" and row.value for row in rows)
-    l2 = gpu.copy_bytes_per_s * (BULK_L2_RATIO if bulk else L2_RATIO)
+    l2 = l2_bytes_per_s(gpu, bulk)
     found = [
         Ceiling(f"DRAM {gpu.dram_bytes_per_s / 1e12:.3g} TB/s", None, gpu.dram_bytes_per_s),
         Ceiling(f"L2 {l2 / 1e12:.3g} TB/s{', bulk copies' if bulk else ''} (model)", None, l2),

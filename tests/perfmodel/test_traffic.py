@@ -94,14 +94,22 @@ def test_stores_that_kernels_of_ours_left_in_l2() -> None:
     assert all(abs(fmean(each)) < 8e6 for each in off.values()), off
 
 
-@pytest.mark.parametrize(("in_flight", "share"), [(32, 0.0), (96, (192 / 256 - 0.5) / 0.7), (192, 1.0)])
-def test_parts_of_sectors_join_while_loads_leave_l1_room(in_flight: int, share: float) -> None:
-    """2,048 threads a multiprocessor hold 64, 192 and 384 KB of 256: each sector is written twice."""
+@pytest.mark.parametrize(
+    ("in_flight", "lines", "loaded", "alone"),
+    [(32, 8, 1, 0.0), (96, 8, 1, (192 / 256 - 0.5) / 0.7), (192, 8, 1, 1.0), (32, 12, 1, 0.5), (32, 16, 1, 1.0),
+     (32, 8, 2 / 3, 0.5), (32, 8, 0.5, 1.0)],
+)  # fmt: skip
+def test_parts_of_sectors_join_where_l1_has_room(in_flight: int, lines: int, loaded: float, alone: float) -> None:
+    """Each sector is written twice: by 2,048 threads a multiprocessor that hold 64, 192 and 384 of 256 KB of loads, by
+    instructions of 8 to 16 lines, and where up to twice as much is stored as loaded. Alone they make L2 count 2.8
+    sectors for each, and joined 1.55."""
     stored = float(16 * MIB)
     got = moved(
-        1, 16 * MIB, launch(4096, 256), stored, global_store_sectors=2 * stored / 32, load_bytes_in_flight=in_flight
-    )
-    assert got.dram_bytes == pytest.approx((2 + share) * 16 * MIB)
+        1, loaded * 16 * MIB, launch(4096, 256), stored, global_store_sectors=2 * stored / 32,
+        load_bytes_in_flight=in_flight, global_store_lines=1.0 * lines, global_store_requests=1.0,
+    )  # fmt: skip
+    assert got.dram_bytes == pytest.approx((1 + loaded + 0.55 * 1.8 * alone) * 16 * MIB)
+    assert got.l2_bytes == pytest.approx((1 + loaded + 1.8 * alone + 0.55 * (1 - alone)) * 16 * MIB)
 
 
 def test_spills_are_written_back() -> None:

@@ -12,7 +12,7 @@ from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Stopwatch, Subject
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
+from cutegen_lab.devices.cuda.process import START_SECONDS, SharedMemory, WorkerProcess, fault_of
 from cutegen_lab.devices.cuda.worker_protocol import lean, problem_to_request
 
 COMPILE_SECONDS = {"eager": 30.0, "channels_last": 30.0, "compile": 180.0, "max-autotune": 900.0}
@@ -61,13 +61,14 @@ class CudaStopwatch:
         self.modes: Sequence[Mode] = ("cold", "warm", "events")
 
     def open(self, inputs: Sequence[memoryview]) -> Fault | None:
-        """Allocates the tensor sets. Raises Cancelled."""
+        """Allocates the tensor sets, in a worker's start's time: no candidate runs, and PyTorch may come from a slow
+        disk. Raises Cancelled."""
         self._outputs = self._tensors[len(inputs) :]
         with SharedMemory([buffer.nbytes for buffer in inputs]) as memory:
             memory.write(inputs)
             specs = [spec.to_dict() for spec in self._tensors]
             request = {"verb": "open", "inputs": specs[: len(inputs)], "outputs": specs[len(inputs) :]}
-            answer = self._ask("the workload's tensors", {**request, **memory.request}, memory.seconds)
+            answer = self._ask("the workload's tensors", {**request, **memory.request}, START_SECONDS + memory.seconds)
         if isinstance(answer, Fault):
             return answer
         self.dram_bytes_per_s, self.l2_bytes = answer["dram_bytes_per_s"], answer["l2_bytes"]

@@ -4,6 +4,9 @@ Shared memory has 32 banks of 4 bytes. A warp's access of up to 4, of 8 or of 16
 *phases* of 32, 16 or 8 lanes; lanes of a phase that want the same word share it. A phase takes as many wavefronts as
 the busiest bank has different words to give: 1 without conflicts. Two phases of 8 or 16 bytes a lane become one where
 every lane wants what its neighbour wants (lanes i and i ^ 1), or the one after (i and i ^ 2): so an H200 counts it.
+
+L1 has the same banks. It looks up four lines that lie in one stretch of 512 bytes at a time, and gives what a phase
+wants of them in as many wavefronts as its busiest bank has different words to give.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import numpy as np
 from cutegen_lab.emulator.ptx.types import Array
 
 _BANKS, _BANK_BYTES = 32, 4
+_LOOKED_UP = 512  # bytes, of which L1 finds all lines at once
 _LINE_MASK = np.uint64(3)  # of a sector's number: which of its line's four it is
 
 
@@ -39,6 +43,40 @@ def sectors_and_lines(gid: Array, address: Array, whole: bool) -> tuple[int, int
     other, apart = w[1:] != w[:-1], s[1:] ^ s[:-1]
     touched = np.count_nonzero(other | (apart != 0)), np.count_nonzero(other | (apart > _LINE_MASK))
     return 1 + int(touched[0]), 1 + int(touched[1])
+
+
+def l1_wavefronts(gid: Array, address: Array, width: int, whole: bool) -> int:
+    """Wavefronts of one load of global memory that L1 serves, summed over warps. ``address`` and ``whole``: see
+    :func:`sectors_and_lines`; ``width``: bytes of a lane."""
+    if address.ndim == 0 or len(address) == 0:
+        return 1 if address.ndim == 0 else 0
+    width = max(width, _BANK_BYTES)
+    pieces = _BANKS * _BANK_BYTES // width  # that lie side by side in the banks, and lanes of a phase
+    piece = (address // np.uint64(width)).astype(np.int64)
+    table = piece.reshape(-1, pieces) if whole else _filled(gid, piece, pieces)
+    relative = table - table[:, :1]
+    if (relative == relative[0]).all():
+        places = table[:, 0] % (_LOOKED_UP // width)
+        return sum(_l1_like(relative[0].tobytes(), place, pieces) for place in places.tolist())
+    return _l1_count(table, pieces)
+
+
+@lru_cache(4096)
+def _l1_like(relative: bytes, place: int, pieces: int) -> int:
+    return _l1_count(np.frombuffer(relative, np.int64)[None] + place, pieces)
+
+
+def _l1_count(table: Array, pieces: int) -> int:
+    """Wavefronts of ``table`` [phase, lane], summed over phases and the stretches that each wants lines of."""
+    table = np.sort(table, axis=1)
+    fresh, other = np.ones(table.shape, np.bool_), np.ones(table.shape, np.bool_)
+    np.not_equal(table[:, 1:], table[:, :-1], out=fresh[:, 1:])
+    stretch = table // (pieces * _LOOKED_UP // (_BANKS * _BANK_BYTES))
+    np.not_equal(stretch[:, 1:], stretch[:, :-1], out=other[:, 1:])
+    group = np.cumsum(other.ravel()) - 1
+    banks = group[fresh.ravel()] * pieces + (table[fresh] & pieces - 1)
+    found = np.bincount(banks, minlength=(int(group[-1]) + 1) * pieces)
+    return int(found.reshape(-1, pieces).max(axis=1).sum())
 
 
 def wavefronts(gid: Array, index: Array, width: int, whole: bool) -> tuple[int, int]:
@@ -113,11 +151,16 @@ def _of_parts(gid: Array, index: Array, pieces: int) -> tuple[int, int]:
     lanes = pieces
     if pieces < _BANKS and (joined := _one_piece(gid, index, 2 * pieces)):
         return joined, joined
+    return phases(_filled(gid, index, lanes), pieces)
+
+
+def _filled(gid: Array, index: Array, lanes: int) -> Array:
+    """``index`` as [phase, lane], where who is missing asks for what the first of its phase asks for."""
     phase = gid // lanes
     fresh = np.r_[True, phase[1:] != phase[:-1]]
     table = np.repeat(index[fresh][:, None], lanes, axis=1)
     table[np.cumsum(fresh) - 1, gid % lanes] = index
-    return phases(table, pieces)
+    return table
 
 
 def _one_piece(gid: Array, index: Array, lanes: int) -> int:

@@ -6,7 +6,7 @@ what is counted goes there. Instructions are counted a basic block at a time. :m
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cutegen_lab.emulator.counters import copy_wavefronts
-from cutegen_lab.emulator.counters.access_cost import phases, sectors_and_lines, wavefronts
+from cutegen_lab.emulator.counters.access_cost import l1_wavefronts, phases, sectors_and_lines, wavefronts
 from cutegen_lab.emulator.ptx.types import Array
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ FIELDS = (
     "shared_store_requests", "shared_store_wavefronts", "shared_store_phases",
     "shared_copy_requests", "shared_copy_wavefronts", "shared_copy_phases",
     "shared_atomic_requests", "cluster_requests", "global_load_lines", "global_store_lines",
-    "shared_copies_past_l1",
+    "shared_copies_past_l1", "global_load_wavefronts", "global_load_new_lines",
 )  # fmt: skip
 _LOAD, _STORE, _ATOMIC, _BULK_LOAD, _BULK_STORE, _SHARED_LOAD, _SHARED_STORE, _SHARED_COPY, _SHARED_ATOMIC = range(
     0, 27, 3
 )
-_CLUSTER, _LOAD_LINES, _STORE_LINES, _PAST_L1 = range(_SHARED_ATOMIC + 1, len(FIELDS))
+_CLUSTER, _LOAD_LINES, _STORE_LINES, _PAST_L1, _LOAD_WAVEFRONTS, _NEW_LINES = range(_SHARED_ATOMIC + 1, len(FIELDS))
 _LINES = {"load": (_LOAD_LINES,), "store": (_STORE_LINES,), "atomic": (_LOAD_LINES, _STORE_LINES)}
 _GLOBAL = {"load": _LOAD, "store": _STORE, "atomic": _ATOMIC}
 _BULK = {"load": _BULK_LOAD, "store": _BULK_STORE}
@@ -44,6 +44,7 @@ _SHARED = {"load": _SHARED_LOAD, "store": _SHARED_STORE}
 _SLOT_BITS = 24  # of an address, within a tensor's memory
 _WARM_STRETCH = 12 << 20  # bytes, a quarter of L2: a table that all blocks read, say
 HOT_STRETCH = 32 << 10  # bytes, an eighth of L1: a row's weights, say, which every block reads again
+_RECENT, _SAMPLED = 8, 8  # loads of a warp, and lanes of each, that tell whether one touches what others just did
 
 Site = list[int]
 """Counts of one instruction, in the order of :data:`FIELDS`."""
@@ -70,6 +71,7 @@ class Counters:
     expected_bytes: int = 0
     expected_at: Counter[int] = field(default_factory=Counter)  # these by the mbarrier's place in its block
     products: Counter[int] = field(default_factory=Counter)  # of wgmma, by block of the grid
+    _recent: deque[tuple[int, frozenset[int]]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     sites: list[Site] = field(init=False)
     here: Site = field(init=False)
 
@@ -88,6 +90,9 @@ class Counters:
         touched, lines = sectors_and_lines(g.gid, address, g.whole())
         for at in _LINES[kind]:
             self.here[at] += lines
+        if kind == "load":
+            self.here[_LOAD_WAVEFRONTS] += l1_wavefronts(g.gid, address, width, g.whole())
+            self.here[_NEW_LINES] += lines if self._new(g, address) else 0
         for slot, first, last, lanes, sectors in _by_slot(g, address, touched):
             if kind == "load":
                 self._loaded(slot, first, last, lanes * width)
@@ -120,6 +125,14 @@ class Counters:
         """Counts ``times`` bulk copies, which each move ``size`` bytes of global memory in ``touched`` sectors."""
         self.by_slot[kind, address >> _SLOT_BITS] += touched * times
         self._add(_BULK[kind], times, touched * times, size * times)
+
+    def _new(self, g: LaneGroup, address: Array) -> bool:
+        """Do the group's first lanes load mostly of sectors that its last loads did not touch?"""
+        sectors = frozenset((np.atleast_1d(address)[:_SAMPLED] >> np.uint64(5)).tolist())
+        who = int(g.gid[0]) >> 5
+        again = any(who == of and 2 * len(sectors & before) >= len(sectors) for of, before in self._recent)
+        self._recent.append((who, sectors))
+        return not again
 
     def _loaded(self, slot: int, first: int, last: int, asked: int) -> None:
         low, high, before = self.loaded.get(slot, (first, first, 0))

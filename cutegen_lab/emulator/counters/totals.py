@@ -26,6 +26,7 @@ Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
 # Counters of a launch that mean nothing added up.
 NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns", "hot_stretch_bytes")
+_UNROLLED = 4  # rounds of a loop that ptxas makes straight code of, in which branches stay
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class LaunchCounts:
     def _each(self) -> Iterator[tuple[Instruction, str, int]]:
         """(instruction, counter, count) for all that was counted."""
         for number, block in enumerate(self.program.blocks):
-            warps, lanes = self.counters.block_warps[number], self.counters.block_lanes[number]
+            warps, lanes = self._issued(number), self.counters.block_lanes[number]
             if not warps:
                 continue
             for emit in (e for e in block.emits if e.klass):  # a meeting is no instruction
@@ -83,6 +84,11 @@ class LaunchCounts:
                 yield block.terminator, "warp_instructions", warps
                 yield block.terminator, "lane_instructions", lanes
                 yield block.terminator, "warp_instructions_control", warps
+
+    def _issued(self, number: int) -> int:
+        """Warps that issue a basic block, whether a lane of theirs executes it or not."""
+        executed, before = self.counters.block_warps, self.program.predicated.get(number, number)
+        return executed[before if executed[before] > _UNROLLED * executed[0] else number]
 
     def _in_flight(self) -> float:
         """Bytes a thread has outstanding on average, weighted by how often each batch of loads ran."""

@@ -18,29 +18,35 @@ def counted(body: str, size: int = 1 << 14, threads: int = 32, blocks: int = 1) 
     return dict(ran.execution.counters)
 
 
-LOADS = [  # (what, instruction with its address in %r4 from the lane in %r1, sectors and lines of one warp)
-    ("32 neighbouring words", "shl.b32 %r4, %r1, 2;", "ld.global.b32 %r5", 4, 1),
-    ("every second word", "shl.b32 %r4, %r1, 3;", "ld.global.b32 %r5", 8, 2),
-    ("one word a sector", "shl.b32 %r4, %r1, 5;", "ld.global.b32 %r5", 32, 8),
-    ("one word for all", "and.b32 %r4, %r1, 0;", "ld.global.b32 %r5", 1, 1),
-    ("halves", "shl.b32 %r4, %r1, 1;", "ld.global.b16 %rs5", 2, 1),
-    ("16 bytes a lane", "shl.b32 %r4, %r1, 4;", "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 16, 4),
-    ("8 bytes a lane", "shl.b32 %r4, %r1, 3;", "ld.global.v2.b32 {%r5,%r6}", 8, 2),
-    ("neighbours from the middle of a sector", "shl.b32 %r4, %r1, 2; add.s32 %r4, %r4, 16;", "ld.global.b32 %r5", 5, 2),
+LOADS = [  # (what, instruction with its address in %r4 from the lane in %r1, sectors, lines and wavefronts of one warp)
+    ("32 neighbouring words", "shl.b32 %r4, %r1, 2;", "ld.global.b32 %r5", 4, 1, 1),
+    ("every second word", "shl.b32 %r4, %r1, 3;", "ld.global.b32 %r5", 8, 2, 2),
+    ("one word a sector", "shl.b32 %r4, %r1, 5;", "ld.global.b32 %r5", 32, 8, 8),
+    ("one word for all", "and.b32 %r4, %r1, 0;", "ld.global.b32 %r5", 1, 1, 1),
+    ("halves", "shl.b32 %r4, %r1, 1;", "ld.global.b16 %rs5", 2, 1, 1),
+    ("16 bytes a lane", "shl.b32 %r4, %r1, 4;", "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 16, 4, 4),
+    ("8 bytes a lane", "shl.b32 %r4, %r1, 3;", "ld.global.v2.b32 {%r5,%r6}", 8, 2, 2),
+    ("neighbours from the middle of a sector", "shl.b32 %r4, %r1, 2; add.s32 %r4, %r4, 16;",
+     "ld.global.b32 %r5", 5, 2, 1),
     ("16 bytes a lane, from the middle of a sector", "shl.b32 %r4, %r1, 4; add.s32 %r4, %r4, 16;",
-     "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 17, 5),
-    ("one word of every other line", "shl.b32 %r4, %r1, 8;", "ld.global.b32 %r5", 32, 32),
+     "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 17, 5, 5),
+    ("one word of every other line", "shl.b32 %r4, %r1, 8;", "ld.global.b32 %r5", 32, 32, 32),
+    ("every fourteenth word", "mul.lo.s32 %r4, %r1, 56;", "ld.global.b32 %r5", 32, 14, 4),
     ("every sector by turns", "mul.lo.s32 %r4, %r1, 8; rem.u32 %r4, %r4, 31; shl.b32 %r4, %r4, 2;",
-     "ld.global.b32 %r5", 4, 1),
-    ("backwards", "sub.s32 %r4, 31, %r1; shl.b32 %r4, %r4, 2;", "ld.global.b32 %r5", 4, 1),
+     "ld.global.b32 %r5", 4, 1, 1),
+    ("backwards", "sub.s32 %r4, 31, %r1; shl.b32 %r4, %r4, 2;", "ld.global.b32 %r5", 4, 1, 1),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("address", "load", "sectors", "lines"), [c[1:] for c in LOADS], ids=[c[0] for c in LOADS])
-def test_sectors_and_lines(address: str, load: str, sectors: int, lines: int) -> None:
+@pytest.mark.parametrize(
+    ("address", "load", "sectors", "lines", "wavefronts"), [c[1:] for c in LOADS], ids=[c[0] for c in LOADS]
+)
+def test_sectors_and_lines(address: str, load: str, sectors: int, lines: int, wavefronts: int) -> None:
+    """Of four lines at a time L1 gives each bank's word in a wavefront: a stride of 14 words spreads over all banks."""
     got = counted(f"  {address}\n  cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;\n  {load}, [%rd3];\n  ret;")
     assert got["global_load_requests"] == 1
     assert (got["global_load_sectors"], got["global_load_lines"]) == (sectors, lines)
+    assert got["global_load_wavefronts"] == wavefronts
     assert got["moved_bytes"] == 32 * sectors
 
 
@@ -57,6 +63,36 @@ def test_one_load_of_two_tensors() -> None:
     got = ran.execution.counters
     assert (got["loaded_bytes:t0"], got["loaded_bytes:t1"]) == (32 * 64, 32 * 32)
     assert (got["global_load_requests"], got["global_load_sectors"]) == (3, 96)
+
+
+@pytest.mark.parametrize(("second", "new"), [(4, 4), (12, 4), (-4, 4), (512, 8), (2048, 8)])
+def test_lines_that_the_load_before_touched_are_not_new(second: int, new: int) -> None:
+    """A word of every sixteen bytes, then another: beside the first, or elsewhere."""
+    got = counted(f"""
+  shl.b32 %r4, %r1, 4; add.s32 %r4, %r4, 1024; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;
+  ld.global.b32 %r5, [%rd3]; ld.global.b32 %r6, [%rd3+{second}];
+  ret;
+""")
+    assert got["global_load_lines"] in (8, 9) and got["global_load_new_lines"] == new
+
+
+@pytest.mark.parametrize(("rounds", "issued"), [(4, 4), (5, 4 * 5)])
+def test_a_branch_in_a_loop_is_issued_by_warps_that_do_not_take_it(rounds: int, issued: int) -> None:
+    """The body's product is executed by one warp of four. Up to four rounds ptxas unrolls, and the branch stays."""
+    got = counted(
+        f"""
+  mov.b32 %r2, 0; setp.lt.u32 %p1, %r1, 32;
+$loop:
+  @!%p1 bra $over;
+  mul.f32 %f1, %f1, 0f40000000;
+$over:
+  add.s32 %r2, %r2, 1; setp.lt.s32 %p2, %r2, {rounds};
+  @%p2 bra $loop;
+  ret;
+""",
+        threads=128,
+    )
+    assert got["warp_instructions_f32"] == issued
 
 
 # What an H200 counts: benchmarks/results/counters_on_gpu.json has these and others (ptx-…).
