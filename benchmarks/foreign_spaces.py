@@ -28,12 +28,14 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks import counters_cases
+from benchmarks.counters_cases import ARCH
 from benchmarks.counters_on_gpu import Case
 from benchmarks.foreign_cases import KERNELS, add, blind, cases, described, nvidia
 from benchmarks.foreign_on_gpu import ranked_rows, ranked_text
 from benchmarks.prediction_order import by_counts
 from benchmarks.results import write_configs
 from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.perfmodel import MODEL
 
 SEED, EACH = 20261202, 16
@@ -78,12 +80,13 @@ def write(folder: Path, checkout: Path, seed: int) -> None:
 def rank(folder: Path, measured: Path, counts: Path, result: Path) -> None:
     """Prints and writes each kernel's rank correlation, with the times of its configs."""
     data = json.loads(measured.read_text())
+    gpu = target_gpu(ARCH, data["device"])
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for path in sorted(counts.glob("*.json"), key=lambda path: (path.stem.rpartition("-")[0], number(path))):
         case = Case.read(folder / path.name)
         time_us = data["times_us"].get(case.group, {}).get(case.name)
         if time_us is not None:
-            guessed_us = by_counts(case, path).time_us
+            guessed_us = by_counts(case, path, gpu).time_us
             row = {"config": case.config, "measured_us": round(time_us, 2), "predicted_us": round(guessed_us, 2)}
             groups[case.group].append(row)
     ranked = {name: ranked_rows(rows) for name, rows in groups.items()}

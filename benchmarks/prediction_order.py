@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from benchmarks.counters_on_gpu import Case
-from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.core.roofline import GPUS, GpuSpec
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.perfmodel import Prediction, predict_plan
 
@@ -47,11 +47,11 @@ def _counted(path: Path) -> list[dict[str, float]] | str:
     return str(result.execution.fault) if result.execution.fault else result.per_launch
 
 
-def by_counts(case: Case, counts: Path) -> Prediction:
-    """What the model makes of the counters that :func:`count` wrote to ``counts``, on an H200."""
+def by_counts(case: Case, counts: Path, gpu: GpuSpec = GPUS["H200"]) -> Prediction:
+    """What the model makes of the counters that :func:`count` wrote to ``counts``, on ``gpu``."""
     kernels = {kernel.name: kernel for kernel in case.build.kernels}
     compulsory = float(sum(spec.nbytes for spec in case.workload.tensors))
-    return predict_plan(json.loads(counts.read_text()), case.build.plan.launches, kernels, GPUS["H200"], compulsory)
+    return predict_plan(json.loads(counts.read_text()), case.build.plan.launches, kernels, gpu, compulsory)
 
 
 def main() -> None:

@@ -23,9 +23,9 @@ LOADED_A_CYCLE = 32.0  # bytes that a multiprocessor takes from L2 by loads
 # The path is 64 bytes wide, and bulk copies have all of it: with that, rings of two stages of 24, 32 and 48 KiB on an
 # H200 (p7 of benchmarks/foreign_kernels) ask for the same latency.
 COPIED_A_CYCLE = 64.0
-# Of a multiprocessor's L1: for a line that it lacks, which comes beside what it serves at a cycle a wavefront; for a
-# line of cp.async past it, beyond its wavefronts; for a line that a store touches. Chosen by the order of kernels'
-# configs (benchmarks/results/foreign_wide_on_gpu.json).
+# Of a multiprocessor's L1, which serves a wavefront a cycle (benchmarks/results/strided_accesses_on_gpu.json): for a
+# line that it lacks, which comes beside; for a line of cp.async past it, beyond its wavefronts; for a line that a store
+# touches. Chosen by the order of kernels' configs (benchmarks/results/foreign_wide_on_gpu.json).
 _FILL_CYCLES = 3.0
 _PAST_CYCLES = 0.6
 _STORE_CYCLES = 1.75

@@ -1,0 +1,81 @@
+"""Wavefronts of L1 and sectors that L2 writes, by ncu beside the emulator's counts.
+
+    python -m benchmarks.l1_and_l2 profile FOLDER OUT.json                    (a GPU with ncu, and torch; minutes)
+    python -m benchmarks.l1_and_l2 compare FOLDER OUT.json COUNTS RESULT.json    (no GPU; seconds)
+
+FOLDER is what ``benchmarks.foreign_spaces`` or ``benchmarks.counters_cases`` wrote, COUNTS what
+``benchmarks.prediction_order`` made of it. ``compare`` takes the cases of one
+launch: where a store writes parts of sectors, how many sectors its instructions touch and how many L2 writes, over the
+fewest that hold the bytes; and, without shared memory, L1's wavefronts over the requests.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from benchmarks.counters_on_gpu import Case, profiled
+from benchmarks.results import write_table
+from cutegen_lab.bench.record import about
+from cutegen_lab.core.counters import SECTOR_BYTES
+from cutegen_lab.devices.cuda import ncu
+
+WAVEFRONTS, SHARED = "l1tex__data_pipe_lsu_wavefronts.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
+WRITTEN, REQUESTS = "lts__t_sectors_op_write.sum", "l1tex__lsuin_requests.sum"
+METRICS = (WAVEFRONTS, SHARED, WRITTEN, REQUESTS)
+PARTS = 1.05  # sectors that stores touch over the fewest: beyond it they write parts of sectors
+
+
+def profile(folder: Path, out: Path) -> None:
+    path = ncu.find()
+    if path is None:
+        raise SystemExit("ncu is not installed")
+    with tempfile.TemporaryDirectory() as scratch:
+        for case in folder.glob("*.json"):
+            Path(scratch, case.name).write_text(json.dumps({**json.loads(case.read_text()), "counted": True}))
+        _, found = profiled(path, Path(scratch), METRICS)
+    out.write_text(json.dumps({**about(torch.cuda.get_device_name()), "profiles": found}) + "\n")
+
+
+def row(name: str, config: dict[str, Any], counts: dict[str, float], seen: dict[str, float]) -> dict[str, Any]:
+    found: dict[str, Any] = {"case": name, "config": " ".join(f"{key}={value}" for key, value in config.items())}
+    least = counts["global_store_bytes"] / SECTOR_BYTES
+    if counts["global_store_sectors"] > PARTS * least:
+        found["touched"] = round(counts["global_store_sectors"] / least, 2)
+        found["written"] = round(seen[WRITTEN] / least, 2)
+        found["lines"] = round(counts["global_store_lines"] / counts["global_store_requests"], 1)
+    if not counts["shared_requests"]:
+        requests = counts["global_load_requests"] + counts["global_store_requests"]
+        waves = counts["global_load_wavefronts"] + counts["global_store_lines"]
+        found["wavefronts_a_request"] = round((seen[WAVEFRONTS] - seen[SHARED]) / requests, 2)
+        found["predicted"] = round(waves / requests, 2)
+    return found
+
+
+def compare(folder: Path, measured: Path, counts: Path, result: Path) -> None:
+    data, rows = json.loads(measured.read_text()), []
+    for path in sorted(counts.glob("*.json")):
+        case = Case.read(folder / path.name)
+        if len(seen := data["profiles"].get(case.name, [])) == 1:
+            rows.append(row(case.name, case.config, json.loads(path.read_text())[0], seen[0]))
+    parts = [r for r in rows if "touched" in r]
+    waves = [r for r in rows if "predicted" in r]
+    off = median(abs(r["predicted"] / r["wavefronts_a_request"] - 1) for r in waves)
+    print(f"{len(parts)} cases write parts of sectors; wavefronts of {len(waves)} off by {off:.1%} in the median")
+    head = {key: data[key] for key in ("date", "python", "torch", "device", "driver")}
+    write_table(result, head, [r for r in rows if len(r) > 2])
+
+
+def main() -> None:
+    verb, *words = sys.argv[1:]
+    (profile if verb == "profile" else compare)(*map(Path, words))
+
+
+if __name__ == "__main__":
+    main()
