@@ -14,8 +14,8 @@ stands that of the other pairs (:mod:`benchmarks.times_compared`), and how many 
 The kernels are in two halves, drawn before v7 was begun (:func:`~benchmarks.prediction_order.looked_at`): whoever
 changes the model looks at one, and reports what the change does to the other. What v6 made of all was known by then,
 and v8 was made in sight of all. ``results/foreign_blind_on_gpu.json`` has kernels that were written after it (halves
-mean nothing there), v9 was made in sight of those, and v10 in sight of all and of what ``benchmarks.foreign_spaces``
-draws; whoever changes the model next had better measure others.
+mean nothing there), v9 was made in sight of those, v10 and v11 in sight of all and of what
+``benchmarks.foreign_spaces`` drew; whoever changes the model next had better measure others.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     python -m benchmarks.l1_and_l2 compare FOLDER OUT.json COUNTS RESULT.json    (no GPU; seconds)
 
 FOLDER is what ``benchmarks.foreign_spaces`` or ``benchmarks.counters_cases`` wrote, COUNTS what
-``benchmarks.prediction_order`` made of it. ``compare`` takes the cases of one
-launch: where a store writes parts of sectors, how many sectors its instructions touch and how many L2 writes, over the
-fewest that hold the bytes; and, without shared memory, L1's wavefronts over the requests.
+``benchmarks.prediction_order`` made of it. ``compare`` takes the cases of one launch without spills: where stores write
+parts of sectors, how many sectors they touch and how many L2 writes, over the fewest that hold the bytes; and, without
+shared memory, L1's wavefronts over the requests.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from cutegen_lab.devices.cuda import ncu
 WAVEFRONTS, SHARED = "l1tex__data_pipe_lsu_wavefronts.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
 WRITTEN, REQUESTS = "lts__t_sectors_op_write.sum", "l1tex__lsuin_requests.sum"
 METRICS = (WAVEFRONTS, SHARED, WRITTEN, REQUESTS)
+ENOUGH = 2**15  # sectors, a MiB
 PARTS = 1.05  # sectors that stores touch over the fewest: beyond it they write parts of sectors
 
 
@@ -46,7 +47,8 @@ def profile(folder: Path, out: Path) -> None:
 def row(name: str, config: dict[str, Any], counts: dict[str, float], seen: dict[str, float]) -> dict[str, Any]:
     found: dict[str, Any] = {"case": name, "config": " ".join(f"{key}={value}" for key, value in config.items())}
     least = counts["global_store_bytes"] / SECTOR_BYTES
-    if counts["global_store_sectors"] > PARTS * least:
+    alone = not counts["bulk_store_sectors"] and not counts["global_atomic_sectors"] and least > ENOUGH
+    if alone and counts["global_store_sectors"] > PARTS * least:
         found["touched"] = round(counts["global_store_sectors"] / least, 2)
         found["written"] = round(seen[WRITTEN] / least, 2)
         found["lines"] = round(counts["global_store_lines"] / counts["global_store_requests"], 1)
@@ -62,7 +64,8 @@ def compare(folder: Path, measured: Path, counts: Path, result: Path) -> None:
     data, rows = json.loads(measured.read_text()), []
     for path in sorted(counts.glob("*.json")):
         case = Case.read(folder / path.name)
-        if len(seen := data["profiles"].get(case.name, [])) == 1:
+        spilled = any(kernel.spill_store_bytes for kernel in case.build.kernels)
+        if len(seen := data["profiles"].get(case.name, [])) == 1 and not spilled:
             rows.append(row(case.name, case.config, json.loads(path.read_text())[0], seen[0]))
     parts = [r for r in rows if "touched" in r]
     waves = [r for r in rows if "predicted" in r]

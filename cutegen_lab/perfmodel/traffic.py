@@ -26,7 +26,8 @@ _L1_INVALIDATED = 0.4  # re-reads lost for each other block of a cluster on the 
 # is in the loop that takes the time: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 rounds takes
 # 220 and 630 µs longer, at L2's rate, than without.
 _SPILLED_ONCE = 128.0
-# Stores of parts of a sector that several instructions write: L1 joins them up to the first, none from the second on, …
+# Stores of parts of a sector that several instructions write (benchmarks/results/l1_and_l2_on_gpu.json): L1 joins them
+# up to the first, none from the second on, …
 _L1_JOINS = (0.5, 1.2)  # … of loads in flight over L1's size
 _JOINED_STORES = (1.0, 2.0)  # … of bytes stored over bytes loaded
 _JOINED_LINES = (8.0, 16.0)  # … of lines that an instruction touches
