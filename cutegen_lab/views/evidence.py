@@ -9,7 +9,7 @@ from cutegen_lab.core.predicted import terms_text
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Trial
-from cutegen_lab.core.verdict import Diagnostic
+from cutegen_lab.core.verdict import Diagnostic, Verdict
 from cutegen_lab.views.model import DiagnosticView, EvidenceRow, Tone
 from cutegen_lab.views.speed import speed_rows
 from cutegen_lab.views.units import count, microseconds, plural, relative, size
@@ -94,7 +94,12 @@ def _check_rows(check: CheckResult, problem: Problem) -> list[EvidenceRow]:
     rows.append(_row("workloads", "Workloads passed", f"{len(names - failed)}/{len(names)}", detail, tone))
     for item in check.checks:
         if item.fault is not None:
-            rows.append(_row("fault", "Fault", str(item.fault), f"workload {item.workload}", "bad"))
+            chosen = any(w.name == item.workload for w in problem.check_workloads)
+            sizes = chosen and item.verdict in (Verdict.OUT_OF_BOUNDS, Verdict.INVALID_PLAN)
+            hint = (
+                ", whose sizes the judge chose: constraints() may leave out those that are not served" if sizes else ""
+            )
+            rows.append(_row("fault", "Fault", str(item.fault), f"workload {item.workload}{hint}", "bad"))
             break
     return rows
 

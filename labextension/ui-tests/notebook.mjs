@@ -40,15 +40,15 @@ export function savedBundles(path) {
     .map(data => ({ ...data, 'text/html': [data['text/html']].flat().join('') }));
 }
 
-export async function until(what, check) {
-  for (const end = Date.now() + PATIENCE_MS; Date.now() < end;) {
+export async function until(what, check, seconds = PATIENCE_MS / 1000) {
+  for (const end = Date.now() + 1000 * seconds; Date.now() < end;) {
     const found = await check();
     if (found) {
       return found;
     }
     await new Promise(resolve => setTimeout(resolve, 200));
   }
-  throw new Error(`${what}: not within ${PATIENCE_MS / 1000} s`);
+  throw new Error(`${what}: not within ${seconds} s`);
 }
 
 /** Saves with the keyboard, and reads the first run once the file holds what `fresh` asks for. */

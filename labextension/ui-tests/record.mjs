@@ -23,6 +23,24 @@ function fresh(root, name) {
   writeFileSync(join(root, name), JSON.stringify({ ...notebook, cells: notebook.cells.map(plain) }));
 }
 
+/** The notebook as JupyterLab saves it; null while a cell has not run, and an exception if one failed. */
+async function saved(page, path) {
+  await page.keyboard.press('Control+s');
+  await page.waitForTimeout(1000);
+  const text = readFileSync(path, 'utf8');
+  if (!text.trimEnd().endsWith('}')) {
+    return null; // JupyterLab empties the file before it writes it
+  }
+  const cells = code(text);
+  const meant = cell => (cell.metadata.tags ?? []).includes('raises-exception');
+  const outputs = cells.filter(cell => !meant(cell)).flatMap(cell => cell.outputs);
+  const failure = outputs.find(output => output.output_type === 'error');
+  if (failure) {
+    throw new Error(`${failure.ename}: ${failure.evalue}`);
+  }
+  return cells.every((cell, index) => cell.execution_count === index + 1) ? text : null;
+}
+
 async function record(page, base, root, name) {
   const path = join(root, name);
   await openNotebook(page, base, name);
@@ -32,23 +50,11 @@ async function record(page, base, root, name) {
     await page.waitForTimeout(3000);
     return (await page.locator('.jp-InputPrompt', { hasText: /\[[*1]\]:/ }).count()) > 0;
   });
-  const { length } = code(readFileSync(path, 'utf8'));
-  const last = page.locator('.jp-InputPrompt', { hasText: `[${length}]:` });
-  const failure = page.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]');
-  await last.or(failure).first().waitFor({ timeout: 900_000 });
-  if (await failure.count()) {
-    throw new Error(`${name}: ${await failure.first().innerText()}`);
-  }
+  // The file says when all have run: JupyterLab detaches the prompts of cells that are out of sight.
+  await until(`${name}, run`, () => saved(page, path), 900);
   await kernelIdle(page);
   await page.waitForTimeout(2000); // the last states of widgets
-  const text = await until(`${name}, saved`, async () => {
-    await page.keyboard.press('Control+s');
-    await page.waitForTimeout(1000);
-    const saved = readFileSync(path, 'utf8');
-    // JupyterLab empties the file before it writes it.
-    const whole = saved.trimEnd().endsWith('}');
-    return whole && code(saved).every((cell, index) => cell.execution_count === index + 1) && saved;
-  });
+  const text = await until(`${name}, saved`, () => saved(page, path));
   await page.screenshot({ path: `${shots}/record-${name}.png` });
   const notebook = JSON.parse(text.replaceAll(checkout, '')); // a reader's checkout lies elsewhere
   delete notebook.metadata.widgets; // megabytes of plotly, of widgets whose place static output has taken

@@ -152,6 +152,14 @@ def test_a_fault_is_told_with_its_place():
     assert "line 9" in evidence(view)["fault"] and "ld.global.b16" in evidence(view)["fault"]
 
 
+@pytest.mark.parametrize(("verdict", "told"), [(Verdict.OUT_OF_BOUNDS, True), (Verdict.HANG, False)])
+def test_a_kernel_that_leaves_the_tensors_of_sizes_it_was_not_made_for_may_say_so(verdict: Verdict, told: bool):
+    """What is wrong at any size is no matter of sizes."""
+    view = Script().generate().compile().check(verdict, fault=replace(FAULT, verdict=verdict)).view()
+    (row,) = (row for row in view.candidates[-1].evidence if row.key == "fault")
+    assert row.detail.startswith("workload prime") and ("constraints() may leave out" in row.detail) == told
+
+
 def test_accepted_then_refined_shows_the_diff_to_the_parent():
     script = Script().proven().answer("approve")
     view = script.proven(source=SOURCE.replace("256", "512"), title="threads 256 -> 512", parent="c1").view()
