@@ -32,7 +32,7 @@ from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, SourceLin
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.hashing import sha256
-from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.core.problem import SIZES_OF_THE_JUDGE, TensorSpec, Workload
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.verdict import Diagnostic, Verdict
@@ -244,7 +244,9 @@ class CageCompiler:
                     unserved.append(workload.name)
                     continue
                 many = len(results) > 1
-                where = f"for workload {workload.name!r}: " if many else ""
+                sizes = workload.derived and result.value.verdict in (Verdict.COMPILE_ERROR, Verdict.INVALID_PLAN)
+                chosen = f" {workload.describe()}, {SIZES_OF_THE_JUDGE}" if sizes else ""
+                where = f"for workload {workload.name!r}{chosen}: " if many else ""
                 return replace(result.value, reason=where + result.value.reason, isolation=result.isolation)
             builds[workload.name] = result.value
             # an artifact is only as isolated as its least isolated build

@@ -177,6 +177,10 @@ class Workload:
         return f"({', '.join(map(str, self.inputs))}) -> ({', '.join(map(str, self.outputs))})"
 
 
+SIZES_OF_THE_JUDGE = "whose sizes the judge chose (constraints() may leave out what is not served)"
+"""Said of a derived workload that a kernel cannot be built for, or whose tensors it leaves."""
+
+
 @dataclass(frozen=True)
 class Tolerances:
     """Allowed distance of a kernel from the float64 reference, as a multiple of PyTorch's own error at the problem's

@@ -6,7 +6,7 @@ from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.hot_lines import HotLine, hottest
 from cutegen_lab.core.plain_text import plain
 from cutegen_lab.core.predicted import terms_text
-from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.problem import SIZES_OF_THE_JUDGE, Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Trial
 from cutegen_lab.core.verdict import Diagnostic, Verdict
@@ -96,10 +96,8 @@ def _check_rows(check: CheckResult, problem: Problem) -> list[EvidenceRow]:
         if item.fault is not None:
             chosen = any(w.name == item.workload for w in problem.check_workloads)
             sizes = chosen and item.verdict in (Verdict.OUT_OF_BOUNDS, Verdict.INVALID_PLAN)
-            hint = (
-                ", whose sizes the judge chose: constraints() may leave out those that are not served" if sizes else ""
-            )
-            rows.append(_row("fault", "Fault", str(item.fault), f"workload {item.workload}{hint}", "bad"))
+            where = f"workload {item.workload}{f', {SIZES_OF_THE_JUDGE}' if sizes else ''}"
+            rows.append(_row("fault", "Fault", str(item.fault), where, "bad"))
             break
     return rows
 

@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,14 @@ def test_the_first_build_that_ends_the_process_is_the_one_that_failed(tmp_path: 
     failure = compiled(tmp_path, source, WORKS)
     assert isinstance(failure, CompileFailure) and failure.verdict is Verdict.COMPILE_CRASH
     assert "for workload 'w257'" in failure.reason and "exit status 3" in failure.reason
+
+
+@pytest.mark.parametrize("why", ["", "ragged"])
+def test_sizes_that_the_judge_chose_are_told_and_how_to_leave_them_out(tmp_path: Path, why: str) -> None:
+    fixed = SCALE + COUNTING.format("assert workload.inputs[0].shape[0] == 1000, '1000 elements'")
+    failure = compiled(tmp_path, fixed, [WORKS[0], replace(WORKS[2], why=why)])
+    assert isinstance(failure, CompileFailure) and "1000 elements" in failure.reason
+    assert ("'w257' (x: f32[257]) -> (y: f32[257]), whose sizes the judge chose" in failure.reason) == bool(why)
 
 
 def test_each_build_has_as_much_time_as_a_build_has(tmp_path: Path) -> None:
