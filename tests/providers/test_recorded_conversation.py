@@ -38,7 +38,7 @@ def test_it_ends_in_a_kernel_at_the_floor(tmp_path: Path) -> None:
             worst = trial.check.worst()
             assert worst is not None and 0 < worst.norm < 3 * worst.torch_norm
         first, last = (state.trials[c].timing for c in ("c1", "c2"))
-        assert first is not None and last is not None and abs(last.time_us / first.time_us - 1) < 0.02
+        assert first is not None and last is not None and 0.98 < last.time_us / first.time_us < 1.05
         assert [state.candidates[c].proposal.prompts[0].id for c in ("c1", "c2")] == ["generate", "refine"]
         assert state.candidates["c2"].proposal.model == "a language model (replayed)"
         assert "heads_per_thread" in state.candidates["c2"].source

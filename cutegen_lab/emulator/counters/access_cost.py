@@ -50,7 +50,7 @@ def l1_wavefronts(gid: Array, address: Array, width: int, whole: bool) -> int:
     :func:`sectors_and_lines`; ``width``: bytes of a lane."""
     if address.ndim == 0 or len(address) == 0:
         return 1 if address.ndim == 0 else 0
-    width = max(width, _BANK_BYTES)
+    width = max(1 << (width - 1).bit_length(), _BANK_BYTES)  # cp.async may read fewer bytes than it writes
     pieces = _BANKS * _BANK_BYTES // width  # that lie side by side in the banks, and lanes of a phase
     piece = (address // np.uint64(width)).astype(np.int64)
     table = piece.reshape(-1, pieces) if whole else _filled(gid, piece, pieces)
