@@ -27,8 +27,7 @@ from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.devices.cuda import ncu
 
 WAVEFRONTS, SHARED = "l1tex__data_pipe_lsu_wavefronts.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
-WRITTEN, REQUESTS = "lts__t_sectors_op_write.sum", "l1tex__lsuin_requests.sum"
-METRICS = (WAVEFRONTS, SHARED, WRITTEN, REQUESTS)
+WRITTEN = "lts__t_sectors_op_write.sum"
 ENOUGH = 2**15  # sectors, a MiB
 PARTS = 1.05  # sectors that stores touch over the fewest: beyond it they write parts of sectors
 
@@ -40,7 +39,7 @@ def profile(folder: Path, out: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for case in folder.glob("*.json"):
             Path(scratch, case.name).write_text(json.dumps({**json.loads(case.read_text()), "counted": True}))
-        _, found = profiled(path, Path(scratch), METRICS)
+        _, found = profiled(path, Path(scratch), (WAVEFRONTS, SHARED, WRITTEN))
     out.write_text(json.dumps({**about(torch.cuda.get_device_name()), "profiles": found}) + "\n")
 
 

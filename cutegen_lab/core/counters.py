@@ -28,10 +28,7 @@ STALLS: Mapping[str, str] = {  # Nsight Compute's reasons for which a warp canno
     "wait": "a fixed latency of its last instruction",
 }
 COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
-    "warp_instructions": (
-        "warp instructions",
-        "instructions that warps issue, those that guards mask among them",
-    ),
+    "warp_instructions": ("warp instructions", "instructions that warps issue, those that guards mask among them"),
     "lane_instructions": ("lane instructions", "the same, one for each active lane: 32 a warp without divergence"),
     "tensor_instructions": ("warp instructions", "mma and wgmma; one wgmma is four, one for each warp"),
     "tensor_ops": ("operations", "multiplications and additions of tensor cores"),

@@ -9,7 +9,7 @@ from cutegen_lab.core.artifact import Launch
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.perfmodel.occupancy import Occupancy
-from cutegen_lab.perfmodel.traffic import Traffic
+from cutegen_lab.perfmodel.traffic import Traffic, copied_share, share
 
 # Of a launch's overhead, where it starts while the one before ends: sums of 4 and 16 MB in two kernels took 3.8 µs for
 # 4.2 and 6.65 for 7.65 on an H200 (2026-11-22).
@@ -25,7 +25,7 @@ LOADED_A_CYCLE = 32.0  # bytes that a multiprocessor takes from L2 by loads
 COPIED_A_CYCLE = 64.0
 # Of a multiprocessor's L1, which serves a wavefront a cycle (benchmarks/results/strided_accesses_on_gpu.json): for a
 # line that it lacks, which comes beside; for a line of cp.async past it, beyond its wavefronts; for a line that a store
-# touches. Chosen by the order of kernels' configs (benchmarks/results/foreign_wide_on_gpu.json).
+# touches. Chosen by the order of kernels' configs (benchmarks/results/foreign_seen_on_gpu.json).
 _FILL_CYCLES = 3.0
 _PAST_CYCLES = 0.6
 _STORE_CYCLES = 1.75
@@ -109,7 +109,7 @@ def units_us(
     found["shared"] = (_wavefronts(counters) + _operand_wavefronts(counters)) / slots
     loads, stores = counters.get("global_load_lines", 0.0), counters.get("global_store_lines", 0.0)
     waves = counters.get("global_load_wavefronts", loads)
-    past = _share(counters.get("shared_copies_past_l1", 0.0), counters["global_load_requests"])
+    past = share(counters.get("shared_copies_past_l1", 0.0), counters["global_load_requests"])
     beside = (1 - copied_share(counters)) * waves + stores + counters.get("warp_instructions_warp", 0.0)
     found[PATH] = found["shared"] + beside / slots
     served = max(waves + _PAST_CYCLES * past * loads, _FILL_CYCLES * _fills(counters, moved))
@@ -142,7 +142,7 @@ def by_class(counters: Mapping[str, float]) -> dict[str, float]:
 def _wavefronts(counters: Mapping[str, float]) -> float:
     """Cycles of shared memory for loads, stores and cp.async."""
     past = counters.get("shared_copies_past_l1", 0.0)
-    direct = _share(past, counters.get("shared_copy_requests", 0.0))
+    direct = share(past, counters.get("shared_copy_requests", 0.0))
     counted = counters.get("shared_wavefronts", 0.0) - direct * counters.get("shared_copy_wavefronts", 0.0)
     return counted + _PAST_L1_CYCLES * past
 
@@ -150,7 +150,7 @@ def _wavefronts(counters: Mapping[str, float]) -> float:
 def _operand_wavefronts(counters: Mapping[str, float]) -> float:
     """Cycles in which wgmma reads its operands from shared memory, 128 bytes a cycle: 64 rows of 32 bytes of A, and as
     many of B as the product is wide. A narrow product is limited by A."""
-    wgmma = 1 - _share(counters.get("mma_sync_ops", 0.0), counters.get("tensor_ops", 0.0))
+    wgmma = 1 - share(counters.get("mma_sync_ops", 0.0), counters.get("tensor_ops", 0.0))
     products = wgmma * counters.get("tensor_instructions", 0.0) / 4  # each warp of a warpgroup counts one
     wide = sum(counters.get(f"tensor_ops_{kind}", 0.0) * size for kind, size in _OPERAND_BYTES.items()) * wgmma / 4096
     return (64 * products + wide) * 32 / 128
@@ -162,24 +162,15 @@ def _fills(counters: Mapping[str, float], moved: Traffic) -> float:
     return min(moved.far + moved.near, 1.0) * (1 - copied_share(counters)) * asked
 
 
-def copied_share(counters: Mapping[str, float]) -> float:
-    """Part of the loads that are cp.async."""
-    return _share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
-
-
 def _tensor_us(counters: Mapping[str, float], gpu: GpuSpec) -> float:
     """Operations over the dense rate of their operands; mma.sync is slower than wgmma on a GPU with both."""
     total = counters.get("tensor_ops", 0.0)
     if not total:
         return 0.0
     seconds = 0.0
-    for kind, (dtype, share) in _TENSOR_RATE.items():
+    for kind, (dtype, rate) in _TENSOR_RATE.items():
         if dtype in gpu.flops:
-            seconds += counters.get(f"tensor_ops_{kind}", 0.0) / (gpu.flops[dtype] * share)
+            seconds += counters.get(f"tensor_ops_{kind}", 0.0) / (gpu.flops[dtype] * rate)
     by_mma = counters.get("mma_sync_ops", 0.0) / total if gpu.arch.startswith("sm_90") else 0.0
     return seconds * (1 + by_mma * (1 / _MMA_SYNC_SHARE - 1)) * 1e6
 

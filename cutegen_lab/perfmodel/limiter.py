@@ -10,7 +10,7 @@ from cutegen_lab.perfmodel.cost_terms import PATH
 from cutegen_lab.perfmodel.occupancy import Occupancy
 
 _ALL = 1.05  # times the bytes that must be moved: up to here it moves no others
-# Times what those and the launch take, of which 7% are the last wave's: nearer, a prediction tells nothing apart.
+# Times what those and the launch take: nearer, a prediction tells nothing apart.
 _FLOOR = 1.08
 _NAMES: Mapping[str, str] = {
     MEMORY: "memory bandwidth", L2: "L2 bandwidth", predicted.SPILLS: "L2 bandwidth: registers are spilled",

@@ -63,16 +63,16 @@ def traffic(
     blocks = math.prod(launch.grid)
     resident = shape.resident(blocks)
     asked, once = counters["global_load_bytes"], counters["dram_load_bytes"]
-    copied = asked * _share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
+    copied = asked * copied_share(counters)
     cached = asked - copied  # cp.async of 16 bytes goes past L1
-    again = max(cached - counters.get("hot_load_bytes", 0.0) - once * _share(cached, asked), 0.0)
+    again = max(cached - counters.get("hot_load_bytes", 0.0) - once * share(cached, asked), 0.0)
     footprint = resident * once / blocks
     l1 = gpu.smem_per_sm + _L1_BESIDE_SMEM - resident * launch.dynamic_smem_bytes
     hits = _kept(footprint / l1, _L1_HITS)
     if math.prod(launch.cluster) > 1:  # to wait for another block of the cluster invalidates L1 for all that are there
         hits /= 1 + _L1_INVALIDATED * (resident - 1)
     l2_reads = again * (1 - hits)
-    cold = 1 - min(_share(counters.get("warm_load_bytes", 0.0), again), 1.0)
+    cold = 1 - min(share(counters.get("warm_load_bytes", 0.0), again), 1.0)
     dram_reads = cold * l2_reads * (1 - _kept(footprint * min(blocks, gpu.sm_count) / gpu.l2_bytes, _L2_HITS))
 
     in_parts, as_dram = _parts_of_sectors(counters, launch, resident, l1)
@@ -85,12 +85,12 @@ def traffic(
     bulk = SECTOR_BYTES * (counters.get("bulk_load_sectors", 0.0) + counters.get("bulk_store_sectors", 0.0))
     return Traffic(
         dram_bytes=crossed,
-        l2_bytes=once * _share(cached, asked) + l2_reads + stored + atomics + spilled,
+        l2_bytes=once * share(cached, asked) + l2_reads + stored + atomics + spilled,
         bulk_bytes=bulk + copied,
         spilled_bytes=spilled,
         left_bytes=counters["dram_store_bytes"] * min(_L2_LAST * gpu.l2_bytes / max(crossed, 1.0), 1.0),
-        far=min(_share(once + dram_reads, asked), 1.0),
-        near=min(_share(l2_reads - dram_reads + copied, asked), max(1.0 - _share(once + dram_reads, asked), 0.0)),
+        far=min(share(once + dram_reads, asked), 1.0),
+        near=min(share(l2_reads - dram_reads + copied, asked), max(1.0 - share(once + dram_reads, asked), 0.0)),
     )
 
 
@@ -108,8 +108,8 @@ def _parts_of_sectors(counters: Mapping[str, float], launch: Launch, resident: i
     if asked <= stored:
         return 0.0, 0.0
     in_flight = resident * math.prod(launch.block) * counters["load_bytes_in_flight"]
-    lines = _share(counters.get("global_store_lines", 0.0), counters.get("global_store_requests", 0.0))
-    over_loaded = _share(stored, counters["global_load_bytes"])
+    lines = share(counters.get("global_store_lines", 0.0), counters.get("global_store_requests", 0.0))
+    over_loaded = share(stored, counters["global_load_bytes"])
     joined = _kept(in_flight / l1, _L1_JOINS) * _kept(over_loaded, _JOINED_STORES) * _kept(lines, _JOINED_LINES)
     alone = (_PART_SECTORS * asked - stored) * (1 - joined)
     return alone + _JOINED * (asked - stored) * joined, _PART_DRAM * alone
@@ -121,5 +121,11 @@ def _kept(ratio: float, edges: tuple[float, float]) -> float:
     return min(max((above - ratio) / (above - below), 0.0), 1.0)
 
 
-def _share(part: float, whole: float) -> float:
+def copied_share(counters: Mapping[str, float]) -> float:
+    """Part of the loads that are cp.async."""
+    return share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
+
+
+def share(part: float, whole: float) -> float:
+    """``part`` over ``whole``; 0 if there is no whole."""
     return part / whole if whole else 0.0

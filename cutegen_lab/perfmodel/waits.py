@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.core.predicted import ARRIVAL, BARRIERS, BLOCK, CLUSTER, DEPENDENT, IN_ORDER, LOADS, STAGES, WORK
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.perfmodel.cost_terms import COPIED_A_CYCLE, LOADED_A_CYCLE, copied_share, pipe_cycles
+from cutegen_lab.perfmodel.cost_terms import COPIED_A_CYCLE, LOADED_A_CYCLE, pipe_cycles
 from cutegen_lab.perfmodel.occupancy import Occupancy
-from cutegen_lab.perfmodel.traffic import Traffic
+from cutegen_lab.perfmodel.traffic import Traffic, copied_share
 
 _LATENCY_US = 0.48  # of a DRAM access while memory is not busy
 _L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped

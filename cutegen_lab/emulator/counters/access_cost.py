@@ -18,7 +18,7 @@ import numpy as np
 from cutegen_lab.emulator.ptx.types import Array
 
 _BANKS, _BANK_BYTES = 32, 4
-_LOOKED_UP = 512  # bytes, of which L1 finds all lines at once
+_AT_ONCE = 4  # lines that L1 finds, of one stretch
 _LINE_MASK = np.uint64(3)  # of a sector's number: which of its line's four it is
 
 
@@ -56,7 +56,7 @@ def l1_wavefronts(gid: Array, address: Array, width: int, whole: bool) -> int:
     table = piece.reshape(-1, pieces) if whole else _filled(gid, piece, pieces)
     relative = table - table[:, :1]
     if (relative == relative[0]).all():
-        places = table[:, 0] % (_LOOKED_UP // width)
+        places = table[:, 0] % (_AT_ONCE * pieces)
         return sum(_l1_like(relative[0].tobytes(), place, pieces) for place in places.tolist())
     return _l1_count(table, pieces)
 
@@ -71,7 +71,7 @@ def _l1_count(table: Array, pieces: int) -> int:
     table = np.sort(table, axis=1)
     fresh, other = np.ones(table.shape, np.bool_), np.ones(table.shape, np.bool_)
     np.not_equal(table[:, 1:], table[:, :-1], out=fresh[:, 1:])
-    stretch = table // (pieces * _LOOKED_UP // (_BANKS * _BANK_BYTES))
+    stretch = table // (_AT_ONCE * pieces)  # a line fills all banks
     np.not_equal(stretch[:, 1:], stretch[:, :-1], out=other[:, 1:])
     group = np.cumsum(other.ravel()) - 1
     banks = group[fresh.ravel()] * pieces + (table[fresh] & pieces - 1)
@@ -148,10 +148,9 @@ def _count(table: Array, pieces: int) -> int:
 
 def _of_parts(gid: Array, index: Array, pieces: int) -> tuple[int, int]:
     """Of lanes that do not form complete warps: who is missing asks for what another lane of its phase asks for."""
-    lanes = pieces
     if pieces < _BANKS and (joined := _one_piece(gid, index, 2 * pieces)):
         return joined, joined
-    return phases(_filled(gid, index, lanes), pieces)
+    return phases(_filled(gid, index, pieces), pieces)
 
 
 def _filled(gid: Array, index: Array, lanes: int) -> Array:

@@ -7,8 +7,9 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cutegen_lab.emulator.translate.cfg import EXIT, Block
+
 if TYPE_CHECKING:
-    from cutegen_lab.emulator.translate.cfg import Block
     from cutegen_lab.emulator.translate.emit import Emit
 
 _HOISTED = 128  # bytes of loads that ptxas finds registers for
@@ -52,12 +53,10 @@ def straight_code(blocks: list[Block], hammocks: Container[int]) -> tuple[Depend
 def predicated(blocks: list[Block], hammocks: Container[int]) -> dict[int, int]:
     """{body of a branch in a loop: the block before it, whose warps all issue the body}: ptxas replaces such branches
     with guards, and issues what no lane executes (seen in SASS of bodies of up to 85 instructions)."""
-    straight, joined = _hammocks(blocks, hammocks)
-    guarded = [at for at, found in enumerate(straight) if found and not joined & {at, at - 2}]
-    loops = [
-        (block.target, last) for last, block in enumerate(blocks) if block.target is not None and block.target >= 0
-    ]
-    return {at + 1: at for at in guarded if any(first <= at < last for first, last in loops)}
+    guarded, _ = _branches(blocks, hammocks)
+    back = [(block.target, last) for last, block in enumerate(blocks) if block.target is not None]
+    loops = [range(first, last) for first, last in back if first != EXIT]
+    return {at + 1: at for at in guarded if any(at in loop for loop in loops)}
 
 
 def copies(emit: Emit) -> bool:
@@ -68,12 +67,11 @@ def copies(emit: Emit) -> bool:
 def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, list[Emit], frozenset[int]]]:
     """(first block, its straight code, places in that of what a branch goes over). What ptxas leaves a branch over is
     straight code of its own."""
-    straight, joined = _hammocks(blocks, hammocks)
-    kept = joined | {at + 2 for at in joined}
+    guarded, joined = _branches(blocks, hammocks)
     first = 0
     while first < len(blocks):
         last, emits, bodies = first, list(blocks[first].emits), set[int]()
-        while last - 1 in joined or (straight[last] and last not in kept):
+        while last - 1 in joined or last in guarded:
             if last - 1 not in joined:
                 bodies |= set(range(len(emits), len(emits) + len(blocks[last + 1].emits)))
             emits += blocks[last + 1].emits + blocks[last + 2].emits
@@ -82,13 +80,14 @@ def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, 
         first = last + 1
 
 
-def _hammocks(blocks: list[Block], hammocks: Container[int]) -> tuple[list[bool], set[int]]:
-    """(by block: does it end in a branch over the next one, after which nothing else comes in?, those that ptxas joins
-    with the branch two blocks on)."""
+def _branches(blocks: list[Block], hammocks: Container[int]) -> tuple[set[int], set[int]]:
+    """Of blocks that end in a branch over the next one, after which nothing else comes in: (those that ptxas replaces
+    with guards, those that it joins with the branch two blocks on, which stay)."""
     jumps = Counter(block.target for block in blocks)
-    straight = [at in hammocks and jumps[at + 2] == 1 for at in range(len(blocks))]
-    pairs = range(len(blocks) - 3)
-    return straight, {at for at in pairs if straight[at] and straight[at + 2] and _joins(*blocks[at : at + 4])}
+    straight = {at for at in range(len(blocks)) if at in hammocks and jumps[at + 2] == 1}
+    pairs = {at for at in straight if at + 2 in straight and at + 3 < len(blocks)}
+    joined = {at for at in pairs if _joins(*blocks[at : at + 4])}
+    return straight - joined - {at + 2 for at in joined}, joined
 
 
 def _joins(branch: Block, body: Block, again: Block, more: Block) -> bool:
