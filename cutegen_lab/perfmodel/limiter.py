@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cutegen_lab.core import predicted
-from cutegen_lab.core.predicted import AT_THE_FLOOR, L2, LAUNCH, MEMORY, STARTS, WAITS
+from cutegen_lab.core.predicted import AT_THE_FLOOR, L2, LAUNCH, LAUNCH_US, MEMORY, STARTS, WAITS
 from cutegen_lab.perfmodel.cost_terms import PATH
 from cutegen_lab.perfmodel.occupancy import Occupancy
 
@@ -66,12 +66,13 @@ def runner_up(parts: Mapping[str, float], waited: Mapping[str, float], unit: str
     return f"nearly as long, {time_us:.3g} µs: {second}; less of one alone gains little"
 
 
-def at_the_floor(time_us: float, memory_us: float, copy_us: float, launch_us: float, dram_share: float) -> str:
+def at_the_floor(time_us: float, memory_us: float, copy_us: float, floor_us: float, dram_share: float) -> str:
     """Text if nothing is left to gain: memory moves only what must be moved, and everything else is hidden behind it;
-    empty otherwise. ``copy_us``: time of a copy of the compulsory bytes; ``launch_us``: overhead of one launch."""
-    if memory_us > _ALL * copy_us or time_us > _FLOOR * (copy_us + launch_us):
+    empty otherwise. ``copy_us``: time of the compulsory bytes at the copy rate; ``floor_us``: of a launch that only
+    copies them, in as many waves."""
+    if memory_us > _ALL * copy_us or time_us > _FLOOR * floor_us:
         return ""
-    terms = f"memory {memory_us:.3g} µs + launch {launch_us:.3g} µs"
+    terms = f"memory {memory_us:.3g} µs + launch {LAUNCH_US:.3g} µs"
     if dram_share >= _BUSY:
         return f"{AT_THE_FLOOR}: {terms}"
     return (

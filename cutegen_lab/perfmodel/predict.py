@@ -109,7 +109,8 @@ def predict_plan(
     total = sum(p.time_us for p in each)
     parts[COPY] = compulsory_bytes / gpu.copy_bytes_per_s * 1e6
     dram_share = sum(p.dram_share * p.time_us for p in each) / total
-    if floor := at_the_floor(total, max(parts[MEMORY], parts[L2]), parts[COPY], LAUNCH_US, dram_share):
+    copying_us = parts[COPY] * (cost_terms.last_wave(longest.occupancy) if longest.occupancy else 1.0)
+    if floor := at_the_floor(total, max(parts[MEMORY], parts[L2]), parts[COPY], copying_us + LAUNCH_US, dram_share):
         return Prediction(total, floor, parts, (), longest.occupancy, dram_share)
     share = f"{len(each)} launches; the longest takes {longest.time_us:.0f} of {total:.0f} µs"
     found = (share, *longest.findings) if len(each) > 1 else longest.findings

@@ -169,6 +169,14 @@ def test_at_the_floor_nothing_is_suggested() -> None:
     assert got.parts["copy"] == pytest.approx(2.0**28 / H200.copy_bytes_per_s * 1e6)
 
 
+def test_the_only_wave_of_a_copy_is_at_the_floor() -> None:
+    """Blocks that do not end together cost a copy of one wave as much as they cost a kernel of one wave."""
+    counters = streaming(2.0**27, 2.0**27, 792 * 256, a_byte=0.001)
+    got = predict_plan([counters], [launch(792)], {"k": kernel()}, H200, 2.0**28)
+    assert got.occupancy and got.occupancy.waves <= 1 and got.time_us > 1.08 * (got.parts["copy"] + 2.0)
+    assert got.limiter.startswith("at the floor: ")
+
+
 def test_who_reads_more_than_must_be_read_is_not_at_the_floor() -> None:
     assert plan(2.0**28, (launch(4096),), read=1.2 * 2**27).limiter.startswith("memory bandwidth, ")
     assert plan(2.0**28, (launch(4096), launch(4096))).limiter.startswith("memory bandwidth, ")
