@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import Profile
@@ -39,8 +40,8 @@ def _units(found: Mapping[str, float]) -> list[str]:
 
 
 def terms_to_show(profile: Profile) -> list[tuple[str, float, bool]]:
-    """Terms of a predicted time in microseconds, units first by size, then the waits, the launch; whether a term is a
-    part of the one before it. Without those below 5% of the longest."""
+    """Terms of a predicted time in microseconds, the longest first and the launch last; whether a term is a part of the
+    one before it. Without those below 5% of the longest."""
     return named_terms(terms_us(profile))
 
 
@@ -49,10 +50,11 @@ def named_terms(found: Mapping[str, float]) -> list[tuple[str, float, bool]]:
     if not found:
         return []
     least = _SHOWN * max(found.values())
-    shown = [(name, found[name], False) for name in _units(found) if found[name] >= least]
-    shown.append((WAITS, found.get(WAITS, 0.0), False))
-    shown += [(name, found[name], True) for name in _WAITED if found.get(name, 0.0) >= least]
-    return [*shown, (LAUNCH, found[LAUNCH], False)]
+    units = [[(name, found[name], False)] for name in _units(found) if found[name] >= least]
+    parts = [(name, found[name], True) for name in _WAITED if found.get(name, 0.0) >= least]
+    waits = [(WAITS, found.get(WAITS, 0.0), False), *parts]
+    shown = sorted([*units, waits], key=lambda terms: -terms[0][1])
+    return [*chain.from_iterable(shown), (LAUNCH, found[LAUNCH], False)]
 
 
 def terms_text(profile: Profile, sol: SpeedOfLight | None) -> str:

@@ -58,7 +58,7 @@ def of_the_problem(rows: Iterable[Row], metric: str) -> float:
 
 
 def terms(rows: Sequence[Row], candidate: str) -> list[TermBar]:
-    """Terms of the predicted time, units by size, then the waits with their parts, the launch."""
+    """Terms of the predicted time, the longest first; the launch last."""
     found = {r.subject: r.value for r in rows if (r.candidate, r.metric) == (candidate, "term")}
     return [TermBar(*term) for term in named_terms(found)]
 

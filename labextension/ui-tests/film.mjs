@@ -1,5 +1,5 @@
-// The film of README.md, from a real JupyterLab: a cell is run, the evidence read, refinements approved. It is shown faster
-// than it went: pictures are taken when something has changed, and each is shown for a while.
+// The film and the picture of README.md, from a real JupyterLab: a cell is run, the evidence read, refinements approved. It
+// is shown faster than it went: pictures are taken when something has changed, and each is shown for a while.
 // `npm run ui:film`, after `make install` and `pip install pillow`; on a busy machine it takes minutes.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,8 @@ import { python, shots, withJupyter } from './jupyter.mjs';
 import { kernelIdle, openNotebook, runCell, writeNotebook } from './notebook.mjs';
 
 const NAME = 'softmax.ipynb';
-const OUT = fileURLToPath(new URL('../../docs/images/film.webp', import.meta.url));
+const image = name => fileURLToPath(new URL(`../../docs/images/${name}`, import.meta.url));
+const OUT = image('film.webp');
 const MOST_BYTES = 2_000_000;
 const PATIENCE = 400_000; // ms, for a candidate on a busy machine
 const CELL = [
@@ -97,6 +98,7 @@ await withJupyter(
     await frame(page, 3000);
     await press(page, approve('c2'), 450);
     await watch(page, approve('c3'));
+    await page.screenshot({ path: image('widget.png') });
     await press(page, widget.getByRole('tab', { name: 'Compare' }), 3500);
   },
   { size: [1200, 860] }

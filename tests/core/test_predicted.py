@@ -30,11 +30,12 @@ def test_every_term_that_matters_and_what_is_attainable() -> None:
     )
 
 
-def test_terms_to_draw_are_the_units_by_size_the_waits_with_their_parts_and_the_launch() -> None:
+def test_terms_to_draw_are_the_longest_first_the_waits_with_their_parts_and_the_launch_last() -> None:
     assert terms_to_show(profile(PARTS)) == [
-        ("memory", 6.08, False), ("L1", 1.55, False), ("integer", 0.9, False), ("FMA", 0.7, False),
-        ("shared", 0.6, False), ("tensor", 0.5, False), ("waits", 1.59, False),
-        ("dependent instructions", 0.8, True), ("block start", 0.4, True), ("launch", 2.0, False),
+        ("memory", 6.08, False),
+        ("waits", 1.59, False), ("dependent instructions", 0.8, True), ("block start", 0.4, True),
+        ("L1", 1.55, False), ("integer", 0.9, False), ("FMA", 0.7, False), ("shared", 0.6, False),
+        ("tensor", 0.5, False), ("launch", 2.0, False),
     ]  # fmt: skip
     assert terms_to_show(Profile("hardware", "memory", {"moved_bytes": 1e6})) == []
 

@@ -23,11 +23,11 @@ DOMAINS = {
 KNOBS = {
     ("threads_per_row", -1): "Each thread keeps twice the loads in flight and the reductions cross half as many warps.",
     ("rows_per_block", 1): "Larger blocks: half as many to start, and one barrier serves two rows.",
-    ("threads_per_row", 1): "Half the registers a thread: more warps fit an SM and hide each other's waits.",
+    ("threads_per_row", 1): "Twice the threads share a row: half the work each, more warps to hide waits.",
     ("vec", 1): "Half as many memory instructions for the same bytes.",
     ("rows_per_block", -1): "Smaller blocks: barriers wait for fewer warps and the last wave is finer.",
     ("vec", -1): "Narrower accesses spread a row over more loads.",
-    ("cluster_n", 1): "Twice the blocks share a row: half the registers a thread, reductions over distributed memory.",
+    ("cluster_n", 1): "Twice the blocks share a row: half the work a thread, reductions over distributed memory.",
     ("cluster_n", -1): "Half the blocks share a row: fewer waits on other multiprocessors.",
     ("loads", 1): "More loads in flight, and fewer steps that read the row again.",
     ("loads", -1): "Fewer registers a thread, so more warps an SM; every reduction reads the row again, from L2.",
