@@ -44,9 +44,9 @@ class Prediction:
     """Microseconds by term."""
     findings: tuple[str, ...]
     """Sentences that say what to change."""
-    occupancy: Occupancy | None = None
-    """Residency of the launch; None if unknown."""
-    dram_share: float = 1.0
+    occupancy: Occupancy
+    """Residency of the launch, of several the longest one's."""
+    dram_share: float
     """DRAM traffic over the whole time, as a fraction of peak."""
 
 
@@ -109,8 +109,8 @@ def predict_plan(
     total = sum(p.time_us for p in each)
     parts[COPY] = compulsory_bytes / gpu.copy_bytes_per_s * 1e6
     dram_share = sum(p.dram_share * p.time_us for p in each) / total
-    copying_us = parts[COPY] * (cost_terms.last_wave(longest.occupancy) if longest.occupancy else 1.0)
-    if floor := at_the_floor(total, max(parts[MEMORY], parts[L2]), parts[COPY], copying_us + LAUNCH_US, dram_share):
+    floor_us = parts[COPY] * cost_terms.last_wave(longest.occupancy) + LAUNCH_US
+    if floor := at_the_floor(total, max(parts[MEMORY], parts[L2]), parts[COPY], floor_us, dram_share):
         return Prediction(total, floor, parts, (), longest.occupancy, dram_share)
     share = f"{len(each)} launches; the longest takes {longest.time_us:.0f} of {total:.0f} µs"
     found = (share, *longest.findings) if len(each) > 1 else longest.findings

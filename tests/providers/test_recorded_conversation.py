@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import cutegen_lab
+from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.run import Budget, RunSettings, Step
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.problems import read_file
@@ -37,8 +38,9 @@ def test_it_ends_in_a_kernel_at_the_floor(tmp_path: Path) -> None:
             assert trial.check is not None and trial.timing is not None and trial.timing.kind == "predicted"
             worst = trial.check.worst()
             assert worst is not None and 0 < worst.norm < 3 * worst.torch_norm
+            assert trial.profile is not None and AT_THE_FLOOR in trial.profile.limiter
         first, last = (state.trials[c].timing for c in ("c1", "c2"))
-        assert first is not None and last is not None and 0.98 < last.time_us / first.time_us < 1.05
+        assert first is not None and last is not None and 0.98 < last.time_us / first.time_us < 1.04
         assert [state.candidates[c].proposal.prompts[0].id for c in ("c1", "c2")] == ["generate", "refine"]
         assert state.candidates["c2"].proposal.model == "a language model (replayed)"
         assert "heads_per_thread" in state.candidates["c2"].source
