@@ -25,6 +25,12 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell
     patch.undo()
 
 
+@pytest.fixture
+def without_displays(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal prints displays: that of an earlier run may be updated, by its thread, at any time."""
+    monkeypatch.setattr(shell.display_pub, "publish", lambda *_, **__: None)
+
+
 @pytest.fixture(scope="session")
 def quickstart_text() -> str:
     return (Path(__file__).parents[2] / "notebooks" / "01_quickstart.ipynb").read_text()

@@ -124,6 +124,7 @@ def test_runs_are_listed(run: NotebookRun, shell: InteractiveShell, capsys: pyte
     assert run.run_id in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("without_displays")
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -150,7 +151,7 @@ def test_what_goes_wrong_is_one_line(
 ) -> None:
     Path("binary.py").write_bytes(b"\xff\xfe\x00")  # in the shell's folder
     run.wait()  # an edit of another test may still be checked
-    capsys.readouterr()  # what the run showed
+    capsys.readouterr()  # what the magic printed when it made the run
     assert not shell.run_cell(f"%cutegen {line}").success
     error = capsys.readouterr().out
     assert says in error and error.count("\n") == 1
@@ -167,6 +168,7 @@ def test_an_error_of_ours_is_one_line_and_a_traceback_under_debug(
     assert "Traceback" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("without_displays")
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -184,12 +186,13 @@ def test_a_verb_with_wrong_arguments_shows_one_line(
     run: NotebookRun, shell: InteractiveShell, capsys: pytest.CaptureFixture[str], call: str, says: str
 ) -> None:
     shell.user_ns["wrongly"] = run
-    capsys.readouterr()  # what the run showed when it was made for this test
+    capsys.readouterr()  # what the magic printed when it made the run
     assert not shell.run_cell(f"wrongly.{call}").success  # a cell that fails ends a notebook that runs by itself
     said = capsys.readouterr().out
     assert says in said and said.count("\n") == 1
 
 
+@pytest.mark.usefixtures("without_displays")
 def test_a_bad_cell_is_one_line(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
     assert not shell.run_cell("%%cutegen --name broken\ndef reference(x:\n").success
     error = capsys.readouterr().out

@@ -140,6 +140,7 @@ def _evaluated(figure: dict[str, Any]) -> int:
     return next(len(part["x"]) for part in figure["data"] if part.get("name") == "best so far")
 
 
+@pytest.mark.usefixtures("without_displays")
 def test_nothing_to_replay_and_a_bad_budget_are_one_line(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:
