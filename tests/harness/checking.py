@@ -244,6 +244,14 @@ def checked_workloads(compiler: Compiler, problem: Problem) -> tuple[Workload, .
     return tuple(workload for workload in every if not workload.derived or workload in chosen)
 
 
+def every_other(compiler: Compiler, problem: Problem) -> Problem:
+    """``problem`` with half of its derived workloads: the first, third, … or the second, fourth, …, so that a corpus
+    meets all kinds."""
+    if compiler.thorough:
+        return problem
+    return replace(problem, check_workloads=problem.check_workloads[_turn(problem) % 2 :: 2])
+
+
 def few_draws(workload: Workload, turn: int, turns: int, problem: Problem) -> Iterator[str]:
     """Normal values and :data:`MORE_DRAWS` kinds more, the next ones for each of a problem's workloads."""
     first, *others = (name for name in draws(workload, turn, turns, 0.5, problem.tf32) if not name.startswith(AROUND))

@@ -6,6 +6,7 @@ moments.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,7 +60,7 @@ def draw(
     (:func:`local_inputs`). Doubles are not representable as floats: a kernel that reads them as such is off by
     2^-26.
     """
-    with torch.device(where):
+    with _default_device(where):
         generator = torch.Generator(where).manual_seed(seed)
         values_of = structured(distribution, workload, generator, named, turn, local) or {}
         tensors = []
@@ -83,6 +84,11 @@ def draw(
         if distribution == MULTIPLES:
             tensors = with_multiples(tensors, workload, generator)
         return apply_rules(tensors, workload, generator)
+
+
+def _default_device(where: str) -> contextlib.AbstractContextManager[object]:
+    """Makes PyTorch create tensors on ``where``. Nothing if it does already: each of its calls takes longer inside."""
+    return torch.device(where) if torch.get_default_device() != torch.device(where) else contextlib.nullcontext()
 
 
 def _draw_constants(
