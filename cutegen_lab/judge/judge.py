@@ -28,8 +28,9 @@ from cutegen_lab.judge.checks.parallel import (
     Job,
     ParallelChecks,
     Plan,
+    can_fork,
     checks_in_order,
-    worth_forking,
+    for_other_processes,
 )
 from cutegen_lab.judge.checks.printed_output import ADVICE, PrintRecorder, uses_printf, with_printed_output
 from cutegen_lab.judge.checks.sanitizers import sanitizer_checks
@@ -118,12 +119,12 @@ class StandardJudge:
     def _parallel_checks(
         self, problem: Problem, artifact: Artifact, plan: Plan, device: Device, cancel: Cancel
     ) -> ParallelChecks:  # fmt: skip
-        make_emulator, every = self._make_emulator, [workload for workload, _ in plan]
-        if not self._forks or not make_emulator or not worth_forking(every, device, make_emulator):
+        make_emulator = self._make_emulator
+        if not self._forks or not make_emulator or not can_fork(device, make_emulator):
             return ParallelChecks((), None, cancel)
         jobs = [
             Job(make_emulator, problem, workload, artifact.builds[workload.name], artifact.arch, names, self._seed())
-            for workload, names in plan if workload.derived
+            for workload, names in for_other_processes(plan)
         ]  # fmt: skip
         return ParallelChecks(jobs, self._forks() if jobs else None, cancel)
 

@@ -1,8 +1,8 @@
-"""Checks small workloads on an emulator in other processes, while this one checks the analyst's own, and then those
-that no other process has begun.
+"""Checks workloads on an emulator in several processes, which keep a core busy each.
 
-An emulator keeps one core busy with a small workload, while PyTorch computes float64 references of a large one on all
-the others.
+Beside a large workload of the analyst's, for which PyTorch computes float64 references on all cores, other processes
+check the small ones. If all are small, this process begins with the first, on which most wrong kernels fail, and the
+others with the last, the most expensive one. What no other process has begun when this one is done it checks itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cutegen_lab.judge.checks.workload_checks import Omitted, draw_checks
 from cutegen_lab.problems import Reference
 
 Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # workloads of a check, and the draws of each
-LARGE_BYTES = 1 << 20  # least total of the analyst's workloads for which extra processes for the small ones pay off
+LARGE_BYTES = 1 << 20  # least total of the analyst's workloads that are large
 
 
 CheckHere = Callable[[Workload, Sequence[str], Omitted], Iterator[WorkloadCheck]]  # checks a workload in this process
@@ -85,7 +85,7 @@ def run_job(job: Job, cancel: Cancel | None = None) -> JobResult:
 
 
 class ParallelChecks:
-    """``jobs``, started at once in processes of ``forks``; :meth:`close` ends those still running."""
+    """``jobs``, started at once, in their order, in processes of ``forks``; :meth:`close` ends those still running."""
 
     def __init__(self, jobs: Sequence[Job], forks: Forks | None, cancel: Cancel) -> None:
         self._workers: int = max(1, cpu_count() - 1)
@@ -104,12 +104,13 @@ class ParallelChecks:
         """Waits for the result of one workload. Raises Cancelled, ForkEnded."""
         return self._running[workload.name].result()
 
-    def taken_back(self, workload: Workload) -> bool:
-        """Whether the job of ``workload`` had not begun; then it is none of these any more."""
-        waiting = workload in self and self._running[workload.name].cancel()
-        if waiting:
-            del self._running[workload.name]
-        return waiting
+    def taken_back(self) -> Iterator[str]:
+        """Names of the workloads whose jobs have not begun when they are asked for, the last first. They are none of
+        these any more."""
+        for name in [*self._running][::-1]:
+            if self._running[name].cancel():
+                del self._running[name]
+                yield name
 
     def busy_cores(self) -> int:
         """Number of cores the jobs keep busy."""
@@ -131,8 +132,9 @@ def checks_in_order(
     other workloads in this process, then those whose job waits, the last first, until a check fails. Draws that were
     not affordable are recorded in ``omitted``. Raises Cancelled."""
     checked_here: dict[str, JobResult] = {}
-    of_this_process = [pair for pair in plan if parallel and pair[0] not in parallel]
-    for workload, names in chain(of_this_process, (pair for pair in reversed(plan) if parallel.taken_back(pair[0]))):
+    of_plan = {workload.name: (workload, names) for workload, names in plan}
+    of_this_process = [workload.name for workload, _ in plan if parallel and workload not in parallel]
+    for workload, names in map(of_plan.__getitem__, chain(of_this_process, parallel.taken_back())):
         checks, mine = list[WorkloadCheck](), Omitted()
         for check in check_here(workload, names, mine):
             checks.append(check)
@@ -154,10 +156,15 @@ def checks_in_order(
         yield from ((workload, check) for check in found.checks)
 
 
-def worth_forking(workloads: Sequence[Workload], device: Device, make_emulator: MakeEmulator | None) -> bool:
-    """Whether to check the small ones of ``workloads`` in other processes: a core is free, the analyst's own are large,
-    and ``make_emulator`` makes an emulator."""
-    large = sum(w.compulsory_bytes for w in workloads if not w.derived)
-    if device.kind != "emulator" or make_emulator is None or large < LARGE_BYTES or cpu_count() < 2:
+def for_other_processes(plan: Plan) -> Plan:
+    """What other processes check of ``plan``, in the order in which they begin."""
+    if sum(workload.compulsory_bytes for workload, _ in plan if not workload.derived) >= LARGE_BYTES:
+        return [pair for pair in plan if pair[0].derived]
+    return plan[:0:-1]
+
+
+def can_fork(device: Device, make_emulator: MakeEmulator | None) -> bool:
+    """Whether other processes can check on ``device``: a core is free, and ``make_emulator`` makes an emulator."""
+    if device.kind != "emulator" or make_emulator is None or cpu_count() < 2:
         return False
     return type(make_emulator()) is type(device)

@@ -192,16 +192,29 @@ def test_cancel_ends_them(forks: Forks) -> None:
     timer.cancel()
 
 
-def test_small_problems_other_devices_and_one_core_stay_in_one_process(
-    forks: Forks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_and_one_core_stay_in_one_process(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
     own, gpu = TorchDevice(right), TorchDevice(right, "cuda")
-    workloads = (*RELU.check_workloads, *RELU.workloads)
-    assert parallel.worth_forking(workloads, own, right_there)
-    assert not parallel.worth_forking(workloads, gpu, right_there)
-    assert not parallel.worth_forking(workloads, own, None)
+    assert parallel.can_fork(own, right_there)
+    assert not parallel.can_fork(gpu, right_there)
+    assert not parallel.can_fork(own, None)
     monkeypatch.setattr(parallel, "cpu_count", lambda: 1)
-    assert not parallel.worth_forking(workloads, own, right_there)
-    monkeypatch.setattr(parallel, "cpu_count", lambda: 2)
+    assert not parallel.can_fork(own, right_there)
+
+
+def test_the_small_ones_go_to_others_or_all_but_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = [(w, ("normal",)) for w in (*RELU.check_workloads, RELU.workload)]
+    monkeypatch.setattr(parallel, "LARGE_BYTES", RELU.workload.compulsory_bytes)
+    assert [w.name for w, _ in parallel.for_other_processes(plan)] == SMALL
     monkeypatch.setattr(parallel, "LARGE_BYTES", RELU.workload.compulsory_bytes + 1)
-    assert not parallel.worth_forking(workloads, own, right_there)
+    assert [w.name for w, _ in parallel.for_other_processes(plan)] == ["main", *SMALL[:0:-1]]
+
+
+def test_of_small_workloads_the_first_is_checked_here(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "LARGE_BYTES", 1 << 20)
+    result, device = judged(forks, right_there)
+    assert result.verdict is Verdict.PASSED and device.addresses
+    assert list(dict.fromkeys(check.workload for check in result.checks)) == [*SMALL, "main"]
+    result, _ = judged(forks, never_ends_there, wrong)
+    assert result.verdict is Verdict.WRONG_RESULT and {check.workload for check in result.checks} == {SMALL[0]}
+    result, _ = judged(forks, wrong_there)
+    assert result.verdict is Verdict.WRONG_RESULT
