@@ -28,8 +28,7 @@ from cutegen_lab.judge.checks.workload_checks import Omitted, draw_checks
 from cutegen_lab.problems import Reference
 
 Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # workloads of a check, and the draws of each
-LARGE_BYTES = 1 << 20  # least total of the analyst's workloads that are large
-
+LARGE_BYTES = 1 << 20  # the analyst's workloads are large from this total on
 
 CheckHere = Callable[[Workload, Sequence[str], Omitted], Iterator[WorkloadCheck]]  # checks a workload in this process
 
@@ -107,7 +106,7 @@ class ParallelChecks:
     def taken_back(self) -> Iterator[str]:
         """Names of the workloads whose jobs have not begun when they are asked for, the last first. They are none of
         these any more."""
-        for name in [*self._running][::-1]:
+        for name in list(reversed(self._running)):
             if self._running[name].cancel():
                 del self._running[name]
                 yield name
