@@ -103,12 +103,11 @@ def elementwise_kernel(
             rOut.fill(result)
     for i in cutlass.range_constexpr(loads):
         at = first_vec + i * threads
-        if at < vectors:
-            if cutlass.const_expr(len(repeats) > 0):
-                store_firsts(rOuts, gOuts, i, at, repeats)
-            else:
-                for rOut, gOut in zip(rOuts, gOuts):
-                    cute.autovec_copy(rOut[None, i], gOut[None, at])
+        if cutlass.const_expr(len(repeats) > 0):
+            store_firsts(rOuts, gOuts, i, at, vectors, repeats)
+        elif at < vectors:
+            for rOut, gOut in zip(rOuts, gOuts):
+                cute.autovec_copy(rOut[None, i], gOut[None, at])
 
 
 def load_vector(gX, rX, i, at):
@@ -196,10 +195,17 @@ def places(first_vec, stride, each, count, shape):
 
 
 @cute.jit
-def store_firsts(rOuts: tuple, gOuts: tuple, i: cutlass.Constexpr, at: cutlass.Int32, repeats: cutlass.Constexpr):
+def store_firsts(
+    rOuts: tuple,
+    gOuts: tuple,
+    i: cutlass.Constexpr,
+    at: cutlass.Int32,
+    vectors: cutlass.Constexpr,
+    repeats: cutlass.Constexpr,
+):
     """Stores vector ``at`` of the space: of those that differ in dimensions that an output lacks, the first."""
     for rOut, gOut, lacking in zip(rOuts, gOuts, repeats):
-        if inside(at, [(dim, 0, 1, 0) for dim in lacking]):
+        if (at < vectors) & inside(at, [(dim, 0, 1, 0) for dim in lacking]):
             cute.autovec_copy(rOut[None, i], gOut[None, at])
 
 
