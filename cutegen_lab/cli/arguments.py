@@ -79,7 +79,9 @@ def build_parser() -> Parser:
     profile.add_argument("--count", metavar="DEVICE", help="first count its work there: emulator or cuda")
     profile.add_argument("--csv", metavar="FILE", help="write the table here")
     profile.add_argument("--trace", metavar="FILE.json",
-                         help="write what the warps of one block do on the emulator, for Perfetto")  # fmt: skip
+                         help="write what the warps of one block do, for Perfetto")  # fmt: skip
+    profile.add_argument("--trace-on", metavar="DEVICE", default="emulator",
+                         help="in the emulator's order of execution (emulator), or measured (cuda)")  # fmt: skip
     _add_export(command("export", "export", "a kernel, or the whole of RUN, as files in one of several formats"))
     _add_runs(command("runs", "runs", "what is in the store"))
     return parser

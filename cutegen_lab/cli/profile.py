@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cutegen_lab.cli.output import Output
-from cutegen_lab.core.timeline import WHAT_IT_IS, trace_events
+from cutegen_lab.core.timeline import trace_events
 from cutegen_lab.profiles.row import Row, to_csv, to_json
 from cutegen_lab.profiles.rows import CANDIDATE
 from cutegen_lab.session import RunHandle, Session
@@ -35,10 +35,11 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         if arguments.trace:
             from cutegen_lab.views.units import plural
 
-            timelines = handle.timelines(chosen)
+            timelines = handle.timelines(chosen, arguments.trace_on)
             write_out(Path(arguments.trace), json.dumps(trace_events(timelines)) + "\n")
+            what = "; ".join(dict.fromkeys(timeline.what for timeline in timelines))
             output.line(
-                f"\n{arguments.trace}: {plural(len(timelines), 'block')}, {WHAT_IT_IS}; open it at https://ui.perfetto.dev"
+                f"\n{arguments.trace}: {plural(len(timelines), 'block')}, {what}; open it at https://ui.perfetto.dev"
             )
         files = {"csv": arguments.csv, "trace": arguments.trace}
         output.result({"run_id": handle.run_id, "candidate": chosen, **files, "rows": to_json(rows)})

@@ -7,6 +7,7 @@ An :class:`Artifact` has one :class:`Build` for each workload. A build is self-c
 from __future__ import annotations
 
 import base64
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -136,6 +137,11 @@ class Build:
     """Number of the plan's tensors that hold data before the first launch; None if not recorded."""
     prints: bool = False
     """Whether kernels call printf, which the emulator shows; no judge accepts such a kernel."""
+
+    def source_line(self, ptx_line: int) -> int:
+        """The candidate's line of a line of PTX; 0 where it is of none."""
+        at = bisect_right(self.lines, ptx_line, key=lambda place: place.ptx_line) - 1
+        return self.lines[at].line if at >= 0 else 0
 
     def kernel(self, name: str) -> KernelInfo:
         for info in self.kernels:

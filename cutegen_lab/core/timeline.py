@@ -1,4 +1,4 @@
-"""The order in which the emulator executed the warps of a block: what each did, from instruction to instruction."""
+"""What each warp of a block did, one thing after another: in the emulator's order of execution, or by a GPU's clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ shared memory is under way; ``copy out``: a bulk copy out of it; ``product``: wg
 GENERATOR = "cutegen-lab"
 TRACE_MARK = f'"generator": "{GENERATOR}"'
 """In every trace that is written."""
-WHAT_IT_IS = "the emulator's order of execution, not time"
+EMULATED = "the emulator's order of execution, not time"
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Span:
     kind: Kind
     """What it did."""
     start: int
-    """Instructions of the block that were executed before it began."""
+    """When it began, in the timeline's ``unit`` from the start of the block."""
     end: int
-    """… before it ended."""
+    """When it ended."""
     label: str
     """The instruction that began it; empty for ``run``."""
     line: int
@@ -44,12 +44,19 @@ class Timeline:
     """The block (x, y, z)."""
     warps: int
     """Warps of the block."""
-    instructions: int
-    """Instructions executed: the length of the axis. Warps that execute one together count once."""
+    length: int
+    """Length of the axis."""
     spans: tuple[Span, ...]
     """By their ends."""
     cut: bool
     """Whether the recording was full before the block ended."""
+    unit: Literal["instructions", "cycles"] = "instructions"
+    """Of the axis: instructions that the block has executed (warps that execute one together count once), or cycles of
+    the multiprocessor."""
+    per_us: float = 1.0
+    """Units of the axis that are a microsecond of a trace."""
+    what: str = EMULATED
+    """What was recorded, and how."""
 
     def role(self, warp: int) -> str:
         """What a warp is for: "products" where it issues matrix products, else "copies" where it issues copies."""
@@ -70,11 +77,14 @@ _TRACKS: Sequence[tuple[str, tuple[Kind, ...]]] = (
 
 def trace_events(timelines: Iterable[Timeline]) -> dict[str, Any]:
     """Trace for Perfetto or Chrome (``Trace Event Format``, complete events): a process for each block, a thread for
-    each warp, and more for what it has under way. One instruction is one microsecond there."""
+    each warp, and more for what it has under way. Cycles of a GPU become time; an emulator's instruction is one
+    microsecond."""
     found: list[dict[str, Any]] = []
     threads = count(1)
+    kinds_of_axis = dict[str, None]()
     for process, timeline in enumerate(timelines, 1):  # 0 is the idle process
-        name = f"{timeline.kernel}, block {timeline.block}: {WHAT_IT_IS}"
+        kinds_of_axis[timeline.what] = None
+        name = f"{timeline.kernel}, block {timeline.block}: {timeline.what}"
         found.append({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
         for warp in range(timeline.warps):
             for what, kinds in _TRACKS:
@@ -85,8 +95,9 @@ def trace_events(timelines: Iterable[Timeline]) -> dict[str, Any]:
                     found.append({"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": told})
                     sort = {"sort_index": thread}
                     found.append({"ph": "M", "name": "thread_sort_index", "pid": process, "tid": thread, "args": sort})
-                    found += [_event(process, thread, span) for span in spans]
-    return {"traceEvents": found, "displayTimeUnit": "ns", "otherData": {"axis": WHAT_IT_IS, "generator": GENERATOR}}
+                    found += [_event(process, thread, span, timeline.per_us) for span in spans]
+    other = {"axis": "; ".join(kinds_of_axis), "generator": GENERATOR}
+    return {"traceEvents": found, "displayTimeUnit": "ns", "otherData": other}
 
 
 def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
@@ -101,8 +112,9 @@ def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
     return lanes
 
 
-def _event(process: int, thread: int, span: Span) -> dict[str, Any]:
+def _event(process: int, thread: int, span: Span, per_us: float) -> dict[str, Any]:
+    start, duration = span.start / per_us, (span.end - span.start) / per_us
     return {
-        "ph": "X", "name": span.label or span.kind, "cat": span.kind, "pid": process, "tid": thread, "ts": span.start,
-        "dur": span.end - span.start, "args": {"line": span.line},
+        "ph": "X", "name": span.label or span.kind, "cat": span.kind, "pid": process, "tid": thread, "ts": start,
+        "dur": duration, "args": {"line": span.line},
     }  # fmt: skip

@@ -150,7 +150,6 @@ class _Runner:
         far, places = self._order.placed(len(buffers))
         self._memory = GlobalMemory(self._watch, far)
         self._clock = self._order.clock
-        self._lines = [s.ptx_line for s in build.lines]
         self._names = list(map(str, tensors))
         fresh = range(len(buffers) - len(build.plan.workspace) if inputs is None else inputs)
         self._shadow = options.shadow
@@ -284,7 +283,7 @@ class _Runner:
         scheduler = kind(chunk, self._cancel, budget, warps, launch_limits.resident(launch, self._build))
         try:
             if isinstance(scheduler, Recorder):
-                self.timelines.append(scheduler.record(self._source_line))
+                self.timelines.append(scheduler.record(self._build.source_line))
             else:
                 scheduler.run()
         except Trap as trap:
@@ -320,14 +319,10 @@ class _Runner:
                 found[kind, bases[at - 1][1]] += touched
         return found
 
-    def _source_line(self, ptx_line: int) -> int:
-        at = bisect_right(self._lines, ptx_line) - 1
-        return self._build.lines[at].line if at >= 0 else 0
-
     def _unsupported(self, stop: Unsupported, launch: Launch) -> Fault:
         where = f" (PTX line {stop.ptx_line})" if stop.ptx_line else ""
         return Fault(
-            Verdict.UNSUPPORTED, stop.message + where, launch.kernel, line=self._source_line(stop.ptx_line),
+            Verdict.UNSUPPORTED, stop.message + where, launch.kernel, line=self._build.source_line(stop.ptx_line),
             instruction=stop.instruction,
         )  # fmt: skip
 
@@ -343,13 +338,13 @@ class _Runner:
             instruction = program.source_map.get(line)
         message = trap.message
         if trap.earlier is not None:
-            message += f" (line {self._source_line(trap.earlier.line)}, `{quoted(trap.earlier.text)}`)"
-        places = (f"{who}, at line {self._source_line(at.line)} `{quoted(at.text)}`" for who, at in trap.waiting)
+            message += f" (line {self._build.source_line(trap.earlier.line)}, `{quoted(trap.earlier.text)}`)"
+        places = (f"{who}, at line {self._build.source_line(at.line)} `{quoted(at.text)}`" for who, at in trap.waiting)
         message = ": ".join(filter(None, (message, "; ".join(places))))
         block_xyz, thread = chunk.place(trap.gid) if trap.gid is not None else (None, None)
         return Fault(
             trap.verdict, message, chunk.launch.kernel, block_xyz, thread, trap.address,
-            line=self._source_line(instruction.line) if instruction else 0,
+            line=self._build.source_line(instruction.line) if instruction else 0,
             instruction=instruction.text if instruction else "",
         )  # fmt: skip
 

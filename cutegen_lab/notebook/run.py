@@ -162,10 +162,11 @@ class NotebookRun:
         return comparison_text(self.handle.compare(before_id, after_id, general=general), ptx)
 
     @verb
-    def plot(self, name: str = "roofline", candidate_id: str | None = None) -> Plot:
+    def plot(self, name: str = "roofline", candidate_id: str | None = None, device: str = "emulator") -> Plot:
         """One of the plots roofline, time, memory, occupancy, mix, checks, times, stalls and timeline, of a candidate
         (default: as in :meth:`evidence`). It has its numbers as ``.table`` and ``.df``, and ``.save`` writes both.
-        Raises InputError, SetupError."""
+        ``device``: where a timeline is recorded, in the order of execution ("emulator") or measured ("cuda"). Raises
+        InputError, SetupError."""
         from cutegen_lab.core.roofline import GPUS
         from cutegen_lab.notebook.plots import Subject, draw
 
@@ -173,7 +174,7 @@ class NotebookRun:
         if chosen is None or chosen not in state.candidates:
             raise unknown_candidate(state, chosen or "")
         rows, gpu = self.handle.profile_rows(), GPUS[state.sol.gpu]
-        return draw(name, Subject(rows, chosen, gpu, lambda: self.handle.timelines(chosen)), state.problem.name)
+        return draw(name, Subject(rows, chosen, gpu, lambda: self.handle.timelines(chosen, device)), state.problem.name)
 
     @verb
     def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Figure:

@@ -217,14 +217,14 @@ class RunHandle(DrivenRun):
         self._counted.setdefault(chosen, []).append(found)
         return found
 
-    def timelines(self, candidate_id: str | None = None) -> tuple[Timeline, ...]:
-        """What the warps of one block of each launch do on the emulator, for a compiled candidate (default as for
-        :meth:`profile`). Raises InputError if nothing is compiled, SetupError if the emulator cannot tell."""
+    def timelines(self, candidate_id: str | None = None, device: str = "emulator") -> tuple[Timeline, ...]:
+        """What the warps of one block of each launch do, for a compiled candidate (default as for :meth:`profile`): on
+        "emulator" in its order of execution, on "cuda" by the clock. Raises InputError if nothing is compiled,
+        SetupError if there is no such device or it cannot tell."""
         state, (_, artifact) = self.state, self._compiled(candidate_id)
         refuse_imported(state)
-        device = self._services.device("emulator")
-        judge = self._services.judge()
-        found = judge.timelines(state.problem, artifact, device, self._log.append, threading.Event())
+        recorder, judge = self._services.device(device), self._services.judge()
+        found = judge.timelines(state.problem, artifact, recorder, self._log.append, threading.Event())
         if isinstance(found, str):
             raise SetupError(f"no timeline: {found}", Hint(Advice.DOCTOR))
         return found

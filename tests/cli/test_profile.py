@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from cutegen_lab.devices.cuda import gpu_count
 from tests.cli.command import cutegen, only_object
 from tests.profiles.recorded import kept, recorded
 
@@ -45,3 +48,11 @@ def test_what_warps_do_is_written_as_a_trace(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text("{}")
     refused = cutegen(tmp_path, "profile", run, "--trace", "mine.json")
     assert refused.returncode == 2 and "cutegen did not write it" in refused.stderr
+
+
+@pytest.mark.skipif(gpu_count() > 0, reason="this machine has a GPU: the refusal cannot be shown")
+def test_a_measured_trace_needs_a_gpu(tmp_path: Path) -> None:
+    run = kept("softmax", tmp_path / "lab")
+    refused = cutegen(tmp_path, "profile", run, "--trace", "warps.json", "--trace-on", "cuda")
+    assert refused.returncode == 2 and "no CUDA device is visible" in refused.stderr
+    assert not (tmp_path / "warps.json").exists()

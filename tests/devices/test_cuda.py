@@ -23,6 +23,7 @@ from cutegen_lab.devices.cuda import CudaDevice, gpu_count
 from cutegen_lab.devices.cuda.driver import DriverError, verdict_of
 from cutegen_lab.devices.cuda.launching import _aligned, _relocate
 from cutegen_lab.judge import StandardJudge, reference_device
+from cutegen_lab.judge.profile import timelines
 from cutegen_lab.judge.timing.interleaved import Effort
 from cutegen_lab.judge.timing.timed_outputs import inputs_for
 from cutegen_lab.problems import Reference, read_text
@@ -125,6 +126,20 @@ def test_a_kernel_beside_itself_is_the_same(gpu: CudaDevice, tmp_path: Path) -> 
     assert against is not None and against.answer == "same"
     assert found.baselines.keys() == {"incumbent", "copy of the compulsory bytes"}
     assert "PyTorch was not timed: the candidate is not faster than the accepted kernel" in found.notes
+
+
+@needs_gpu
+@pytest.mark.kernel
+def test_stamps_tell_what_warps_do_and_when(gpu: CudaDevice, tmp_path: Path) -> None:
+    problem, artifact = compiled("plus_one", tmp_path)
+    found = timelines(problem, artifact, gpu, 1, CANCEL)
+    assert not isinstance(found, str), found
+    (timeline,) = found
+    assert timeline.unit == "cycles" and timeline.per_us > 100 and "measured on cuda:0" in timeline.what
+    waits = [span for span in timeline.spans if span.kind == "wait"]
+    assert waits and all(span.label.startswith("ld.global") for span in waits)
+    assert 0 < max(span.end for span in timeline.spans) <= timeline.length and not timeline.cut
+    assert checked(gpu, problem, artifact) is Verdict.PASSED, "and the worker goes on"
 
 
 @needs_gpu

@@ -153,6 +153,15 @@ def test_the_timeline_has_a_track_for_each_warp_and_says_that_it_is_no_time() ->
     assert found.table[0]["record"] == "Span" and len(found.table) == len(recording.spans)
 
 
+def test_a_measured_timeline_has_cycles_and_says_how_it_was_measured() -> None:
+    spans = (Span(0, "run", 0, 400, "", 3), Span(0, "wait", 400, 900, "ld.global.v4.b32", 7))
+    what = "measured on cuda:0 NVIDIA H200 by stamps of its clock, with which a call takes 1.02 times as long"
+    figure = timeline.draw([Timeline("k", (66, 0, 0), 1, 900, spans, False, "cycles", 1980.0, what)], "a run c1")
+    assert what in figure.layout.title.text.replace("<br>", " ") and "not time" not in figure.layout.title.text
+    assert figure.layout.annotations[0].text == "k, block (66, 0, 0): 900 cycles"
+    assert figure.layout.xaxis.title.text == "cycles of the block"
+
+
 def test_an_unknown_plot_is_answered_with_the_one_meant() -> None:
     with pytest.raises(InputError, match=r"no plot 'rofline'.*Did you mean 'roofline'\? Plots: roofline, time, memory"):
         plot("rofline")

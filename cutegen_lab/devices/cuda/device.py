@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import math
 import threading
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,13 +16,16 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution, Inspection, SanitizerTool
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import Stopwatch
+from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.devices.cuda import ncu, sanitizer
+from cutegen_lab.devices.cuda import ncu, sanitizer, stamps
 from cutegen_lab.devices.cuda.driver import Driver, DriverError
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
+from cutegen_lab.devices.cuda.stamps import WARP_BYTES
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch, conditions
 from cutegen_lab.devices.cuda.worker_protocol import guard_changed, lean
+from cutegen_lab.emulator.faults import Unsupported
 
 if TYPE_CHECKING:
     from cutegen_lab.devices.cuda.lent import LentMemory
@@ -153,6 +158,37 @@ class CudaDevice:
         """Hardware counters of one execution under ncu, in its own worker. Raises Cancelled."""
         with self._lock:
             return ncu.profile(self._index, build, buffers, cancel)
+
+    def timelines(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
+    ) -> tuple[Timeline, ...] | str:
+        """What the warps of one block of each launch do, by the clock, or a text that says why that is not known.
+        Raises Cancelled."""
+        try:
+            texts = [stamps.stamped(build, as_many_blocks) for as_many_blocks in (True, False)]
+        except Unsupported as reason:
+            return f"no stamps can be written into this PTX: {reason}"
+        with self._lock, SharedMemory([buffer.nbytes for buffer in buffers]) as memory:
+            worker = self._started()
+            memory.write(buffers)
+            warps = [-(-math.prod(launch.block) // 32) for launch in build.plan.launches]
+            asked = {"ptx": [text.ptx for text in texts], "symbol": texts[0].symbol, "nbytes": max(warps) * WARP_BYTES}
+            request = {"verb": "stamps", "build": lean(build).to_dict(), **asked, **memory.request}
+            answer = worker.ask(request, self._watchdog + memory.seconds, cancel)
+            if not answer["ok"]:
+                worker.kill()
+                return f"{self.name}: {answer['message']}"
+        plain, slowed = answer["milliseconds"]
+        longer = f"{slowed / plain:.2f} times as long"
+        what = f"measured on {self.name} by stamps of its clock, with which a call takes {longer}"
+        found = []
+        for launch, warps_of, text in zip(build.plan.launches, warps, answer["stamps"], strict=True):
+            block = stamps.read(base64.b64decode(text), texts[0].places, build.source_line, warps_of)
+            found.append(
+                Timeline(launch.kernel, stamps.middle(launch), warps_of, block.cycles, block.spans, block.cut, "cycles",
+                         answer["sm_clock_mhz"] or 1.0, what)
+            )  # fmt: skip
+        return tuple(found)
 
     def close(self) -> None:
         with self._lock:

@@ -84,14 +84,23 @@ class Library:
 class LoadedModule:
     """A cubin loaded into the current context once, for any number of :meth:`bind` calls."""
 
-    def __init__(self, library: Library, cubin: bytes, launches: Sequence[Launch]) -> None:
+    def __init__(self, library: Library, code: bytes, launches: Sequence[Launch]) -> None:
+        """``code``: a cubin, or PTX that ends with a zero, which the driver assembles."""
         self._library, self._launches = library, launches
         self._module = ctypes.c_void_p()
-        library.call("cuModuleLoadData", ctypes.byref(self._module), cubin)
+        library.call("cuModuleLoadData", ctypes.byref(self._module), code)
 
     def bind(self, addresses: Sequence[int]) -> BoundPlan:
         """The launches with tensors at ``addresses`` (inputs, outputs, workspace, in the plan's order)."""
         return BoundPlan([_BoundLaunch(self._library, self._module, launch, addresses) for launch in self._launches])
+
+    def address(self, symbol: str) -> int:
+        """Address of a variable of the module."""
+        found, size = ctypes.c_uint64(), ctypes.c_size_t()
+        self._library.call(
+            "cuModuleGetGlobal_v2", ctypes.byref(found), ctypes.byref(size), self._module, symbol.encode()
+        )
+        return found.value
 
     def close(self) -> None:
         self._library.call("cuModuleUnload", self._module)
@@ -102,6 +111,11 @@ class BoundPlan:
 
     def __init__(self, launches: Sequence[_BoundLaunch]) -> None:
         self._launches = launches
+
+    @property
+    def each(self) -> list[BoundPlan]:
+        """Each launch alone."""
+        return [BoundPlan([launch]) for launch in self._launches]
 
     def enqueue(self, stream: int) -> None:
         """Launches the whole plan in order on ``stream``; can be captured into a CUDA graph."""

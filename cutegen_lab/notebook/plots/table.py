@@ -86,8 +86,8 @@ PLOTS: Mapping[str, PlotSpec] = {
         "Nsight Compute did not profile it: run.profile(candidate, 'cuda') does, on a machine with a GPU and ncu",
     ),
     "timeline": PlotSpec(
-        "what the warps of one block do, in the emulator's order of execution",
-        lambda of: of.timelines(), timeline.draw, "the emulator recorded nothing",
+        "what the warps of one block do, in the emulator's order of execution or by a GPU's clock",
+        lambda of: of.timelines(), timeline.draw, "nothing was recorded",
     ),
 }  # fmt: skip
 

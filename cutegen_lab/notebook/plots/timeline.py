@@ -1,4 +1,4 @@
-"""What the warps of a block do, one track for each, in the emulator's order of execution."""
+"""What the warps of a block do, one track for each: in the emulator's order of execution, or by a GPU's clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
-from cutegen_lab.core.timeline import WHAT_IT_IS, Kind, Span, Timeline
+from cutegen_lab.core.timeline import EMULATED, Kind, Span, Timeline
 from cutegen_lab.notebook.plot_theme import BLUE, GREY, HUES, ORANGE, laid_out
 from cutegen_lab.profiles.kernel_names import short_names
 
@@ -29,26 +29,33 @@ def draw(records: Sequence[Timeline], title: str) -> Figure:
     from plotly.subplots import make_subplots
 
     names = short_names(timeline.kernel for timeline in records)
-    titles = [f"{names[t.kernel]}, block {t.block}: {t.instructions:,} instructions" for t in records]
+    titles = [f"{names[t.kernel]}, block {t.block}: {t.length:,} {t.unit}" for t in records]
     counts = [len(_tracks(timeline)) for timeline in records]
     figure = make_subplots(rows=len(records), cols=1, subplot_titles=titles, row_heights=counts,
                            vertical_spacing=0.3 / len(records) / max(len(records), 2))  # fmt: skip
-    notes = [f"{WHAT_IT_IS}; where a warp's track is empty, it is ready while another has its turn"]
+    notes = [_about(timeline) for timeline in records]
     for row, timeline in enumerate(records, 1):
         spans = _joined(timeline)
         if len(spans) < len(timeline.spans) and (least := _finest(timeline)):
-            notes.append(f"what is less than {least} instructions apart is drawn as one; the trace has all")
+            notes.append(f"what is less than {least} {timeline.unit} apart is drawn as one; the trace has all")
         if timeline.cut:
             notes.append("the recording was full before the block ended")
         for kind in _LOOKS:
             figure.add_trace(_bars(timeline, [s for s in spans if s.kind == kind], kind, row == 1), row=row, col=1)
         figure.update_yaxes(categoryorder="array", categoryarray=_tracks(timeline)[::-1], row=row, col=1)
-        figure.update_xaxes(range=[0, timeline.instructions], row=row, col=1)
-    figure.update_xaxes(title_text="instructions that the block has executed", row=len(records), col=1)
+        figure.update_xaxes(range=[0, timeline.length], row=row, col=1)
+    axis = "cycles of the block" if records[0].unit == "cycles" else "instructions that the block has executed"
+    figure.update_xaxes(title_text=axis, row=len(records), col=1)
     figure.update_annotations(font_size=12)
     figure.update_layout(barmode="overlay", dragmode="pan")
     said = "\n".join(dict.fromkeys(notes))
     return laid_out(figure, f"Warps of {title}", said, rows=round(0.8 * sum(counts)) + 2, top=10)
+
+
+def _about(timeline: Timeline) -> str:
+    if timeline.what == EMULATED:
+        return f"{EMULATED}; where a warp's track is empty, it is ready while another has its turn"
+    return f"{timeline.what}; a warp that waits for a load does so on the line that uses it"
 
 
 def _tracks(timeline: Timeline) -> list[str]:
@@ -65,7 +72,7 @@ def _below(warp: int) -> str:
 
 
 def _finest(timeline: Timeline) -> int:
-    return round(timeline.instructions * _FINEST)
+    return round(timeline.length * _FINEST)
 
 
 def _joined(timeline: Timeline) -> list[Span]:

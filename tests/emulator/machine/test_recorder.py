@@ -64,14 +64,14 @@ def test_a_warp_waits_at_the_barrier_until_the_last_one_comes() -> None:
     assert not by_warp(timeline, "wait")[1], "it came last"
     busy = by_warp(timeline, "run")
     last_before = max(span.end for span in busy[1] if span.end <= wait.end)
-    assert wait.end >= last_before and busy[0][-1].end <= timeline.instructions
+    assert wait.end >= last_before and busy[0][-1].end <= timeline.length
 
 
 def test_a_warp_never_does_two_things_at_a_time() -> None:
     for timeline in (recording(LATE, np.zeros(128, np.uint32)), *timelines_of(recorded("matmul"), "c1")):
         for spans in by_warp(timeline, "run", "wait").values():
             assert all(first.end <= second.start for first, second in pairwise(spans))
-        assert max(span.end for span in timeline.spans) <= timeline.instructions
+        assert max(span.end for span in timeline.spans) <= timeline.length
 
 
 def test_a_copy_is_under_way_until_it_is_waited_for() -> None:
@@ -137,7 +137,7 @@ def test_the_trace_is_one_that_perfetto_reads() -> None:
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     assert len(events) == 2 * len(timelines[0].spans)
     assert all(event["dur"] > 0 and event["ts"] >= 0 and event["name"] and event["cat"] for event in events)
-    assert max(event["ts"] + event["dur"] for event in events) <= timelines[0].instructions, "1 instruction: 1 µs"
+    assert max(event["ts"] + event["dur"] for event in events) <= timelines[0].length, "1 instruction: 1 µs"
     for event in trace["traceEvents"]:
         assert event["ph"] in "XM" and event["pid"] > 0 and isinstance(event.get("args", {}), dict)
     processes = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"}

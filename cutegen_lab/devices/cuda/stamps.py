@@ -1,0 +1,280 @@
+"""Clock stamps in a kernel's PTX: when each warp of one block came where, measured on a GPU.
+
+Before an instruction the first lane of each warp stores the multiprocessor's cycle counter (``%clock``, PTX ISA 9.0,
+10 "Special Registers") and the number of the place. Places are where another line of the candidate's text begins, where
+control flow meets, and before and after each instruction that waits for others. Plans and parameters stay as they are:
+the stamps are in a variable of the module. What lanes other than the first do alone is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from cutegen_lab.core.artifact import Build, Launch
+from cutegen_lab.core.residency import blocks_by
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.timeline import Kind, Span
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.ptx.module import kernels
+
+SLOTS = 1 << 14
+"""Stamps of a warp; later ones are lost."""
+_SOON = 12  # instructions from where control flow meets to a wait, which has a stamp of its own
+_NEAR = {"param", "shared", "local"}  # what is loaded from here comes soon
+_BOUNDED = re.compile(r"\.(maxnreg|minnctapersm)\b")
+WARPS = 32
+"""Most warps of a block."""
+STAMP = struct.Struct("<II")
+"""Cycle counter, and the number of the place from 1: the memory is zero where nothing was stored."""
+WARP_BYTES = SLOTS * STAMP.size
+"""Bytes of the stamps of a warp: a power of two."""
+_WAITS = re.compile(
+    r"bar(rier)?\.(cta\.)?(sync|red)|barrier\.cluster\.wait|mbarrier\.(try|test)_wait|griddepcontrol\.wait"
+    r"|(cp\.async(\.bulk)?|wgmma)\.wait_(group|all)"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a stamp stands."""
+
+    ptx_line: int
+    """Line of the PTX, before the stamps."""
+    waits_for: str
+    """The instruction that follows, where it waits for others, or the load whose result it uses; empty otherwise."""
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """PTX with stamps."""
+
+    ptx: str
+    """The PTX."""
+    symbol: str
+    """The module's variable: WARP_BYTES for each of WARPS warps."""
+    places: tuple[Place, ...]
+    """Places by number, from 1."""
+
+
+def middle(launch: Launch) -> tuple[int, int, int]:
+    """The block (x, y, z) in the middle of a launch's grid: others run before and beside it."""
+    x, y, z = launch.grid
+    number = x * y * z // 2
+    return number % x, number // x % y, number // (x * y)
+
+
+def stamped(build: Build, as_many_blocks: bool) -> Stamped:
+    """``build``'s PTX with stamps in the middle block of each kernel's first launch. ``as_many_blocks``: with no more
+    registers than let as many blocks onto a multiprocessor as without stamps. Raises Unsupported for PTX that the
+    emulator does not read."""
+    launches = {launch.kernel: launch for launch in reversed(build.plan.launches)}
+    prefix = "cutegen_stamps"
+    while prefix in build.ptx:
+        prefix += "_"
+    found = kernels(build.ptx)
+    text = build.ptx.split("\n")
+    places: list[Place] = []
+    before: dict[int, str] = {}  # what goes before a line of the PTX, by its number from 1
+    for name, launch in launches.items():
+        for at, (instruction, waits_for) in enumerate(_placed(found[name], text)):
+            if at == 0:
+                before[instruction.line] = _prologue(prefix, middle(launch))
+            places.append(Place(instruction.line, waits_for))
+            before[instruction.line] = before.get(instruction.line, "") + _stamp(prefix, len(places))
+        if as_many_blocks:
+            start = found[name].line
+            body = next(number for number, line in enumerate(text[start - 1 :], start) if line.strip() == "{")
+            if not any(_BOUNDED.search(line) for line in text[start - 1 : body]):
+                before[body] = f".maxnreg {_most_registers(launch, build)}\n"
+    lines = [before.get(number, "") + line for number, line in enumerate(text, 1)]
+    variable = f".visible .global .align {STAMP.size} .b8 {prefix}[{WARPS * WARP_BYTES}];"
+    first = next(at for at, line in enumerate(lines) if line.lstrip().startswith(".address_size"))
+    lines[first] += "\n" + variable
+    return Stamped("\n".join(lines), prefix, tuple(places))
+
+
+def _most_registers(launch: Launch, build: Build) -> int:
+    """Registers of a thread with which as many blocks fit a multiprocessor as without stamps."""
+    kernel, gpu = build.kernel(launch.kernel), target_gpu(build.arch)
+    blocks = min(blocks_by(launch, kernel, gpu).values())
+    more = (
+        count
+        for count in range(kernel.registers // 8 * 8 + 8, 256, 8)
+        if min(blocks_by(launch, replace(kernel, registers=count), gpu).values()) >= blocks
+    )
+    return max(more, default=kernel.registers)
+
+
+def _placed(kernel: ptx.Kernel, text: Sequence[str]) -> Iterator[tuple[ptx.Instruction, str]]:
+    """Instructions that a stamp goes before, and what they wait for: the kernel's first and last, those where control
+    flow meets, that wait or use what is being loaded, and those that follow them. They begin a line of the PTX. Stamps
+    between lines of arithmetic would keep ptxas from reordering it: GELU took 77 registers for 32."""
+    code, joins = kernel.code, set(kernel.labels.values())
+    waits = _waits(code)
+    products = False  # between a wgmma.fence and its commit, where ptxas wants nothing else
+    for at, instruction in enumerate(code):
+        last = code[at - 1] if at else None
+        met = at in joins or (last is not None and (last.opcode == "bra" or bool(waits[at - 1])))
+        next_wait = next((to for to in range(at + 1, min(at + _SOON, len(code))) if waits[to]), at)
+        soon = next_wait > at and all(later.opcode != "bra" for later in code[at:next_wait])
+        worth = at == 0 or waits[at] or (met and not soon) or instruction.opcode in ("ret", "exit")
+        new = last is None or (instruction.line != last.line and _begins(instruction, text))
+        if worth and new and not products and instruction.opcode != "bra":
+            yield instruction, waits[at]
+        if instruction.name.startswith(("wgmma.fence", "wgmma.commit_group")):
+            products = instruction.name.startswith("wgmma.fence")
+
+
+def _waits(code: Sequence[ptx.Instruction]) -> list[str]:
+    """What each instruction waits for, in the order of the text: itself, or the first load under way that it uses."""
+    found, loading = list[str](), dict[str, str]()  # the load that each register waits for
+    for instruction in code:
+        name = instruction.name
+        found.append(name if _WAITS.match(name) else _waits_for(instruction, loading))
+        if found[-1]:
+            loading.clear()
+        if instruction.opcode in ("ld", "atom") and _NEAR.isdisjoint(instruction.mods):
+            loading |= dict.fromkeys(_registers(instruction.operands[:1]), name)
+    return found
+
+
+def _waits_for(instruction: ptx.Instruction, loading: Mapping[str, str]) -> str:
+    """The load whose result an instruction uses, where it is under way; empty otherwise."""
+    used = instruction.operands if instruction.opcode in ("st", "red") else instruction.operands[1:]
+    guard = [instruction.guard] if instruction.guard else []
+    return next((loading[name] for name in _registers([*used, *guard]) if name in loading), "")
+
+
+def _registers(operands: Iterable[ptx.Operand]) -> Iterator[str]:
+    for operand in operands:
+        if isinstance(operand, ptx.Reg):
+            yield operand.name
+        elif isinstance(operand, ptx.Vector):
+            yield from _registers(operand.items)
+        elif isinstance(operand, ptx.Address | ptx.TensorAddress):
+            yield from _registers([operand.base])
+
+
+def _begins(instruction: ptx.Instruction, text: Sequence[str]) -> bool:
+    """Does the instruction begin its line of the PTX?"""
+    first, *_ = text[instruction.line - 1].replace(";", " ").split() or [""]
+    return first == instruction.text.split()[0]
+
+
+def _prologue(prefix: str, block: tuple[int, int, int]) -> str:
+    """Registers: whether this is the block, whether this is a warp's first lane, and where in the variable the warp's
+    next stamp goes."""
+    on, first, a, b, at, where, base = _names(prefix)
+    x, y, z = block
+    return f"""
+\t.reg .pred {on}, {first};
+\t.reg .b32 {a}, {b}, {at};
+\t.reg .b64 {where}, {base};
+\tmov.u32 {a}, %tid.z;
+\tmov.u32 {b}, %ntid.y;
+\tmul.lo.u32 {a}, {a}, {b};
+\tmov.u32 {b}, %tid.y;
+\tadd.u32 {a}, {a}, {b};
+\tmov.u32 {b}, %ntid.x;
+\tmul.lo.u32 {a}, {a}, {b};
+\tmov.u32 {b}, %tid.x;
+\tadd.u32 {a}, {a}, {b};
+\tand.b32 {b}, {a}, 31;
+\tsetp.eq.u32 {first}, {b}, 0;
+\tshr.u32 {a}, {a}, 5;
+\tmul.lo.u32 {at}, {a}, {WARP_BYTES};
+\tmov.u32 {b}, %ctaid.x;
+\tsetp.eq.u32 {on}, {b}, {x};
+\tmov.u32 {b}, %ctaid.y;
+\tsetp.eq.and.u32 {on}, {b}, {y}, {on};
+\tmov.u32 {b}, %ctaid.z;
+\tsetp.eq.and.u32 {on}, {b}, {z}, {on};
+"""
+
+
+def _stamp(prefix: str, number: int) -> str:
+    """One instruction in other blocks: a branch that all threads take. A warp whose part of the variable is full
+    stores nothing more."""
+    on, first, a, b, at, where, base = _names(prefix)
+    return f"""
+\t@!{on} bra.uni ${prefix}_{number};
+\tmov.u32 {a}, %clock;
+\tmov.u32 {b}, {number};
+\tcvt.u64.u32 {where}, {at};
+\tmov.u64 {base}, {prefix};
+\tadd.u64 {where}, {where}, {base};
+\t@{first} st.global.v2.b32 [{where}], {{{a}, {b}}};
+\tadd.u32 {at}, {at}, {STAMP.size};
+\tand.b32 {b}, {at}, {WARP_BYTES - 1};
+\tsetp.ne.u32 {on}, {b}, 0;
+${prefix}_{number}:
+"""
+
+
+def _names(prefix: str) -> Sequence[str]:
+    return [f"%{prefix}_{name}" for name in ("on", "first", "a", "b", "at", "where", "base")]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the stamps of one block say."""
+
+    spans: tuple[Span, ...]
+    """By their ends."""
+    cycles: int
+    """From the first stamp of the block to its last."""
+    cut: bool
+    """Whether a warp had no room for more stamps."""
+
+
+def read(memory: bytes, places: Sequence[Place], line_of: Callable[[int], int], warps: int) -> Recorded:
+    """Spans from one stamp of a warp to its next, those of one line and one wait as one. ``memory``: the variable after
+    a launch; what is no stamp in it ends its warp's."""
+    found: list[Span] = []
+    times = [_times(memory[at * WARP_BYTES : (at + 1) * WARP_BYTES], len(places)) for at in range(warps)]
+    counts = [time for each in times for time, _ in each]
+    if not counts:
+        return Recorded((), 0, cut=False)
+    start = counts[0]
+    begin = min(_signed(time - start) for time in counts)  # the counter wraps after 2^32 cycles
+    end = max(_signed(time - start) for time in counts)
+    for warp, stamps in enumerate(times):
+        spans: list[Span] = []
+        for (time, number), (until, _) in pairwise(stamps):
+            span = _span(
+                warp, places[number - 1], _signed(time - start) - begin, _signed(until - start) - begin, line_of
+            )
+            if spans and _same(spans[-1], span):
+                span = replace(span, start=spans.pop().start)
+            if span.end > span.start:
+                spans.append(span)
+        found += spans
+    full = any(len(each) == SLOTS for each in times)
+    return Recorded(tuple(sorted(found, key=lambda span: (span.end, span.start))), end - begin, full)
+
+
+def _span(warp: int, place: Place, start: int, end: int, line_of: Callable[[int], int]) -> Span:
+    kind: Kind = "wait" if place.waits_for else "run"
+    return Span(warp, kind, start, end, place.waits_for, line_of(place.ptx_line))
+
+
+def _same(one: Span, other: Span) -> bool:
+    return (one.kind, one.label, one.line) == (other.kind, other.label, other.line)
+
+
+def _times(memory: bytes, places: int) -> list[tuple[int, int]]:
+    """(cycle counter, number of the place) of a warp's stamps."""
+    found = []
+    for time, number in STAMP.iter_unpack(memory):
+        if not 1 <= number <= places:
+            break
+        found.append((time, number))
+    return found
+
+
+def _signed(difference: int) -> int:
+    return (difference + (1 << 31)) % (1 << 32) - (1 << 31)
