@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cutegen_lab.cli.output import Output
 from cutegen_lab.core.timeline import trace_events
+from cutegen_lab.profiles.kernel_names import short_names
 from cutegen_lab.profiles.row import Row, to_csv, to_json
 from cutegen_lab.profiles.rows import CANDIDATE
 from cutegen_lab.session import RunHandle, Session
@@ -36,7 +38,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             from cutegen_lab.views.units import plural
 
             timelines = handle.timelines(chosen, arguments.trace_on)
-            write_out(Path(arguments.trace), json.dumps(trace_events(timelines)) + "\n")
+            names = short_names(timeline.kernel for timeline in timelines)
+            named = [replace(timeline, kernel=names[timeline.kernel]) for timeline in timelines]
+            write_out(Path(arguments.trace), json.dumps(trace_events(named)) + "\n")
             what = "; ".join(dict.fromkeys(timeline.what for timeline in timelines))
             output.line(
                 f"\n{arguments.trace}: {plural(len(timelines), 'block')}, {what}; open it at https://ui.perfetto.dev"

@@ -75,6 +75,11 @@ _TRACKS: Sequence[tuple[str, tuple[Kind, ...]]] = (
 )  # fmt: skip
 
 
+_STEPS = 4096
+"""Of a microsecond: viewers add start and duration, and these sums are exact, so that one event ends where the next
+begins. A cycle is two."""
+
+
 def trace_events(timelines: Iterable[Timeline]) -> dict[str, Any]:
     """Trace for Perfetto or Chrome (``Trace Event Format``, complete events): a process for each block, a thread for
     each warp, and more for what it has under way. Cycles of a GPU become time; an emulator's instruction is one
@@ -113,8 +118,8 @@ def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
 
 
 def _event(process: int, thread: int, span: Span, per_us: float) -> dict[str, Any]:
-    start, duration = span.start / per_us, (span.end - span.start) / per_us
+    start, end = (round(at / per_us * _STEPS) / _STEPS for at in (span.start, span.end))
     return {
         "ph": "X", "name": span.label or span.kind, "cat": span.kind, "pid": process, "tid": thread, "ts": start,
-        "dur": duration, "args": {"line": span.line},
+        "dur": end - start, "args": {"line": span.line},
     }  # fmt: skip

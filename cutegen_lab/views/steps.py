@@ -27,7 +27,7 @@ from cutegen_lab.views.units import microseconds, plural
 
 STEPS: tuple[StepName, ...] = ("generate", "compile", "check", "time", "profile", "review")
 
-_DECISIONS = ("approve", "approve_unproven", "reject")  # about a candidate, whether or not its review was begun
+_DECISIONS = ("approve", "approve_unproven", "reject", "edit")  # about a candidate, whether or not its review was begun
 
 
 @dataclass
@@ -96,7 +96,7 @@ def read_timeline(events: Sequence[StoredEvent], front: Spelling = COMMAND_LINE)
             if answer.kind == "stop":
                 _interrupt(current, event, at, front)
             elif "review" in (reviewed := attempts.get(answer.candidate_id or "", current)).steps or (
-                answer.kind in _DECISIONS and answer.candidate_id in attempts
+                answer.kind in _DECISIONS and any(reviewed is attempt for attempt in attempts.values())
             ):
                 reviewed.end("review", at, "done", answer.kind.replace("_", " "))
         elif isinstance(event, (StepFailed, Resumed, Stopped)):

@@ -137,6 +137,11 @@ describe('what is shown', () => {
     expect(host.textContent).toContain('Next candidate');
     await show({ ...view, status: 'done' });
     expect(host.textContent).not.toContain('Next candidate');
+    const edited = view.timeline.map(step =>
+      step.step === 'generate' ? { ...step, status: 'skipped' as const, detail: '' } : step
+    );
+    await show({ ...view, timeline: edited });
+    expect(host.textContent).not.toContain('Next candidate');
   });
 
   it('has steps and actions above what scrolls', async () => {

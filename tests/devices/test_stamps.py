@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -130,6 +131,18 @@ def test_a_trace_has_the_time_of_cycles() -> None:
     (event,) = [event for event in trace_events([timeline])["traceEvents"] if event["ph"] == "X"]
     assert (event["ts"], event["dur"]) == (1.0, 1.0)
     assert trace_events([timeline])["otherData"]["axis"] == "measured on a GPU"
+
+
+def test_events_of_a_trace_end_where_the_next_begin() -> None:
+    """Viewers add start and duration: speedscope refuses an event that ends 1e-16 µs after the next has begun."""
+    ends = range(0, 90_000, 7)
+    spans = tuple(Span(0, "run", start, end, "", 1) for start, end in pairwise(ends))
+    timeline = Timeline("k", (0, 0, 0), 1, 90_000, spans, False, "cycles", 1755.0, "measured on a GPU")
+    events = [event for event in trace_events([timeline])["traceEvents"] if event["ph"] == "X"]
+    assert all(first["ts"] + first["dur"] == second["ts"] for first, second in pairwise(events))
+    assert all(event["dur"] > 0 for event in events) and events[-1]["ts"] == pytest.approx(
+        spans[-1].start / 1755, abs=1 / 4096
+    )
 
 
 def test_what_cannot_be_read_is_refused() -> None:

@@ -142,7 +142,8 @@ class Script:
         return self.generate(**generate).compile().check().time().profile()
 
     def answer(self, kind: str, text: str = "", target: str | None = None) -> Script:
-        self.add(Answered(Answer(kind, self.current, text, target)))  # type: ignore[arg-type]
+        """As the widget, the magics and the command line answer: about the candidate under review, without its id."""
+        self.add(Answered(Answer(kind, None, text, target)))  # type: ignore[arg-type]
         if kind == "edit":
             self.candidates += 1
         return self

@@ -189,6 +189,8 @@ def test_what_was_decided_is_no_pending_review():
     script.proven(parent="c1").answer("reject", "slower")
     assert [statuses(script.view(), index)["review"] for index in (0, 1)] == ["done", "done"]
     assert statuses(Script().proven().view())["review"] != "done"
+    edited = Script().proven().answer("edit", "x = 1")
+    assert statuses(edited.view())["review"] == "done", "it was answered with another text"
 
 
 def test_numbers_to_compare_by_come_as_they_are_known():

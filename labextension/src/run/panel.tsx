@@ -168,9 +168,10 @@ export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPan
     event.stopPropagation();
   };
   const note = awaited || away !== null ? '' : notice(view, kernel !== null);
-  // Once it is written the attempt is a candidate, and its steps show there.
-  const writing =
-    view.status !== 'done' && view.timeline.some(step => step.step === 'generate' && step.status !== 'done');
+  // Once it is written the attempt is a candidate, and its steps show there. An edit is written from the start.
+  const [generate] = view.timeline;
+  const edited = generate?.status === 'skipped' && generate.detail === '';
+  const writing = view.status !== 'done' && generate !== undefined && generate.status !== 'done' && !edited;
   return (
     <article
       class="cg-root"
