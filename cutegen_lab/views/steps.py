@@ -27,7 +27,7 @@ from cutegen_lab.views.units import microseconds, plural
 
 STEPS: tuple[StepName, ...] = ("generate", "compile", "check", "time", "profile", "review")
 
-_DECISIONS = ("approve", "approve_unproven", "reject", "edit")  # about a candidate, whether or not its review was begun
+_DECISIONS = ("approve", "approve_unproven", "reject", "edit", "retry")  # about the candidate under review
 
 
 @dataclass
@@ -50,9 +50,6 @@ class Attempt:
         started = begun.started_at if begun else None
         took = max(0.0, at - started) if started is not None else None
         self.steps[step] = StepView(step=step, status=status, seconds=took, detail=detail)
-
-    def failed(self, step: StepName) -> bool:
-        return step in self.steps and self.steps[step].status == "failed"
 
     def views(self) -> list[StepView]:
         """All six steps in order. A step before one that ran is "skipped"; the rest are "pending"."""
@@ -83,7 +80,7 @@ def read_timeline(events: Sequence[StoredEvent], front: Spelling = COMMAND_LINE)
                 continue
             if name == "generate":
                 current = Attempt()
-            elif event.candidate_id and not (name == "review" and current.failed("generate")):
+            elif event.candidate_id:
                 current = attempts.setdefault(event.candidate_id, Attempt())  # an edit has no generation step
             current.start(name, at)
         elif isinstance(event, Generated):
@@ -95,9 +92,8 @@ def read_timeline(events: Sequence[StoredEvent], front: Spelling = COMMAND_LINE)
             answer = event.answer
             if answer.kind == "stop":
                 _interrupt(current, event, at, front)
-            elif "review" in (reviewed := attempts.get(answer.candidate_id or "", current)).steps or (
-                answer.kind in _DECISIONS and any(reviewed is attempt for attempt in attempts.values())
-            ):
+            reviewed = attempts.get(answer.candidate_id or "", current)
+            if answer.kind in _DECISIONS and any(reviewed is attempt for attempt in attempts.values()):
                 reviewed.end("review", at, "done", answer.kind.replace("_", " "))
         elif isinstance(event, (StepFailed, Resumed, Stopped)):
             _interrupt(current, event, at, front)
