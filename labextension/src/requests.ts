@@ -1,5 +1,6 @@
 import type { AnyModel } from '@anywidget/types';
 import type { Ask, IAnswer, IKernel, Look } from './run/verbs';
+import { trans } from './run/words';
 
 interface IReply {
   request_id: string;
@@ -33,7 +34,9 @@ export class Requests implements IKernel {
 
   private request(message: Record<string, unknown>): Promise<unknown> {
     if (this.disposed) {
-      return Promise.reject(new Error('This view is closed; open the run again with `%cutegen show`.'));
+      return Promise.reject(
+        new Error(trans.__('This view is closed; open the run again with `%cutegen show`.'))
+      );
     }
     const id = `${this.name}-${this.count++}`;
     return new Promise((resolve, reject) => {
@@ -49,7 +52,7 @@ export class Requests implements IKernel {
     this.disposed = true;
     this.model.off('msg:custom', this.onMessage);
     for (const { reject } of this.waiting.values()) {
-      reject(new Error('The view was closed before the kernel answered.'));
+      reject(new Error(trans.__('The view was closed before the kernel answered.')));
     }
     this.waiting.clear();
   }
@@ -63,7 +66,7 @@ export class Requests implements IKernel {
     if (content.ok) {
       waiting?.resolve(content.data);
     } else {
-      waiting?.reject(new Error(content.error || 'The kernel refused, and gave no reason.'));
+      waiting?.reject(new Error(content.error || trans.__('The kernel refused, and gave no reason.')));
     }
   };
 

@@ -2,32 +2,20 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Gettext } from '@jupyterlab/translation';
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
-import ts from 'typescript';
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { StatusItem } from '../src/lab/status';
+import { mount } from '../src/run/mount';
+import { leaveWords, trans } from '../src/run/words';
 import { Runs } from '../src/runs/list';
 import type { RunRow } from '../src/schema';
+import { host } from './host';
+import { button, sample } from './samples';
+import { askedByLab, askedByView } from './texts';
 
 const FILE = '../cutegen_lab/locale/de_DE/LC_MESSAGES/cutegen_lab.json';
 const { '': HEAD, ...CATALOGUE } = JSON.parse(readFileSync(FILE, 'utf8')) as Record<string, string[]> & {
   '': { domain: string; language: string; plural_forms: string };
 };
-
-/** Texts of the calls `trans.__(text, …)` and `trans._n(one, many, …)` in a file, as JupyterLab's tools find them. */
-function textsIn(path: string): string[] {
-  const found: string[] = [];
-  const visit = (node: ts.Node): void => {
-    if (ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)) {
-      const [first] = node.arguments;
-      if (['__', '_n'].includes(node.expression.name.text) && first && ts.isStringLiteralLike(first)) {
-        found.push(first.text);
-      }
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest));
-  return found;
-}
 
 interface ISchema {
   title: string;
@@ -45,6 +33,10 @@ function textsOfSettings(path: string): string[] {
 
 const inFolder = (folder: string) => readdirSync(folder).map(name => `${folder}/${name}`);
 
+afterEach(() => {
+  delete document.documentElement.dataset.cutegenWords;
+});
+
 function german(): Gettext {
   const trans = new Gettext({ domain: 'cutegen_lab', locale: 'de_DE' });
   const { domain, language, plural_forms: pluralForms } = HEAD;
@@ -53,12 +45,18 @@ function german(): Gettext {
 }
 
 describe('the German catalogue', () => {
-  it('has every text of the extension and its settings, and no other', () => {
+  it('has every text of the extension, the run view and the settings, and no other', () => {
     const asked = [
-      ...['src/lab', 'src/runs'].flatMap(inFolder).flatMap(textsIn),
+      ...[...askedByLab(), ...askedByView()].map(each => each.one),
       ...inFolder('schema').flatMap(textsOfSettings)
     ];
     expect(Object.keys(CATALOGUE).sort()).toEqual([...new Set(asked)].sort());
+  });
+
+  it('has a form for each that is asked for', () => {
+    for (const { one, many, call } of [...askedByLab(), ...askedByView()]) {
+      expect(CATALOGUE[one ?? ''], call).toHaveLength(many === undefined ? 1 : 2);
+    }
   });
 
   it('keeps the places that are filled in', () => {
@@ -71,7 +69,6 @@ describe('the German catalogue', () => {
   });
 
   it('is what the sidebar shows', async () => {
-    const host = document.createElement('div');
     const row = {
       store: 'a',
       run_id: 'b',
@@ -123,7 +120,16 @@ describe('the German catalogue', () => {
     expect(host.textContent).toContain('Wartet auf Sie');
     expect(host.textContent).toContain('Papierkorb (2)');
     expect(host.querySelector('[aria-label="Läufe suchen"]')).not.toBeNull();
-    render(null, host);
+  });
+
+  it('is what the run view shows', async () => {
+    leaveWords('de-DE', CATALOGUE);
+    await act(() => mount(host, sample('review'), { ask: vi.fn(), look: vi.fn() }));
+    expect(button(host, 'c5 annehmen').title).toBe(
+      trans.__('accept the candidate under review, and those of a scope (3 steps, within 5%, until slower)')
+    );
+    expect(host.querySelector('.cg-summary')?.textContent).toContain('er ist 47% schneller als c1');
+    expect(host.querySelector('[role=tab]')?.textContent).toBe('Beurteilung');
   });
 
   it('is what the status bar shows, with the right plural', () => {
@@ -139,5 +145,28 @@ describe('the German catalogue', () => {
     };
     expect(awaiting(1)).toBe('CuTeGen: H200 · 1 wartet auf Sie');
     expect(awaiting(3)).toBe('CuTeGen: H200 · 3 warten auf Sie');
+  });
+});
+
+describe('texts', () => {
+  it('are literals, which tools find', () => {
+    const asked = [...askedByLab(), ...askedByView()];
+    expect(asked.filter(({ one, many }) => one === null || many === null).map(each => each.call)).toEqual([]);
+  });
+
+  it('of the run view are the same as JupyterLab would have them, in every number', () => {
+    const gettext = german();
+    leaveWords('de-DE', CATALOGUE);
+    const values = ['a', 'b%1', 3, '100%'];
+    for (const { one, many } of askedByView()) {
+      if (typeof many !== 'string') {
+        expect(trans.__(one ?? '', ...values)).toBe(gettext.__(one ?? '', ...values));
+        continue;
+      }
+      for (const count of [0, 1, 2, 5, 21]) {
+        const mine = trans._n(one ?? '', many, count, ...values);
+        expect(mine).toBe(gettext._n(one ?? '', many, count, ...values));
+      }
+    }
   });
 });

@@ -1,5 +1,6 @@
 import { RangeSet, StateEffect, StateField, type Extension } from '@codemirror/state';
 import { Decoration, EditorView, gutter, GutterMarker, hoverTooltip } from '@codemirror/view';
+import { trans } from '../run/words';
 import type { HeatColumn } from '../schema';
 
 const NUMBER = new Intl.NumberFormat('en', { maximumSignificantDigits: 4 });
@@ -142,7 +143,8 @@ export function heatGutter(column: HeatColumn, columns: readonly HeatColumn[]): 
           dom.className = 'cg-heat-tip';
           for (const each of said) {
             const row = dom.appendChild(document.createElement('div'));
-            row.textContent = `${heatOf(each, at.number)} of ${each.unit} (${NUMBER.format(each.lines[at.number] ?? 0)})`;
+            const figure = NUMBER.format(each.lines[at.number] ?? 0);
+            row.textContent = trans.__('%1 of %2 (%3)', heatOf(each, at.number), each.unit, figure);
           }
           return { dom };
         }

@@ -5,6 +5,7 @@ import { EditorState, type Extension } from '@codemirror/state';
 import { drawSelection, EditorView, highlightSpecialChars, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import { languageOf, type Language } from './languages';
+import { phrases } from './phrases';
 
 /** Classes, so that colours stand with the others in the style sheet and follow the host's theme. */
 const HIGHLIGHT = HighlightStyle.define([
@@ -38,6 +39,7 @@ const THEME = EditorView.theme({
 /** What every text here has: numbers of lines, colours, search with Ctrl-F. */
 export function common(language: Language, label: string): Extension {
   return [
+    phrases(),
     lineNumbers(),
     highlightSpecialChars(),
     languageOf(language),

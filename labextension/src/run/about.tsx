@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { CandidateView, RunView } from '../schema';
+import { trans } from './words';
 
 function Facts({ facts }: { facts: Record<string, string> }) {
   return (
@@ -29,7 +30,7 @@ export function Log({ lines }: { lines: readonly string[] }) {
   return (
     <details class="cg-details">
       <summary>
-        Log <span class="cg-muted">{lines.at(-1)}</span>
+        {trans.__('Log')} <span class="cg-muted">{lines.at(-1)}</span>
       </summary>
       <pre
         ref={box}
@@ -50,15 +51,16 @@ export function Log({ lines }: { lines: readonly string[] }) {
 export function Problem({ view }: { view: RunView }) {
   const { problem } = view;
   const groups = [
-    { name: 'timed on', list: problem.workloads },
-    { name: 'checked on', list: problem.check_workloads }
+    { name: trans.__('timed on'), list: problem.workloads },
+    { name: trans.__('checked on'), list: problem.check_workloads }
   ].filter(group => group.list.length > 0);
   return (
     <details class="cg-details">
       <summary>
-        Problem{' '}
+        {trans.__('Problem')}{' '}
         <span class="cg-muted">
-          {problem.workloads[0]?.text ?? problem.kind} · {problem.check_workloads.length} check workloads
+          {problem.workloads[0]?.text ?? problem.kind} ·{' '}
+          {trans._n('%1 check workload', '%1 check workloads', problem.check_workloads.length)}
         </span>
       </summary>
       <pre class="cg-problem" tabIndex={0}>
@@ -99,7 +101,8 @@ export function Provenance({
   return (
     <details class="cg-details">
       <summary>
-        Provenance <span class="cg-muted">hashes, seeds, tolerances, versions</span>
+        {trans.__('Provenance')}{' '}
+        <span class="cg-muted">{trans.__('hashes, seeds, tolerances, versions')}</span>
       </summary>
       <Facts facts={facts} />
     </details>

@@ -1,10 +1,12 @@
 import { useRef, useState } from 'preact/hooks';
 import type { CandidateView, RunView } from '../schema';
 import { Editor } from './editor';
-import { compared, timeRatio } from './format';
+import { standsTo, timeRatio } from './format';
+import { Phrase } from './phrase';
 import { ScopeChoice, scopeText, THIS_STEP } from './scope';
 import { Prompt, useSending } from './sending';
 import { buttonOf, type IAnswer, type IKernel, type Verb } from './verbs';
+import { trans } from './words';
 
 type Panel = 'reject' | 'edit' | 'approve_unproven' | 'approve';
 
@@ -28,9 +30,9 @@ function Reject({
 }) {
   const [reason, setReason] = useState('');
   return (
-    <Prompt label={`Reject ${id}`} onCancel={onCancel}>
+    <Prompt label={trans.__('Reject %1', id)} onCancel={onCancel}>
       <label>
-        Why is {id} not good enough? The next refinement starts from this.
+        {trans.__('Why is %1 not good enough? The next refinement starts from this.', id)}
         <textarea
           class="cg-input"
           rows={2}
@@ -46,10 +48,10 @@ function Reject({
           disabled={busy || reason.trim() === ''}
           onClick={() => onReject(reason.trim())}
         >
-          Reject {id}
+          {trans.__('Reject %1', id)}
         </button>
         <button type="button" class="cg-button" onClick={onCancel}>
-          Cancel
+          {trans.__('Cancel')}
         </button>
       </div>
     </Prompt>
@@ -68,17 +70,19 @@ function Unproven({
   onCancel: () => void;
 }) {
   return (
-    <Prompt label={`Approve ${id} without proof`} onCancel={onCancel}>
+    <Prompt label={trans.__('Approve %1 without proof', id)} onCancel={onCancel}>
       <p>
-        <b>{id} has no complete proof.</b> It was not compiled, checked and found right, so accepting it is
-        recorded as “approved without proof”.
+        <b>{trans.__('%1 has no complete proof.', id)}</b>{' '}
+        {trans.__(
+          'It was not compiled, checked and found right, so accepting it is recorded as “approved without proof”.'
+        )}
       </p>
       <div class="cg-row">
         <button type="button" class="cg-button cg-danger" disabled={busy} onClick={onApprove}>
-          Approve {id} without proof
+          {trans.__('Approve %1 without proof', id)}
         </button>
         <button type="button" class="cg-button" ref={element => element?.focus()} onClick={onCancel}>
-          Cancel
+          {trans.__('Cancel')}
         </button>
       </div>
     </Prompt>
@@ -99,19 +103,16 @@ function Slower({
   onCancel: () => void;
 }) {
   return (
-    <Prompt label={`Approve ${id}, which is slower`} onCancel={onCancel}>
+    <Prompt label={trans.__('Approve %1, which is slower', id)} onCancel={onCancel}>
       <p>
-        <b>
-          {id} is {how}
-        </b>
-        , the current kernel, which it would replace.
+        <Phrase text={trans.__('%1. It would replace the current kernel.')} values={[<b>{how}</b>]} />
       </p>
       <div class="cg-row">
         <button type="button" class="cg-button cg-danger" disabled={busy} onClick={onApprove}>
-          Approve {id} nevertheless
+          {trans.__('Approve %1 nevertheless', id)}
         </button>
         <button type="button" class="cg-button" ref={element => element?.focus()} onClick={onCancel}>
-          Cancel
+          {trans.__('Cancel')}
         </button>
       </div>
     </Prompt>
@@ -129,7 +130,7 @@ export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
   const id = current?.id ?? '';
   const elsewhere = current !== null && selected !== null && selected.id !== current.id;
   const ratio = current === null ? null : timeRatio(view, current.id);
-  const how = ratio === null ? '' : compared(ratio, view.incumbent_id ?? '');
+  const how = ratio === null ? '' : standsTo(id, ratio, view.incumbent_id ?? '');
   const slower = ratio !== null && ratio > 1.0005;
   const open = panel !== null && can(panel) && current !== null && !elsewhere ? panel : null;
 
@@ -166,12 +167,12 @@ export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
   };
 
   return (
-    <section class="cg-actions" aria-label="Actions">
+    <section class="cg-actions" aria-label={trans.__('Actions')}>
       <div class="cg-row">
         {elsewhere ? (
           (view.status === 'review' || view.status === 'running') && (
             <button type="button" class="cg-button" onClick={() => onSelect(id)}>
-              {view.status === 'review' ? `Review ${id}` : `Back to ${id}`}
+              {view.status === 'review' ? trans.__('Review %1', id) : trans.__('Back to %1', id)}
             </button>
           )
         ) : (
@@ -193,11 +194,7 @@ export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
           view.branch_points.includes(selected.id) &&
           button('branch', () => say('branch', { target_id: selected.id }), '', undefined, selected.id)}
         {button('resume', () => say('resume'), 'cg-primary')}
-        {ratio !== null && !elsewhere && (
-          <span class={slower ? 'cg-tone-warn' : 'cg-tone-good'}>
-            {id} is {how}
-          </span>
-        )}
+        {ratio !== null && !elsewhere && <span class={slower ? 'cg-tone-warn' : 'cg-tone-good'}>{how}</span>}
         <span class="cg-spacer" />
         {button('stop', () => say('stop'), 'cg-danger')}
       </div>

@@ -1,5 +1,6 @@
 import type { RunView } from '../schema';
 import { buttonOf, type Verb } from './verbs';
+import { trans } from './words';
 
 /** Where a run is shown that cannot be answered there: why, and how to get to where it can. */
 export interface IAway {
@@ -15,7 +16,7 @@ export function Away({ view, away }: { view: RunView; away: IAway }) {
   const id = view.current_id ?? '';
   const verbs = view.status === 'done' || id === '' ? [] : SHOWN;
   return (
-    <section class="cg-actions" aria-label="Actions">
+    <section class="cg-actions" aria-label={trans.__('Actions')}>
       <div class="cg-row">
         <button type="button" class="cg-button cg-primary" onClick={away.go}>
           {away.label}

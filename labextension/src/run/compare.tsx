@@ -4,9 +4,12 @@ import type { Language } from '../code/languages';
 import { Pane } from '../code/pane';
 import type { CandidateView, ConfigChange, MetricView } from '../schema';
 import { ConfigChanges, difference } from './comparison';
-import { ATTACHED, textOf, useMachineCode } from './machine';
+import { basisWord } from './format';
+import { attached, textOf, useMachineCode } from './machine';
+import { Phrase } from './phrase';
 import type { ITabProps } from './tabs';
 import type { Look } from './verbs';
+import { trans } from './words';
 
 /** The numbers of two candidates by key, in the order of the first. */
 function paired(
@@ -35,21 +38,21 @@ function Number({ metric }: { metric: MetricView | undefined }) {
   return (
     <td>
       {metric.text}
-      {metric.basis && <span class={`cg-basis cg-basis-${metric.basis}`}>{metric.basis}</span>}
+      {metric.basis && <span class={`cg-basis cg-basis-${metric.basis}`}>{basisWord(metric.basis)}</span>}
     </td>
   );
 }
 
 function Numbers({ before, after }: { before: CandidateView; after: CandidateView }) {
   return (
-    <div class="cg-scroll cg-comparison" role="group" aria-label="Numbers" tabIndex={0}>
-      <table aria-label={`Numbers of ${before.id} and ${after.id}`}>
+    <div class="cg-scroll cg-comparison" role="group" aria-label={trans.__('Numbers')} tabIndex={0}>
+      <table aria-label={trans.__('Numbers of %1 and %2', before.id, after.id)}>
         <thead>
           <tr>
             <td />
             <th scope="col">{before.id}</th>
             <th scope="col">{after.id}</th>
-            <th scope="col">change</th>
+            <th scope="col">{trans.__('change')}</th>
           </tr>
         </thead>
         <tbody>
@@ -86,7 +89,7 @@ function Changes({
 }) {
   const extra = useMemo(() => changesSince(before), [before]);
   if (before === after) {
-    return <p class="cg-empty">{label}: the same.</p>;
+    return <p class="cg-empty">{trans.__('%1: the same.', label)}</p>;
   }
   return (
     <div class="cg-code" data-panes="1">
@@ -110,13 +113,13 @@ function PtxChanges({ before, after, look }: { before: string; after: string; lo
   if (error || old.code === null || now.code === null) {
     return (
       <p class={error ? 'cg-note cg-note-bad' : 'cg-note'} role="status">
-        {error || 'Reading the machine code…'}
+        {error || trans.__('Reading the machine code…')}
       </p>
     );
   }
   return (
     <Changes
-      label={`PTX from ${before} to ${after}`}
+      label={trans.__('PTX from %1 to %2', before, after)}
       before={textOf(old.code.ptx)}
       after={textOf(now.code.ptx)}
       language="ptx"
@@ -131,7 +134,9 @@ export function Compare({ view, candidate, parent, compared, onCompare, kernel }
   const usual = [compared, parent, rest.find(each => each.id === view.best_id), rest[0]];
   const other = usual.find(each => each && each.id !== candidate.id);
   if (!other) {
-    return <p class="cg-empty">There is no other candidate to compare {candidate.id} with yet.</p>;
+    return (
+      <p class="cg-empty">{trans.__('There is no other candidate to compare %1 with yet.', candidate.id)}</p>
+    );
   }
   const look = kernel?.look ?? null;
   const changed = changedValues(other, candidate);
@@ -140,7 +145,7 @@ export function Compare({ view, candidate, parent, compared, onCompare, kernel }
     <>
       <header class="cg-section-head cg-compare-head">
         <label>
-          From{' '}
+          {trans.__('From')}{' '}
           <select class="cg-select" value={other.id} onChange={event => onCompare(event.currentTarget.value)}>
             {rest.map(each => (
               <option key={each.id} value={each.id}>
@@ -150,24 +155,26 @@ export function Compare({ view, candidate, parent, compared, onCompare, kernel }
           </select>
         </label>
         <span>
-          to <b>{candidate.id}</b> {candidate.title}
+          <Phrase text={trans.__('to %1 %2')} values={[<b>{candidate.id}</b>, candidate.title]} />
         </span>
       </header>
-      <p class="cg-muted">Ctrl-click a candidate in the lineage compares the selected one with it.</p>
+      <p class="cg-muted">
+        {trans.__('Ctrl-click a candidate in the lineage compares the selected one with it.')}
+      </p>
       <Numbers before={other} after={candidate} />
-      <section aria-label="Changed source">
+      <section aria-label={trans.__('Changed source')}>
         <header class="cg-section-head">
-          <h4>Source</h4>
+          <h4>{trans.__('Source')}</h4>
         </header>
         {changed.length > 0 && <ConfigChanges changes={changed} />}
         <Changes
-          label={`Source from ${other.id} to ${candidate.id}`}
+          label={trans.__('Source from %1 to %2', other.id, candidate.id)}
           before={shownText(other)}
           after={shownText(candidate)}
           language="python"
         />
       </section>
-      <section aria-label="Changed PTX">
+      <section aria-label={trans.__('Changed PTX')}>
         <header class="cg-section-head">
           <h4>PTX</h4>
           <span class="cg-spacer" />
@@ -176,10 +183,10 @@ export function Compare({ view, candidate, parent, compared, onCompare, kernel }
             class="cg-button cg-small"
             aria-pressed={ptx}
             disabled={look === null}
-            title={look === null ? ATTACHED : 'What changes in the machine code'}
+            title={look === null ? attached() : trans.__('What changes in the machine code')}
             onClick={() => setPtx(!ptx)}
           >
-            {ptx ? 'Hide PTX' : 'Compare PTX'}
+            {ptx ? trans.__('Hide PTX') : trans.__('Compare PTX')}
           </button>
         </header>
         {ptx && (

@@ -1,5 +1,6 @@
 import type { CandidateView, ConfigChange, MetricView, RunView } from '../schema';
-import { change, compared, microseconds } from './format';
+import { basisWord, beside, change, microseconds } from './format';
+import { trans } from './words';
 
 interface IColumn {
   name: string;
@@ -14,9 +15,9 @@ function others(view: RunView, selected: CandidateView): IColumn[] {
       found.set(id, [...(found.get(id) ?? []), name]);
     }
   };
-  add(selected.parent_id, 'parent');
-  add(view.incumbent_id, 'current');
-  add(view.best_id, 'best');
+  add(selected.parent_id, trans.__('parent'));
+  add(view.incumbent_id, trans.__('current'));
+  add(view.best_id, trans.__('best'));
   return [...found].flatMap(([id, names]) => {
     const candidate = view.candidates.find(each => each.id === id);
     return candidate ? [{ candidate, name: names.join(', ') }] : [];
@@ -37,7 +38,7 @@ export function difference(
   }
   const tone = value < other.value === (mine.better === 'less') ? 'good' : 'bad';
   if (other.value === 0) {
-    return { text: value > 0 ? 'more' : 'less', tone };
+    return { text: value > 0 ? trans.__('more') : trans.__('less'), tone };
   }
   const text = change(value / other.value);
   return { text, tone: text === '=' ? 'neutral' : tone };
@@ -59,11 +60,11 @@ function Cell({ mine, other }: { mine: MetricView; other: MetricView | undefined
 /** The parameters whose values are not the parent's. */
 export function ConfigChanges({ changes }: { changes: readonly ConfigChange[] }) {
   return (
-    <ul class="cg-config" aria-label="Changed parameters">
+    <ul class="cg-config" aria-label={trans.__('Changed parameters')}>
       {changes.map(({ name, old, new: now }) => (
         <li key={name}>
           <code>
-            {name}: {old || 'none'} → {now || 'none'}
+            {name}: {old || trans.__('none')} → {now || trans.__('none')}
           </code>
         </li>
       ))}
@@ -80,11 +81,11 @@ export function Comparison({ view, candidate }: { view: RunView; candidate: Cand
     return null;
   }
   return (
-    <section class="cg-comparison" aria-label="Comparison">
+    <section class="cg-comparison" aria-label={trans.__('Comparison')}>
       <header class="cg-section-head">
-        <h4>Compared</h4>
+        <h4>{trans.__('Compared')}</h4>
       </header>
-      <div class="cg-scroll" role="group" aria-label="Numbers" tabIndex={0}>
+      <div class="cg-scroll" role="group" aria-label={trans.__('Numbers')} tabIndex={0}>
         <table>
           <thead>
             <tr>
@@ -104,7 +105,9 @@ export function Comparison({ view, candidate }: { view: RunView; candidate: Cand
                 <th scope="row">{metric.label}</th>
                 <td>
                   <span class="cg-value">{metric.text}</span>
-                  {metric.basis && <span class={`cg-basis cg-basis-${metric.basis}`}>{metric.basis}</span>}
+                  {metric.basis && (
+                    <span class={`cg-basis cg-basis-${metric.basis}`}>{basisWord(metric.basis)}</span>
+                  )}
                 </td>
                 {columns.map(({ candidate: other }) => (
                   <Cell
@@ -123,7 +126,7 @@ export function Comparison({ view, candidate }: { view: RunView; candidate: Cand
                   {time !== null && (
                     <span class={`cg-delta cg-tone-${time <= us ? 'good' : 'bad'}`}>
                       {' '}
-                      {candidate.id} is {compared(time / us, 'it')}
+                      {beside(candidate.id, time / us)}
                     </span>
                   )}
                 </td>

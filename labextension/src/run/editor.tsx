@@ -6,6 +6,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { common, readOnly, writable } from '../code/setup';
 import type { DiagnosticView } from '../schema';
 import type { Look } from './verbs';
+import { trans } from './words';
 
 const WIDE = 760; // px from which the original stands beside the draft
 const CHECKED_MS = 400; // after the last key
@@ -61,7 +62,7 @@ export function Editor({ id, original, draft, busy, look, onDraft, onRun, onCanc
     const node = parent.getRootNode();
     const root = node instanceof ShadowRoot ? node : document;
     const own: Extension = [
-      common('python', `Text of ${start.id}`),
+      common('python', trans.__('Text of %1', start.id)),
       writable,
       start.look === null ? [] : findings(start.id, start.look),
       EditorView.updateListener.of(update => {
@@ -74,7 +75,10 @@ export function Editor({ id, original, draft, busy, look, onDraft, onRun, onCanc
     ];
     if (parent.clientWidth >= WIDE) {
       const merge = new MergeView({
-        a: { doc: start.original, extensions: [common('python', `${start.id} as it is`), readOnly] },
+        a: {
+          doc: start.original,
+          extensions: [common('python', trans.__('%1 as it is', start.id)), readOnly]
+        },
         b: { doc: start.draft, extensions: own },
         parent,
         root
@@ -92,8 +96,8 @@ export function Editor({ id, original, draft, busy, look, onDraft, onRun, onCanc
     view?.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: original } });
   };
   return (
-    <div class="cg-prompt" role="group" aria-label={`Edit ${id}`}>
-      <p>Edit {id}. Exactly this text runs next, as a new candidate.</p>
+    <div class="cg-prompt" role="group" aria-label={trans.__('Edit %1', id)}>
+      <p>{trans.__('Edit %1. Exactly this text runs next, as a new candidate.', id)}</p>
       <div class="cg-editor" ref={host} />
       <div class="cg-row">
         <button
@@ -102,15 +106,17 @@ export function Editor({ id, original, draft, busy, look, onDraft, onRun, onCanc
           disabled={busy || text === original}
           onClick={() => onRun(text)}
         >
-          Run edited
+          {trans.__('Run edited')}
         </button>
         <button type="button" class="cg-button" disabled={text === original} onClick={reset}>
-          Reset
+          {trans.__('Reset')}
         </button>
         <button type="button" class="cg-button" onClick={onCancel}>
-          Close
+          {trans.__('Close')}
         </button>
-        <span class="cg-muted">Tab indents · Esc then Tab moves on · Close keeps the draft</span>
+        <span class="cg-muted">
+          {trans.__('Tab indents · Esc then Tab moves on · Close keeps the draft')}
+        </span>
       </div>
     </div>
   );

@@ -1,22 +1,28 @@
 import type { CandidateView, DiagnosticView, EvidenceRow } from '../schema';
+import { basisWord, itStandsTo, slower } from './format';
+import { trans } from './words';
 
 const TONE_MARKS: Record<EvidenceRow['tone'], string> = { neutral: '', good: '✓', bad: '✕', warn: '!' };
 
 type OnLine = (line: number) => void;
 
-/** Text in which each "line N" shows that line of the source. */
+function LineLink({ line, text, onLine }: { line: number; text: string; onLine: OnLine }) {
+  return (
+    <button type="button" class="cg-link" onClick={() => onLine(line)}>
+      {text}
+    </button>
+  );
+}
+
+/** Text from Python in which each "line N" shows that line of the source. */
 function WithLines({ text, onLine }: { text: string; onLine: OnLine }) {
   return (
     <>
-      {text.split(/\b((?:L|l)ine \d+)\b/).map((part, index) =>
-        index % 2 ? (
-          <button key={index} type="button" class="cg-link" onClick={() => onLine(Number(part.slice(5)))}>
-            {part}
-          </button>
-        ) : (
-          part
-        )
-      )}
+      {text
+        .split(/\b((?:L|l)ine \d+)\b/)
+        .map((part, index) =>
+          index % 2 ? <LineLink key={index} line={Number(part.slice(5))} text={part} onLine={onLine} /> : part
+        )}
     </>
   );
 }
@@ -24,12 +30,14 @@ function WithLines({ text, onLine }: { text: string; onLine: OnLine }) {
 /** What is known about a candidate. "measured", "predicted" and "bound" stand beside every time. */
 export function Evidence({ rows, onLine }: { rows: readonly EvidenceRow[]; onLine: OnLine }) {
   return (
-    <section class="cg-evidence" aria-label="Evidence">
+    <section class="cg-evidence" aria-label={trans.__('Evidence')}>
       <header class="cg-section-head">
-        <h4>Evidence</h4>
+        <h4>{trans.__('Evidence')}</h4>
       </header>
       {rows.length === 0 ? (
-        <p class="cg-empty">None yet: it comes in as the candidate is compiled, checked and timed.</p>
+        <p class="cg-empty">
+          {trans.__('None yet: it comes in as the candidate is compiled, checked and timed.')}
+        </p>
       ) : (
         <table>
           <tbody>
@@ -43,7 +51,7 @@ export function Evidence({ rows, onLine }: { rows: readonly EvidenceRow[]; onLin
                     {TONE_MARKS[row.tone] && <span aria-hidden="true">{TONE_MARKS[row.tone]} </span>}
                     <WithLines text={row.value} onLine={onLine} />
                   </span>
-                  {row.basis && <span class={`cg-basis cg-basis-${row.basis}`}>{row.basis}</span>}
+                  {row.basis && <span class={`cg-basis cg-basis-${row.basis}`}>{basisWord(row.basis)}</span>}
                   {row.detail && (
                     <span class="cg-detail">
                       <WithLines text={row.detail} onLine={onLine} />
@@ -65,28 +73,44 @@ const SEVERITY_TONE: Record<DiagnosticView['severity'], EvidenceRow['tone']> = {
   note: 'neutral'
 };
 
+function severityWord(severity: DiagnosticView['severity']): string {
+  switch (severity) {
+    case 'error':
+      return trans.__('error');
+    case 'warning':
+      return trans.__('warning');
+    case 'note':
+      return trans.__('note');
+  }
+}
+
 /** What the gate, the lint rules and the compiler say, each with its place and what to write instead. */
 export function Diagnostics({ items, onLine }: { items: readonly DiagnosticView[]; onLine: OnLine }) {
   if (items.length === 0) {
     return null;
   }
   return (
-    <section class="cg-diagnostics" aria-label="Diagnostics">
+    <section class="cg-diagnostics" aria-label={trans.__('Diagnostics')}>
       <header class="cg-section-head">
         <h4>
-          Diagnostics <span class="cg-count">{items.length}</span>
+          {trans.__('Diagnostics')} <span class="cg-count">{items.length}</span>
         </h4>
       </header>
       <ul>
         {items.map((item, index) => (
           <li key={index} class={`cg-diagnostic cg-diagnostic-${item.severity}`}>
             <p>
-              <span class={`cg-severity cg-tone-${SEVERITY_TONE[item.severity]}`}>{item.severity}</span>{' '}
+              <span class={`cg-severity cg-tone-${SEVERITY_TONE[item.severity]}`}>
+                {severityWord(item.severity)}
+              </span>{' '}
               {item.code && <code>{item.code}</code>}{' '}
-              {item.line > 0 && <WithLines text={`line ${item.line}`} onLine={onLine} />} {item.message}
+              {item.line > 0 && (
+                <LineLink line={item.line} text={trans.__('line %1', item.line)} onLine={onLine} />
+              )}{' '}
+              {item.message}
             </p>
             {item.excerpt && <pre tabIndex={0}>{item.excerpt}</pre>}
-            {item.suggestion && <p class="cg-suggestion">Suggestion: {item.suggestion}</p>}
+            {item.suggestion && <p class="cg-suggestion">{trans.__('Suggestion: %1', item.suggestion)}</p>}
           </li>
         ))}
       </ul>
@@ -96,12 +120,12 @@ export function Diagnostics({ items, onLine }: { items: readonly DiagnosticView[
 
 interface ISummaryProps {
   candidate: CandidateView;
-  /** What became of the expected effect; empty until it is known. */
-  came: string;
+  /** What became of the expected effect: its time over its parent's; null until it is known. */
+  ratio: number | null;
 }
 
 /** The title block of a candidate: what it is, why it was proposed, what it was to bring, how it ended. */
-export function Summary({ candidate, came }: ISummaryProps) {
+export function Summary({ candidate, ratio }: ISummaryProps) {
   const { config } = candidate;
   return (
     <header class="cg-summary">
@@ -111,11 +135,12 @@ export function Summary({ candidate, came }: ISummaryProps) {
       {candidate.reason && <p>{candidate.reason}</p>}
       {candidate.predicted_effect && (
         <p>
-          <span class="cg-basis cg-basis-predicted">expected</span> {candidate.predicted_effect}
-          {came && (
+          <span class="cg-basis cg-basis-predicted">{trans.__('expected')}</span> {candidate.predicted_effect}
+          {ratio !== null && (
             <>
               {' '}
-              · <b class={came.includes('slower') ? 'cg-tone-bad' : ''}>it is {came}</b>
+              ·{' '}
+              <b class={slower(ratio) ? 'cg-tone-bad' : ''}>{itStandsTo(ratio, candidate.parent_id ?? '')}</b>
             </>
           )}
         </p>
@@ -123,11 +148,11 @@ export function Summary({ candidate, came }: ISummaryProps) {
       <p class="cg-muted">
         {candidate.provider}
         {candidate.model && ` · ${candidate.model}`}
-        {candidate.parent_id !== null && ` · grown from ${candidate.parent_id}`}
+        {candidate.parent_id !== null && ` · ${trans.__('grown from %1', candidate.parent_id)}`}
         {candidate.answer && ` · ${candidate.answer}`}
       </p>
       {config.length > 0 && (
-        <ul class="cg-config" aria-label="Configuration">
+        <ul class="cg-config" aria-label={trans.__('Configuration')}>
           {config.map(({ name, value }) => (
             <li key={name}>
               <code>

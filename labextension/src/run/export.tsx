@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { ExportView } from '../schema';
 import type { Look } from './verbs';
+import { trans } from './words';
 
 /** Formats in which the kernel writes a candidate, or its run, as files of the notebook's folder. */
 export function Export({ id, look }: { id: string; look: Look }) {
@@ -9,11 +10,11 @@ export function Export({ id, look }: { id: string; look: Look }) {
   const [busy, setBusy] = useState(false);
   const ask = async (format: string) => {
     setBusy(true);
-    setMessage(format ? `Writing ${format}…` : '');
+    setMessage(format ? trans.__('Writing %1…', format) : '');
     try {
       const found = (await look({ query: 'export', candidate_id: id, text: format })) as ExportView;
       setFormats(found.formats);
-      setMessage(found.paths.length ? `Wrote ${found.paths.join(', ')}.` : '');
+      setMessage(found.paths.length ? trans.__('Wrote %1.', found.paths.join(', ')) : '');
     } catch (error) {
       setMessage(error instanceof Error ? error.message : String(error));
     }
@@ -28,15 +29,15 @@ export function Export({ id, look }: { id: string; look: Look }) {
         }
       }}
     >
-      <summary>Export {id}</summary>
-      <ul aria-label={`Export formats of ${id}`}>
+      <summary>{trans.__('Export %1', id)}</summary>
+      <ul aria-label={trans.__('Export formats of %1', id)}>
         {formats.map(({ name, suffix, help, needs }) => (
           <li key={name}>
             <button
               type="button"
               class="cg-button cg-small"
               disabled={busy}
-              title={`Needs ${needs}`}
+              title={trans.__('Needs %1', needs)}
               onClick={() => void ask(name)}
             >
               {name}

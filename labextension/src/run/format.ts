@@ -1,4 +1,5 @@
-import type { CandidateView, RunView, StepView } from '../schema';
+import type { CandidateView, EvidenceRow, RunView, StepView } from '../schema';
+import { trans } from './words';
 
 /** "wrong_result" as a reader's words. */
 export function words(name: string): string {
@@ -8,8 +9,22 @@ export function words(name: string): string {
 /** "3 of at most 8 candidates"; what the analyst edits is judged beyond that. */
 export function candidates(count: number, most: number): string {
   return count <= most
-    ? `${count} of at most ${most} candidates`
-    : `${count} candidates, edits beyond the ${most}`;
+    ? trans.__('%1 of at most %2 candidates', count, most)
+    : trans.__('%1 candidates, edits beyond the %2', count, most);
+}
+
+/** What kind of time one is. */
+export function basisWord(basis: EvidenceRow['basis']): string {
+  switch (basis) {
+    case 'measured':
+      return trans.__('measured');
+    case 'predicted':
+      return trans.__('predicted');
+    case 'bound':
+      return trans.__('bound');
+    case '':
+      return '';
+  }
 }
 
 /** 0.42 s · 8.1 s · 3 min 05 s */
@@ -59,12 +74,12 @@ export type Shape = 'full' | 'ring' | 'square' | 'dashed';
 /** A candidate's standing as a mark, a shape, a word and a tone; never colour alone. */
 export function standing(candidate: CandidateView): { mark: string; shape: Shape; word: string; tone: Tone } {
   if (candidate.accepted) {
-    return { mark: '✓', shape: 'full', word: 'accepted', tone: 'good' };
+    return { mark: '✓', shape: 'full', word: trans.__('accepted'), tone: 'good' };
   }
   if (candidate.verdict === 'passed') {
     return candidate.answer.startsWith('rejected')
-      ? { mark: '–', shape: 'ring', word: 'rejected', tone: 'neutral' }
-      : { mark: '✓', shape: 'ring', word: 'passed', tone: 'good' };
+      ? { mark: '–', shape: 'ring', word: trans.__('rejected'), tone: 'neutral' }
+      : { mark: '✓', shape: 'ring', word: trans.__('passed'), tone: 'good' };
   }
   if (candidate.verdict !== '') {
     return { mark: '✕', shape: 'square', word: words(candidate.verdict), tone: 'bad' };
@@ -72,25 +87,25 @@ export function standing(candidate: CandidateView): { mark: string; shape: Shape
   const running = candidate.steps.find(step => step.status === 'running');
   return running
     ? { mark: '…', shape: 'dashed', word: running.step, tone: 'neutral' }
-    : { mark: '', shape: 'dashed', word: 'no verdict yet', tone: 'neutral' };
+    : { mark: '', shape: 'dashed', word: trans.__('no verdict yet'), tone: 'neutral' };
 }
 
 /** What the run is doing, in one line for people and screen readers. */
 export function statusLine(view: RunView): { word: string; detail: string; tone: Tone } {
   switch (view.status) {
     case 'running':
-      return { word: 'Running', detail: view.step, tone: 'neutral' };
+      return { word: trans.__('Running'), detail: view.step, tone: 'neutral' };
     case 'review':
       return {
-        word: 'Your review',
-        detail: view.current_id === null ? '' : `candidate ${view.current_id}`,
+        word: trans.__('Your review'),
+        detail: view.current_id === null ? '' : trans.__('candidate %1', view.current_id),
         tone: 'warn'
       };
     case 'interrupted':
-      return { word: 'Interrupted', detail: `at ${view.step}`, tone: 'warn' };
+      return { word: trans.__('Interrupted'), detail: trans.__('at %1', view.step), tone: 'warn' };
     case 'done':
       return {
-        word: 'Done',
+        word: trans.__('Done'),
         detail: words(view.outcome),
         tone: view.outcome === 'accepted' ? 'good' : view.outcome === 'failed' ? 'bad' : 'neutral'
       };
@@ -111,12 +126,6 @@ export function timeRatio(view: RunView, id: string, than: string | null = view.
   return mine.time_us / other.time_us;
 }
 
-/** What became of a candidate's expected effect: its time beside its parent's; empty where it is not known. */
-export function outcome(view: RunView, candidate: CandidateView): string {
-  const ratio = timeRatio(view, candidate.id, candidate.parent_id);
-  return ratio === null ? '' : compared(ratio, candidate.parent_id ?? '');
-}
-
 /** How far a ratio is from one that is shown as none. */
 const AS_MUCH = 0.0005;
 
@@ -131,10 +140,55 @@ export function change(ratio: number): string {
   return Math.abs(ratio - 1) < AS_MUCH ? '=' : `${ratio > 1 ? '+' : '−'}${percent(ratio)}`;
 }
 
+/** Whether a ratio of times is shown as slower. */
+export function slower(ratio: number): boolean {
+  return ratio - 1 >= AS_MUCH;
+}
+
+function chosen(ratio: number, same: string, more: string, less: string): string {
+  return Math.abs(ratio - 1) < AS_MUCH ? same : ratio > 1 ? more : less;
+}
+
 /** "3.2% slower than c1", "as fast as c1": a ratio of times in words. */
 export function compared(ratio: number, other: string): string {
-  if (Math.abs(ratio - 1) < AS_MUCH) {
-    return `as fast as ${other}`;
-  }
-  return `${percent(ratio)} ${ratio > 1 ? 'slower' : 'faster'} than ${other}`;
+  const by = percent(ratio);
+  return chosen(
+    ratio,
+    trans.__('as fast as %1', other),
+    trans.__('%1 slower than %2', by, other),
+    trans.__('%1 faster than %2', by, other)
+  );
+}
+
+/** The same as a sentence: "c2 is 3.2% slower than c1". */
+export function standsTo(id: string, ratio: number, other: string): string {
+  const by = percent(ratio);
+  return chosen(
+    ratio,
+    trans.__('%1 is as fast as %2', id, other),
+    trans.__('%1 is %2 slower than %3', id, by, other),
+    trans.__('%1 is %2 faster than %3', id, by, other)
+  );
+}
+
+/** Of the candidate that is spoken of: "it is 3.2% slower than c1". */
+export function itStandsTo(ratio: number, other: string): string {
+  const by = percent(ratio);
+  return chosen(
+    ratio,
+    trans.__('it is as fast as %1', other),
+    trans.__('it is %1 slower than %2', by, other),
+    trans.__('it is %1 faster than %2', by, other)
+  );
+}
+
+/** In the row of what it stands beside: "c2 is 3.2% slower than it". */
+export function beside(id: string, ratio: number): string {
+  const by = percent(ratio);
+  return chosen(
+    ratio,
+    trans.__('%1 is as fast as it', id),
+    trans.__('%1 is %2 slower than it', id, by),
+    trans.__('%1 is %2 faster than it', id, by)
+  );
 }

@@ -1,10 +1,11 @@
 import { COMMANDS, currentKeys, type Command } from './keys';
+import { trans } from './words';
 
 /** The keys, as they are set on this page. */
 export function Keys({ onClose }: { onClose: () => void }) {
   const keys = currentKeys();
   return (
-    <section class="cg-keys" aria-label="Keys">
+    <section class="cg-keys" aria-label={trans.__('Keys')}>
       <dl>
         {(Object.keys(COMMANDS) as Command[]).map(command => (
           <div key={command}>
@@ -18,14 +19,14 @@ export function Keys({ onClose }: { onClose: () => void }) {
           <dt>
             <kbd>↑ ↓ ← →</kbd>
           </dt>
-          <dd>move in the lineage and along the tabs; Enter selects, Ctrl-Enter compares</dd>
+          <dd>{trans.__('move in the lineage and along the tabs; Enter selects, Ctrl-Enter compares')}</dd>
         </div>
       </dl>
       <div class="cg-row">
-        <span class="cg-muted">JupyterLab: Settings, CuTeGen changes them.</span>
+        <span class="cg-muted">{trans.__('JupyterLab: Settings, CuTeGen changes them.')}</span>
         <span class="cg-spacer" />
         <button type="button" class="cg-button cg-small" onClick={onClose}>
-          Close
+          {trans.__('Close')}
         </button>
       </div>
     </section>

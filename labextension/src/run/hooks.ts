@@ -1,5 +1,6 @@
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { hearWords } from './words';
 
 /** The time in ms, ticking while `active`. Whole seconds only: a calm display that costs nothing. */
 export function useNow(active: boolean): number {
@@ -13,6 +14,13 @@ export function useNow(active: boolean): number {
     return () => clearInterval(timer);
   }, [active]);
   return now;
+}
+
+/** Draws again when the page's words come after the view; counts how often they did. */
+export function useWords(): number {
+  const [count, setCount] = useState(0);
+  useLayoutEffect(() => hearWords(() => setCount(now => now + 1)), []);
+  return count;
 }
 
 /** Keeps the focus in `root` when what had it goes away with an answer; otherwise it would fall to the page's body. */

@@ -1,19 +1,42 @@
 import type { Verb } from './verbs';
+import { trans } from './words';
 
-/** The commands of single keys, as the help names them. */
+/** The commands of single keys, as the help names them in the language of the page. */
 export const COMMANDS = {
-  approve: 'approve the candidate under review',
-  reject: 'reject it with a reason',
-  edit: 'edit it',
-  retry: 'ask again from the same parent',
-  branch: 'branch from the selected candidate',
-  comment: 'comment on the selected lines',
-  pin: 'pin the selected lines, a function or a parameter',
-  compare: 'compare the selected candidate with the one in focus, or its parent',
-  next: 'select the next candidate of the lineage',
-  previous: 'select the one before',
-  help: 'show or hide these keys'
-} as const;
+  get approve() {
+    return trans.__('approve the candidate under review');
+  },
+  get reject() {
+    return trans.__('reject it with a reason');
+  },
+  get edit() {
+    return trans.__('edit it');
+  },
+  get retry() {
+    return trans.__('ask again from the same parent');
+  },
+  get branch() {
+    return trans.__('branch from the selected candidate');
+  },
+  get comment() {
+    return trans.__('comment on the selected lines');
+  },
+  get pin() {
+    return trans.__('pin the selected lines, a function or a parameter');
+  },
+  get compare() {
+    return trans.__('compare the selected candidate with the one in focus, or its parent');
+  },
+  get next() {
+    return trans.__('select the next candidate of the lineage');
+  },
+  get previous() {
+    return trans.__('select the one before');
+  },
+  get help() {
+    return trans.__('show or hide these keys');
+  }
+};
 
 export type Command = keyof typeof COMMANDS;
 

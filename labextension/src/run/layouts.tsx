@@ -2,8 +2,8 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { LayoutPicture, LayoutsView } from '../schema';
 import type { ITabProps } from './tabs';
 import type { Look } from './verbs';
+import { trans } from './words';
 
-const ATTACHED = 'Layouts are shown while a kernel is attached: the candidate is compiled again for them.';
 const SVG = 'http://www.w3.org/2000/svg';
 /** What a drawing is made of: elements, and their attributes. */
 const ELEMENTS = new Set(['svg', 'title', 'desc', 'style', 'rect', 'g', 'text', 'line']);
@@ -68,7 +68,7 @@ function Picture({ id, number, look }: { id: string; number: number; look: Look 
   if (found === null) {
     return (
       <p class="cg-empty" role="status">
-        {error || 'Drawing…'}
+        {error || trans.__('Drawing…')}
       </p>
     );
   }
@@ -76,7 +76,7 @@ function Picture({ id, number, look }: { id: string; number: number; look: Look 
     <>
       <div class="cg-scroll cg-drawing" role="group" aria-label={found.title} tabIndex={0} ref={place} />
       <details class="cg-tables">
-        <summary>As a table</summary>
+        <summary>{trans.__('As a table')}</summary>
         {found.tables.map(({ title, rows: [heads = [], ...rows] }) => (
           <div key={title} class="cg-scroll" role="group" aria-label={title} tabIndex={0}>
             <table>
@@ -108,11 +108,13 @@ function Picture({ id, number, look }: { id: string; number: number; look: Look 
   );
 }
 
-const linesOf = (lines: readonly number[]) =>
-  lines.length === 0
-    ? ''
-    : `line${lines.length > 1 ? 's' : ''} ${lines.slice(0, 4).join(', ')}` +
-      (lines.length > 4 ? ` and ${lines.length - 4} more` : '');
+function linesOf(lines: readonly number[]): string {
+  const first = lines.slice(0, 4).join(', ');
+  if (lines.length > 4) {
+    return trans.__('lines %1 and %2 more', first, lines.length - 4);
+  }
+  return lines.length === 0 ? '' : trans._n('line %2', 'lines %2', lines.length, first);
+}
 
 /** The layouts that a candidate makes and uses, and a picture of the chosen one. */
 export function Layouts({ id, look }: { id: string; look: Look }) {
@@ -122,18 +124,22 @@ export function Layouts({ id, look }: { id: string; look: Look }) {
   if (found === null) {
     return (
       <p class="cg-empty" role="status">
-        {error || `Compiling ${id} for its layouts…`}
+        {error || trans.__('Compiling %1 for its layouts…', id)}
       </p>
     );
   }
   if (found.layouts.length === 0) {
-    return <p class="cg-empty">{id} makes no layout whose extents are known when it is compiled.</p>;
+    return (
+      <p class="cg-empty">
+        {trans.__('%1 makes no layout whose extents are known when it is compiled.', id)}
+      </p>
+    );
   }
   return (
-    <section class="cg-layouts" aria-label="Layouts">
+    <section class="cg-layouts" aria-label={trans.__('Layouts')}>
       <fieldset class="cg-layout-list">
         <legend>
-          Layouts of {id} <span class="cg-count">{found.layouts.length}</span>
+          {trans.__('Layouts of %1', id)} <span class="cg-count">{found.layouts.length}</span>
         </legend>
         {found.layouts.map(({ layout, what, lines, text }, at) => (
           <label key={at} title={text}>
@@ -158,7 +164,15 @@ export function Layouts({ id, look }: { id: string; look: Look }) {
 export function LayoutsTab({ candidate, kernel }: ITabProps) {
   const compiled = candidate.steps.some(step => step.step === 'compile' && step.status === 'done');
   if (kernel === null || !compiled) {
-    return <p class="cg-empty">{kernel === null ? ATTACHED : `${candidate.id} is not compiled.`}</p>;
+    return (
+      <p class="cg-empty">
+        {kernel === null
+          ? trans.__(
+              'Layouts are shown while a kernel is attached: the candidate is compiled again for them.'
+            )
+          : trans.__('%1 is not compiled.', candidate.id)}
+      </p>
+    );
   }
   return <Layouts key={candidate.id} id={candidate.id} look={kernel.look} />;
 }

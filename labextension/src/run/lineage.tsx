@@ -1,7 +1,8 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { RunView } from '../schema';
-import { change, compared, microseconds, standing, timeRatio } from './format';
+import { basisWord, change, compared, microseconds, standing, timeRatio } from './format';
 import type { IPlaced } from './layout';
+import { trans } from './words';
 
 /** Pixels: of a row, between lanes, from a row's left to the first lane, and of a node's radius. */
 const ROW = 44;
@@ -104,13 +105,15 @@ export function Lineage({ view, nodes, selectedId, onSelect, onCompare }: ILinea
   };
   const width = Math.max(0, ...nodes.map(xOf)) + LEFT;
   return (
-    <section class="cg-lineage" aria-label="Lineage">
+    <section class="cg-lineage" aria-label={trans.__('Lineage')}>
       <h3>
-        Lineage <span class="cg-count">{nodes.length}</span>
+        {trans.__('Lineage')} <span class="cg-count">{nodes.length}</span>
       </h3>
       {nodes.length === 0 ? (
         <p class="cg-empty">
-          {view.status === 'running' ? 'None yet: the first one is being written.' : 'None was written.'}
+          {view.status === 'running'
+            ? trans.__('None yet: the first one is being written.')
+            : trans.__('None was written.')}
         </p>
       ) : (
         <div class="cg-lineage-box" ref={box}>
@@ -130,7 +133,7 @@ export function Lineage({ view, nodes, selectedId, onSelect, onCompare }: ILinea
           </svg>
           <ol
             role="tree"
-            aria-label="Candidates, each under the one it was made from"
+            aria-label={trans.__('Candidates, each under the one it was made from')}
             onKeyDown={onKeyDown}
             onFocusOut={() => setFocusedId(null)}
           >
@@ -138,11 +141,11 @@ export function Lineage({ view, nodes, selectedId, onSelect, onCompare }: ILinea
               const { candidate, depth } = node;
               const { word, tone } = standing(candidate);
               const point = trend.get(candidate.id);
-              const time = point?.time_us ? `${microseconds(point.time_us)} ${point.basis}` : '';
+              const time = point?.time_us ? `${microseconds(point.time_us)} ${basisWord(point.basis)}` : '';
               const ratio = timeRatio(view, candidate.id, candidate.parent_id);
               const names = [
-                candidate.id === view.best_id && 'best',
-                candidate.id === view.incumbent_id && 'current'
+                candidate.id === view.best_id && trans.__('best'),
+                candidate.id === view.incumbent_id && trans.__('current')
               ].filter(Boolean);
               return (
                 <li key={candidate.id} role="none" style={{ height: `${ROW}px` }}>
@@ -178,8 +181,8 @@ export function Lineage({ view, nodes, selectedId, onSelect, onCompare }: ILinea
                       )}
                       {candidate.parent_id !== null && (
                         <span class="cg-hidden">
-                          , {ratio !== null && `${compared(ratio, candidate.parent_id)}, `}made from{' '}
-                          {candidate.parent_id}
+                          , {ratio !== null && `${compared(ratio, candidate.parent_id)}, `}
+                          {trans.__('made from %1', candidate.parent_id)}
                         </span>
                       )}
                     </span>

@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { ListingLine, MachineCodeView } from '../schema';
 import type { Look } from './verbs';
+import { trans } from './words';
 
-export const ATTACHED = 'Shown while a kernel is attached';
+export const attached = () => trans.__('Shown while a kernel is attached');
 
 interface ICode {
   loading: boolean;

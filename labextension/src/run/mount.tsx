@@ -1,8 +1,34 @@
 import { render } from 'preact';
+import { useMemo } from 'preact/hooks';
 import type { IAway } from './away';
+import { useWords } from './hooks';
 import { RunPanel } from './panel';
 import { readRun } from './read';
 import type { IKernel } from './verbs';
+
+interface IRunProps {
+  data: unknown;
+  kernel: IKernel | null;
+  awaited: boolean;
+  away: IAway | null;
+}
+
+/** A run, or why it cannot be shown. */
+function Run({ data, ...given }: IRunProps) {
+  const words = useWords();
+  // What cannot be shown is said in words too.
+  // eslint-disable-next-line react-hooks/exhaustive-deps
+  const read = useMemo(() => readRun(data), [data, words]);
+  return 'problem' in read ? (
+    <article class="cg-root">
+      <p class="cg-note" role="status">
+        {read.problem}
+      </p>
+    </article>
+  ) : (
+    <RunPanel view={read.view} {...given} />
+  );
+}
 
 /**
  * Shows a run in `host`, or says why it cannot be shown; call again to update, and `unmount` to let go.
@@ -15,19 +41,7 @@ export function mount(
   awaited = false,
   away: IAway | null = null
 ): void {
-  const read = readRun(data);
-  if ('problem' in read) {
-    render(
-      <article class="cg-root">
-        <p class="cg-note" role="status">
-          {read.problem}
-        </p>
-      </article>,
-      host
-    );
-  } else {
-    render(<RunPanel view={read.view} kernel={kernel} awaited={awaited} away={away} />, host);
-  }
+  render(<Run data={data} kernel={kernel} awaited={awaited} away={away} />, host);
 }
 
 export function unmount(host: HTMLElement): void {

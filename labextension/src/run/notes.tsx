@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import type { CandidateView, NoteView } from '../schema';
 import { Prompt, useSending } from './sending';
 import { buttonOf, type Ask, type IKernel, type Verb } from './verbs';
+import { trans } from './words';
 
 type Kind = 'comment' | 'pin';
 
@@ -14,12 +15,19 @@ interface ILines {
 type Same = Readonly<Record<string, number>> | null;
 
 const MARKS: Record<NoteView['state'], string> = { open: '', gone: '', kept: '✓', broken: '✕' };
-const WORDS: Record<NoteView['state'], string> = {
-  open: 'open',
-  gone: 'these lines are gone',
-  kept: 'kept',
-  broken: 'broken'
-};
+
+function stateWord(state: NoteView['state']): string {
+  switch (state) {
+    case 'open':
+      return trans.__('open');
+    case 'gone':
+      return trans.__('these lines are gone');
+    case 'kept':
+      return trans.__('kept');
+    case 'broken':
+      return trans.__('broken');
+  }
+}
 
 /** Where a note is in the text that is shown; null where it is nowhere in it. */
 export function shownLines({ first, last }: ILines, same: Same): ILines | null {
@@ -41,7 +49,7 @@ export function ownLines({ first, last }: ILines, same: Same): ILines | null {
   return lines.length ? { first: Math.min(...lines), last: Math.max(...lines) } : null;
 }
 
-const NO_KERNEL: Ask = () => Promise.reject(new Error('No kernel is attached.'));
+const NO_KERNEL: Ask = () => Promise.reject(new Error(trans.__('No kernel is attached.')));
 
 /** The selected lines, which form is open, and what the kernel says. */
 export function useNoting(
@@ -119,12 +127,15 @@ export function NoteForm({ candidate, noting, same }: INoteFormProps) {
     />
   );
   return (
-    <Prompt label={`${kind === 'pin' ? 'Pin in' : 'Comment on'} ${candidate.id}`} onCancel={noting.close}>
+    <Prompt
+      label={kind === 'pin' ? trans.__('Pin in %1', candidate.id) : trans.__('Comment on %1', candidate.id)}
+      onCancel={noting.close}
+    >
       <div class="cg-row">
         <label>
-          {kind === 'pin' ? 'Later candidates must not change ' : 'Comment on '}
+          {kind === 'pin' ? trans.__('Later candidates must not change') : trans.__('Comment on')}{' '}
           <select class="cg-select" value={name} onChange={event => setName(event.currentTarget.value)}>
-            <option value="">lines</option>
+            <option value="">{trans.__('lines')}</option>
             {namesOf(candidate).map(each => (
               <option key={each} value={each}>
                 {each}
@@ -134,17 +145,17 @@ export function NoteForm({ candidate, noting, same }: INoteFormProps) {
         </label>
         {name === '' && (
           <>
-            {number('First line', first, line => noting.select(line, Math.max(line, last)))}
-            <span aria-hidden="true">to</span>
-            {number('Last line', last, line => noting.select(Math.min(first, line), line))}
-            <span class="cg-muted">or select them in the source</span>
+            {number(trans.__('First line'), first, line => noting.select(line, Math.max(line, last)))}
+            <span aria-hidden="true">{trans.__('to')}</span>
+            {number(trans.__('Last line'), last, line => noting.select(Math.min(first, line), line))}
+            <span class="cg-muted">{trans.__('or select them in the source')}</span>
           </>
         )}
       </div>
       <label>
         {kind === 'pin'
-          ? 'Why (it goes to the provider, and may be empty)'
-          : 'What should be different there?'}
+          ? trans.__('Why (it goes to the provider, and may be empty)')
+          : trans.__('What should be different there?')}
         <textarea
           class="cg-input"
           rows={2}
@@ -155,7 +166,9 @@ export function NoteForm({ candidate, noting, same }: INoteFormProps) {
       </label>
       {nowhere && (
         <p class="cg-tone-warn" role="status">
-          These lines are of the specialised text alone: choose others, or show the tunable text.
+          {trans.__(
+            'These lines are of the specialised text alone: choose others, or show the tunable text.'
+          )}
         </p>
       )}
       <div class="cg-row">
@@ -165,10 +178,10 @@ export function NoteForm({ candidate, noting, same }: INoteFormProps) {
           disabled={noting.busy || nowhere || (kind === 'comment' && words.trim() === '')}
           onClick={() => noting.note(kind, name, words.trim())}
         >
-          {kind === 'pin' ? 'Pin' : 'Comment'}
+          {kind === 'pin' ? trans.__('Pin') : trans.__('Comment')}
         </button>
         <button type="button" class="cg-button" onClick={noting.close}>
-          Cancel
+          {trans.__('Cancel')}
         </button>
       </div>
     </Prompt>
@@ -195,13 +208,13 @@ export function Notes({ notes, same, noting, onLine }: INotesProps) {
         </p>
       )}
       {notes.length > 0 && (
-        <ul class="cg-notes" aria-label="Comments and pins">
+        <ul class="cg-notes" aria-label={trans.__('Comments and pins')}>
           {notes.map(note => {
             const lines = shownLines(note, same);
             const what = note.what.replaceAll('`', '');
             return (
               <li key={note.id} class={`cg-noted cg-noted-${note.state}`}>
-                <span class="cg-basis">{note.pin ? 'pin' : 'comment'}</span>{' '}
+                <span class="cg-basis">{note.pin ? trans.__('pin') : trans.__('comment')}</span>{' '}
                 {lines === null ? (
                   what
                 ) : (
@@ -216,7 +229,7 @@ export function Notes({ notes, same, noting, onLine }: INotesProps) {
                   }
                 >
                   {MARKS[note.state] && <span aria-hidden="true">{MARKS[note.state]} </span>}
-                  {WORDS[note.state]}
+                  {stateWord(note.state)}
                 </b>
                 {note.text && <span class="cg-noted-words">{note.text}</span>}
                 {noting.canLift && (
@@ -227,7 +240,7 @@ export function Notes({ notes, same, noting, onLine }: INotesProps) {
                     title={buttonOf('lift', note.id).help}
                     onClick={() => noting.lift(note.id)}
                   >
-                    {note.pin ? 'Lift' : 'Remove'}
+                    {note.pin ? trans.__('Lift') : trans.__('Remove')}
                     <span class="cg-hidden"> {note.id}</span>
                   </button>
                 )}

@@ -17,6 +17,7 @@ import { COMPARE, Tabs } from './tabs';
 import { Timeline } from './timeline';
 import { Trends } from './trend';
 import type { IAnswer, IKernel } from './verbs';
+import { trans } from './words';
 
 function Logo() {
   return (
@@ -51,18 +52,18 @@ function Header({ view, help, onHelp }: { view: RunView; help: boolean; onHelp: 
       <Cost cost={view.cost} />
       <span class="cg-muted">
         {settings.provider}
-        {settings.model && ` (${settings.model})`} · {settings.arch} for {settings.gpu} · on {settings.device}{' '}
-        · {candidates(view.candidates.length, settings.max_steps)}
-        {settings.auto && ' · auto'}
+        {settings.model && ` (${settings.model})`} · {trans.__('%1 for %2', settings.arch, settings.gpu)} ·{' '}
+        {trans.__('on %1', settings.device)} · {candidates(view.candidates.length, settings.max_steps)}
+        {settings.auto && ` · ${trans.__('auto')}`}
       </span>
       <button
         type="button"
         class="cg-button cg-small"
         aria-expanded={help}
-        title="What single keys do here"
+        title={trans.__('What single keys do here')}
         onClick={onHelp}
       >
-        Keys
+        {trans.__('Keys')}
       </button>
     </header>
   );
@@ -87,14 +88,18 @@ function notice(view: RunView, attached: boolean): string {
   if (!attached && view.status === 'done') {
     const shown = view.incumbent_id ?? view.candidates.at(-1)?.id ?? '';
     return (
-      shown && `The run as it ended. \`%cutegen branch ${shown} --run ${view.run_id}\` goes on from ${shown}.`
+      shown &&
+      trans.__('The run as it ended. `%cutegen branch %1 --run %2` goes on from %1.', shown, view.run_id)
     );
   }
   if (!attached) {
-    return `A saved run, as it stood. No kernel is attached: \`%cutegen resume ${view.run_id}\` takes it up again.`;
+    return trans.__(
+      'A saved run, as it stood. No kernel is attached: `%cutegen resume %1` takes it up again.',
+      view.run_id
+    );
   }
   if (view.status === 'interrupted') {
-    return 'No process is driving this run. Resume goes on from the last recorded event.';
+    return trans.__('No process is driving this run. Resume goes on from the last recorded event.');
   }
   return '';
 }
@@ -177,7 +182,7 @@ export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPan
       class="cg-root"
       ref={root}
       tabIndex={-1}
-      aria-label={`Run of ${view.problem.name}`}
+      aria-label={trans.__('Run of %1', view.problem.name)}
       data-lm-suppress-shortcuts="true"
       onKeyDown={onKeyDown}
     >
@@ -188,14 +193,22 @@ export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPan
       <ScopeNote scope={view.scope} status={view.status} />
       {writing && (
         <div class="cg-attempt">
-          <h4>Next candidate</h4>
-          <Timeline steps={view.timeline} label="Steps of the next candidate" live={kernel !== null} />
+          <h4>{trans.__('Next candidate')}</h4>
+          <Timeline
+            steps={view.timeline}
+            label={trans.__('Steps of the next candidate')}
+            live={kernel !== null}
+          />
         </div>
       )}
       {selected !== null && !(writing && picked === null) && (
         <div class="cg-attempt">
           <h4>{selected.id}</h4>
-          <Timeline steps={selected.steps} label={`Steps of ${selected.id}`} live={kernel !== null} />
+          <Timeline
+            steps={selected.steps}
+            label={trans.__('Steps of %1', selected.id)}
+            live={kernel !== null}
+          />
         </div>
       )}
       {away !== null && <Away view={view} away={away} />}
@@ -215,7 +228,7 @@ export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPan
         </aside>
         <main class="cg-main">
           {selected === null ? (
-            <p class="cg-empty">The first candidate shows here as soon as it is written.</p>
+            <p class="cg-empty">{trans.__('The first candidate shows here as soon as it is written.')}</p>
           ) : (
             <Tabs
               view={view}

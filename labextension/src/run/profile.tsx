@@ -1,15 +1,15 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { CheckCell, Limit, MemoryBar, ProfileView, WhatIf } from '../schema';
-import { microseconds, significant } from './format';
+import type { CheckCell, Limit, MemoryBar, ProfileView, RooflinePoint, WhatIf } from '../schema';
+import { basisWord, microseconds, significant } from './format';
+import { Phrase } from './phrase';
 import type { ITabProps } from './tabs';
 import type { Look } from './verbs';
+import { trans } from './words';
 
 const WIDTH = 340;
 const HEIGHT = 210;
 const BOX = { left: 54, right: 12, top: 14, bottom: 34 };
 const MIB = 1 << 20;
-const NAMES = new Map([['blocks a multiprocessor', 'the GPU']]);
-const ATTACHED = 'Plots are shown while a kernel is attached.';
 
 /** Whole powers of ten between two values. */
 export function decades(low: number, high: number): number[] {
@@ -25,6 +25,14 @@ export function slope(bytesPerS: number, low: number, high: number, floor: numbe
   const from = Math.max(low, floor / bytesPerS);
   const to = Math.min(high, top / bytesPerS);
   return to > from ? { from, to } : null;
+}
+
+function pointTitle(p: RooflinePoint): string {
+  const [intensity, rate] = [significant(p.intensity), significant(p.operations_per_s / 1e12)];
+  const figures = [intensity, rate, `${microseconds(p.time_us)} ${basisWord(p.basis)}`] as const;
+  return p.bytes_counted === 'moved'
+    ? trans.__('%1, by moved bytes: %2 operations a byte, %3 T/s, %4', p.candidate, ...figures)
+    : trans.__('%1, by compulsory bytes: %2 operations a byte, %3 T/s, %4', p.candidate, ...figures);
 }
 
 function Roofline({ profile, id }: { profile: ProfileView; id: string }) {
@@ -46,8 +54,12 @@ function Roofline({ profile, id }: { profile: ProfileView; id: string }) {
     .map(p => `${p.candidate} ${significant(p.operations_per_s / 1e12)} T/s`);
   return (
     <figure class="cg-plot">
-      <figcaption>Roofline on {profile.gpu}</figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Roofline. ${told.join('; ')}`}>
+      <figcaption>{trans.__('Roofline on %1', profile.gpu)}</figcaption>
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        role="img"
+        aria-label={trans.__('Roofline. %1', told.join('; '))}
+      >
         {decades(low, high).map(power => (
           <g key={`x${power}`} class="cg-tick">
             <line x1={x(10 ** power)} x2={x(10 ** power)} y1={BOX.top} y2={HEIGHT - BOX.bottom} />
@@ -65,7 +77,7 @@ function Roofline({ profile, id }: { profile: ProfileView; id: string }) {
           </g>
         ))}
         <text x={(WIDTH + BOX.left) / 2} y={HEIGHT - 6} text-anchor="middle">
-          operations a byte
+          {trans.__('operations a byte')}
         </text>
         {ceilings.map(({ name, operations_per_s: rate, bytes_per_s: width }) => {
           const line = width === null ? { from: low, to: high } : slope(width, low, high, floor, top);
@@ -94,10 +106,7 @@ function Roofline({ profile, id }: { profile: ProfileView; id: string }) {
         />
         {points.map(p => (
           <g key={`${p.candidate} ${p.bytes_counted}`} class={p.candidate === id ? 'cg-selected' : ''}>
-            <title>
-              {`${p.candidate}, by ${p.bytes_counted} bytes: ${significant(p.intensity)} operations a byte, ` +
-                `${significant(p.operations_per_s / 1e12)} T/s, ${microseconds(p.time_us)} ${p.basis}`}
-            </title>
+            <title>{pointTitle(p)}</title>
             <circle
               class={`cg-dot${p.bytes_counted === 'compulsory' ? ' cg-hollow' : ''}`}
               cx={x(p.intensity)}
@@ -113,11 +122,13 @@ function Roofline({ profile, id }: { profile: ProfileView; id: string }) {
         ))}
       </svg>
       <p class="cg-muted">
-        ● by bytes moved from L2, ○ by compulsory bytes; inclined lines:{' '}
-        {ceilings
-          .filter(c => c.bytes_per_s !== null)
-          .map(c => c.name)
-          .join(', ')}
+        {trans.__(
+          '● by bytes moved from L2, ○ by compulsory bytes; inclined lines: %1',
+          ceilings
+            .filter(c => c.bytes_per_s !== null)
+            .map(c => c.name)
+            .join(', ')
+        )}
       </p>
     </figure>
   );
@@ -127,7 +138,7 @@ function Memory({ bars }: { bars: readonly MemoryBar[] }) {
   const most = Math.max(...bars.map(bar => Math.max(bar.nbytes, bar.compulsory_bytes ?? 0)));
   return (
     <figure class="cg-plot cg-memory">
-      <figcaption>Memory, MiB</figcaption>
+      <figcaption>{trans.__('Memory, MiB')}</figcaption>
       <table>
         <tbody>
           {bars.map(({ source, level, part, nbytes, compulsory_bytes: least }) => (
@@ -139,7 +150,7 @@ function Memory({ bars }: { bars: readonly MemoryBar[] }) {
               <td>
                 {significant(nbytes / MIB)}
                 {least !== null && (
-                  <span class="cg-muted">{` = ${significant(nbytes / least)} × compulsory`}</span>
+                  <span class="cg-muted">{` ${trans.__('= %1 × compulsory', significant(nbytes / least))}`}</span>
                 )}
               </td>
             </tr>
@@ -162,21 +173,21 @@ function Sweep({ points }: { points: readonly WhatIf[] }) {
   const x = (value: number) => BOX.left + ((WIDTH - BOX.left - BOX.right) * value) / most;
   const y = (value: number) => height - BOX.bottom - ((height - BOX.top - BOX.bottom) * value) / warps;
   const shared = now.resource === 'shared memory a block';
-  const amount = (value: number) => (shared ? `${significant(value / 1024)} KiB` : `${value} registers`);
+  const amount = (value: number) =>
+    shared ? `${significant(value / 1024)} KiB` : trans._n('%1 register', '%1 registers', value);
   const path = points
     .map((p, i) =>
       i === 0 ? `M${x(p.value)},${y(p.resident_warps)}` : `H${x(p.value)}V${y(p.resident_warps)}`
     )
     .join('');
-  const told = `${now.resident_warps} warps at ${amount(now.value)}`;
+  const told = trans._n('%1 warp at %2', '%1 warps at %2', now.resident_warps, amount(now.value));
+  const title = shared
+    ? trans.__('Resident warps by shared memory a block')
+    : trans.__('Resident warps by registers a thread');
   return (
     <figure class="cg-plot">
-      <figcaption>Resident warps by {now.resource}</figcaption>
-      <svg
-        viewBox={`0 0 ${WIDTH} ${height}`}
-        role="img"
-        aria-label={`Resident warps by ${now.resource}: ${told}`}
-      >
+      <figcaption>{title}</figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={`${title}: ${told}`}>
         {[0, warps].map(tick => (
           <g key={tick} class="cg-tick">
             <line x1={BOX.left} x2={WIDTH - BOX.right} y1={y(tick)} y2={y(tick)} />
@@ -215,19 +226,22 @@ function Occupancy({ whatIf, limits }: { whatIf: readonly WhatIf[]; limits: read
     <>
       {kernels.map(kernel => {
         const mine = limits.filter(limit => limit.kernel === kernel);
-        const by = mine.filter(limit => limit.limits).map(limit => limit.resource);
+        const by = mine
+          .filter(limit => limit.limits)
+          .map(limit => limit.resource)
+          .reduce((all, each) => (all ? trans.__('%1 and %2', all, each) : each), '');
+        const fit = mine.map(({ resource, blocks }) =>
+          resource === 'blocks a multiprocessor'
+            ? trans.__('%1 by the GPU', blocks)
+            : trans.__('%1 by %2', blocks, resource)
+        );
         const swept = (resource: WhatIf['resource']) =>
           whatIf.filter(point => point.kernel === kernel && point.resource === resource);
         return (
-          <section key={kernel} class="cg-occupancy" aria-label={`Occupancy of ${kernel}`}>
+          <section key={kernel} class="cg-occupancy" aria-label={trans.__('Occupancy of %1', kernel)}>
             <p>
-              <b>{kernel}</b>: limited by {by.join(' and ')}.{' '}
-              <span class="cg-muted">
-                Blocks that fit a multiprocessor:{' '}
-                {mine
-                  .map(({ resource, blocks }) => `${blocks} by ${NAMES.get(resource) ?? resource}`)
-                  .join(', ')}
-              </span>
+              <Phrase text={trans.__('%1: limited by %2.')} values={[<b>{kernel}</b>, by]} />{' '}
+              <span class="cg-muted">{trans.__('Blocks that fit a multiprocessor: %1', fit.join(', '))}</span>
             </p>
             <div class="cg-plots">
               <Sweep points={swept('registers a thread')} />
@@ -253,11 +267,14 @@ function Checks({ cells }: { cells: readonly CheckCell[] }) {
   const failed = cells.reduce((sum, cell) => sum + cell.failed, 0);
   const checks = cells.reduce((sum, cell) => sum + cell.checks, 0);
   return (
-    <section class="cg-matrix" aria-label="Checks">
+    <section class="cg-matrix" aria-label={trans.__('Checks')}>
       <p>
-        <b>Checks</b>: largest error over what is allowed, by inputs and workload; {failed} of {checks} failed
+        <Phrase
+          text={trans.__('%1: largest error over what is allowed, by inputs and workload; %2 of %3 failed')}
+          values={[<b>{trans.__('Checks')}</b>, failed, checks]}
+        />
       </p>
-      <div class="cg-scroll" role="group" aria-label="Checks" tabIndex={0}>
+      <div class="cg-scroll" role="group" aria-label={trans.__('Checks')} tabIndex={0}>
         <table>
           <thead>
             <tr>
@@ -294,7 +311,7 @@ function Checks({ cells }: { cells: readonly CheckCell[] }) {
 function Plots({ profile }: { profile: ProfileView }) {
   const { points, memory, limits, checks } = profile;
   if (points.length + memory.length + limits.length + checks.length === 0) {
-    return <p class="cg-empty">Nothing is known of {profile.candidate_id} yet.</p>;
+    return <p class="cg-empty">{trans.__('Nothing is known of %1 yet.', profile.candidate_id)}</p>;
   }
   return (
     <>
@@ -337,16 +354,16 @@ export function Profile({ candidateId, known, look }: IProfileProps) {
     };
   }, [candidateId, key, look]);
   if (look === null) {
-    return <p class="cg-empty">{ATTACHED}</p>;
+    return <p class="cg-empty">{trans.__('Plots are shown while a kernel is attached.')}</p>;
   }
   const shown = found?.profile?.candidate_id === candidateId ? found.profile : null;
   return (
-    <section class="cg-profile" aria-label="Profile">
+    <section class="cg-profile" aria-label={trans.__('Profile')}>
       {shown !== null ? (
         <Plots profile={shown} />
       ) : (
         <p class="cg-empty" role="status">
-          {found?.key === key && found.error ? found.error : 'Loading…'}
+          {found?.key === key && found.error ? found.error : trans.__('Loading…')}
         </p>
       )}
     </section>

@@ -1,4 +1,5 @@
 import type { ConfigValue, RunView } from '../schema';
+import { trans } from './words';
 
 export const MIME_TYPE = 'application/vnd.cutegen.run+json';
 const VERSION = 1;
@@ -12,30 +13,37 @@ export type Read = { view: RunView } | { problem: string };
  */
 export function readRun(data: unknown): Read {
   if (typeof data !== 'object' || data === null || Array.isArray(data)) {
-    return { problem: 'This is not a saved run: a JSON object was expected.' };
+    return { problem: trans.__('This is not a saved run: a JSON object was expected.') };
   }
   const fields = data as Record<string, unknown>;
   if (Object.keys(fields).length === 0) {
-    return { problem: 'Waiting for the run…' };
+    return { problem: trans.__('Waiting for the run…') };
   }
   if (fields.schema_version !== VERSION) {
     const found = String(fields.schema_version);
     return {
-      problem: `This run was saved in format ${found}; this view reads format ${VERSION}. Update cutegen-lab where JupyterLab runs, then reload the page.`
+      problem: trans.__(
+        'This run was saved in format %1; this view reads format %2. Update cutegen-lab where JupyterLab runs, then reload the page.',
+        found,
+        VERSION
+      )
     };
   }
   for (const name of ['candidates', 'trend', 'timeline', 'verbs', 'log']) {
     if (!Array.isArray(fields[name])) {
-      return { problem: `This saved run is damaged: its “${name}” is missing. Export the run again.` };
+      return { problem: damaged(name) };
     }
   }
   for (const name of ['problem', 'settings', 'sol']) {
     if (typeof fields[name] !== 'object' || fields[name] === null) {
-      return { problem: `This saved run is damaged: its “${name}” is missing. Export the run again.` };
+      return { problem: damaged(name) };
     }
   }
   return { view: completed(data as RunView) };
 }
+
+const damaged = (name: string) =>
+  trans.__('This saved run is damaged: its “%1” is missing. Export the run again.', name);
 
 /** With what candidates of runs lack that were saved before there was it. */
 function completed(view: RunView): RunView {

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { Comparison } from './comparison';
 import { Diagnostics, Evidence, Summary } from './evidence';
-import { outcome, words } from './format';
+import { timeRatio, words } from './format';
 import { Source } from './source';
 import type { ITabProps } from './tabs';
 import { Terms } from './terms';
@@ -18,7 +18,7 @@ export function Review({ view, candidate, parent, kernel }: ITabProps) {
   const showLine = (line: number) => setAsked(now => ({ line, count: now.count + 1, of: candidate.id }));
   return (
     <>
-      <Summary candidate={candidate} came={outcome(view, candidate)} />
+      <Summary candidate={candidate} ratio={timeRatio(view, candidate.id, candidate.parent_id)} />
       {candidate.verdict_reason && candidate.verdict !== 'passed' && (
         <p class="cg-note cg-note-bad">
           <b>{words(candidate.verdict)}</b>: {candidate.verdict_reason}

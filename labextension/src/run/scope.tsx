@@ -1,4 +1,6 @@
 import type { RunView } from '../schema';
+import { Phrase } from './phrase';
+import { trans } from './words';
 
 /** For how long an approval answers: this step alone, or until something. */
 export interface IScope {
@@ -14,12 +16,12 @@ export function scopeText({ until, steps, percent }: IScope): string {
   return { '': '', steps: `${steps} steps`, floor: `within ${percent}%`, slower: 'until slower' }[until];
 }
 
-const LABELS: Record<IScope['until'], string> = {
-  '': 'this step',
-  steps: 'this and the next …',
-  floor: 'until within … of the floor',
-  slower: 'until slower'
-};
+const labels = (): Record<IScope['until'], string> => ({
+  '': trans.__('this step'),
+  steps: trans.__('this and the next …'),
+  floor: trans.__('until within … of the floor'),
+  slower: trans.__('until slower')
+});
 
 /** Chooses how long an approval answers for candidates that pass and are faster. */
 export function ScopeChoice({ scope, onChange }: { scope: IScope; onChange: (scope: IScope) => void }) {
@@ -41,21 +43,25 @@ export function ScopeChoice({ scope, onChange }: { scope: IScope; onChange: (sco
     <span class="cg-scope">
       <select
         class="cg-select"
-        aria-label="Approve for"
-        title="What passes and is faster is then approved without asking; anything else is asked"
+        aria-label={trans.__('Approve for')}
+        title={trans.__('What passes and is faster is then approved without asking; anything else is asked')}
         value={scope.until}
         onChange={event => onChange({ ...scope, until: event.currentTarget.value as IScope['until'] })}
       >
-        {(Object.keys(LABELS) as IScope['until'][]).map(until => (
+        {Object.entries(labels()).map(([until, label]) => (
           <option key={until} value={until}>
-            {LABELS[until]}
+            {label}
           </option>
         ))}
       </select>
       {scope.until === 'steps' &&
-        amount('Steps', scope.steps, 'steps', steps => onChange({ ...scope, steps: Math.round(steps) }))}
+        amount(trans.__('Steps'), scope.steps, trans.__('steps'), steps =>
+          onChange({ ...scope, steps: Math.round(steps) })
+        )}
       {scope.until === 'floor' &&
-        amount('Percent above the floor', scope.percent, '%', percent => onChange({ ...scope, percent }))}
+        amount(trans.__('Percent above the floor'), scope.percent, '%', percent =>
+          onChange({ ...scope, percent })
+        )}
     </span>
   );
 }
@@ -67,7 +73,10 @@ export function ScopeNote({ scope, status }: Pick<RunView, 'scope' | 'status'>) 
   }
   return (
     <p class="cg-note" role="status">
-      Approves by itself, <b>{scope.text}</b>: {scope.used} given. Stop ends it.
+      <Phrase
+        text={trans.__('Approves by itself, %1: %2 given. Stop ends it.')}
+        values={[<b>{scope.text}</b>, scope.used]}
+      />
     </p>
   );
 }

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Ask, IAnswer } from './verbs';
+import { trans } from './words';
 
 /** How long an answer may stay unheard before we say what that may mean. */
 const SILENCE_MS = 5000;
@@ -31,12 +32,12 @@ export function useSending(ask: Ask): ISending {
     }
   };
   const send = async (answer: IAnswer): Promise<boolean> => {
-    settle({ busy: true, message: 'Sending…', failed: false });
+    settle({ busy: true, message: trans.__('Sending…'), failed: false });
     timer.current = setTimeout(
       () =>
         settle({
           busy: false,
-          message: 'No answer from the kernel yet: it may be busy, or gone.',
+          message: trans.__('No answer from the kernel yet: it may be busy, or gone.'),
           failed: true
         }),
       SILENCE_MS

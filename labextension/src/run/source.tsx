@@ -4,9 +4,10 @@ import { barredLines, heatGutter, stallGutter } from '../code/marks';
 import { Pane } from '../code/pane';
 import type { CandidateView, HeatColumn, ListingLine } from '../schema';
 import { ConfigChanges } from './comparison';
-import { ATTACHED, textOf, useMachineCode } from './machine';
+import { attached, textOf, useMachineCode } from './machine';
 import { NoteForm, Notes, shownLines, useNoting } from './notes';
 import { buttonOf, type IKernel, type Verb } from './verbs';
+import { trans } from './words';
 
 type Which = 'cute' | 'ptx' | 'sass';
 
@@ -135,24 +136,34 @@ export function Source({ candidate, before, tunable, onTunable, verbs, kernel, a
     setBeside(next);
   };
   return (
-    <section class="cg-source" aria-label="Source" ref={section}>
+    <section class="cg-source" aria-label={trans.__('Source')} ref={section}>
       <header class="cg-section-head">
-        <h4>{showDiff ? `Changes from ${candidate.parent_id ?? 'its parent'}` : 'Source'}</h4>
+        <h4>
+          {!showDiff
+            ? trans.__('Source')
+            : candidate.parent_id === null
+              ? trans.__('Changes from its parent')
+              : trans.__('Changes from %1', candidate.parent_id)}
+        </h4>
         {hasDiff && (
           <span class="cg-diffstat">
             <span class="cg-tone-good">+{counted('added')}</span>{' '}
             <span class="cg-tone-bad">−{counted('removed')}</span>
-            <span class="cg-hidden"> lines added and removed</span>
+            <span class="cg-hidden"> {trans.__('lines added and removed')}</span>
           </span>
         )}
         <span class="cg-spacer" />
         {columns.length > 0 && (
           <label class="cg-muted">
-            Heat{' '}
+            {trans.__('Heat')}{' '}
             <select
               class="cg-select"
               value={column?.label ?? ''}
-              title={column ? `Each line's share of ${column.unit}` : 'No figures beside the lines'}
+              title={
+                column
+                  ? trans.__("Each line's share of %1", column.unit)
+                  : trans.__('No figures beside the lines')
+              }
               onChange={event => setHeat(event.currentTarget.value)}
             >
               {columns.map(each => (
@@ -160,12 +171,12 @@ export function Source({ candidate, before, tunable, onTunable, verbs, kernel, a
                   {each.label}
                 </option>
               ))}
-              <option value="">None</option>
+              <option value="">{trans.__('None')}</option>
             </select>
           </label>
         )}
         {kernel !== null && (
-          <span class="cg-choice" role="group" aria-label="Comments and pins">
+          <span class="cg-choice" role="group" aria-label={trans.__('Comments and pins')}>
             {noting.kinds
               .filter(kind => verbs.includes(kind))
               .map(kind => (
@@ -184,7 +195,7 @@ export function Source({ candidate, before, tunable, onTunable, verbs, kernel, a
           </span>
         )}
         {tunable !== null && (
-          <span class="cg-choice" role="group" aria-label="Which text">
+          <span class="cg-choice" role="group" aria-label={trans.__('Which text')}>
             {[false, true].map(general => (
               <button
                 key={String(general)}
@@ -193,17 +204,17 @@ export function Source({ candidate, before, tunable, onTunable, verbs, kernel, a
                 aria-pressed={tunable === general}
                 title={
                   general
-                    ? 'The text with its parameters, which a search tunes and an edit starts from'
-                    : 'The text for this config alone: it compiles to the same machine code'
+                    ? trans.__('The text with its parameters, which a search tunes and an edit starts from')
+                    : trans.__('The text for this config alone: it compiles to the same machine code')
                 }
                 onClick={() => onTunable(general)}
               >
-                {general ? 'Tunable' : 'Specialised'}
+                {general ? trans.__('Tunable') : trans.__('Specialised')}
               </button>
             ))}
           </span>
         )}
-        <span class="cg-choice" role="group" aria-label="Beside the source">
+        <span class="cg-choice" role="group" aria-label={trans.__('Beside the source')}>
           {(['ptx', 'sass'] as const).map(which => (
             <button
               key={which}
@@ -211,7 +222,11 @@ export function Source({ candidate, before, tunable, onTunable, verbs, kernel, a
               class="cg-button cg-small"
               aria-pressed={beside.has(which)}
               disabled={look === null}
-              title={look === null ? ATTACHED : `${which.toUpperCase()} beside the source, line by line`}
+              title={
+                look === null
+                  ? attached()
+                  : trans.__('%1 beside the source, line by line', which.toUpperCase())
+              }
               onClick={() => toggle(which)}
             >
               {which.toUpperCase()}
@@ -225,7 +240,7 @@ export function Source({ candidate, before, tunable, onTunable, verbs, kernel, a
             aria-pressed={whole}
             onClick={() => setWhole(!whole)}
           >
-            {whole ? 'Show changes' : 'Show full source'}
+            {whole ? trans.__('Show changes') : trans.__('Show full source')}
           </button>
         )}
       </header>
@@ -234,14 +249,14 @@ export function Source({ candidate, before, tunable, onTunable, verbs, kernel, a
       )}
       {(loading || error !== '' || missing !== '') && (
         <p class={error ? 'cg-note cg-note-bad' : 'cg-note'} role="status">
-          {loading ? 'Reading the machine code…' : error || `No SASS: ${missing}`}
+          {loading ? trans.__('Reading the machine code…') : error || trans.__('No SASS: %1', missing)}
         </p>
       )}
       {noting.open !== null && <NoteForm candidate={candidate} noting={noting} same={same} />}
       <Notes notes={candidate.notes} same={same} noting={noting} onLine={reveal} />
       <div class="cg-code" data-panes={1 + beside.size}>
         <Pane
-          label={`Source of ${candidate.id}`}
+          label={trans.__('Source of %1', candidate.id)}
           text={candidate.source}
           language="python"
           extra={extra}

@@ -6,6 +6,7 @@ import { LayoutsTab } from './layouts';
 import { ProfileTab } from './profile';
 import { Review } from './review';
 import type { IKernel } from './verbs';
+import { trans } from './words';
 
 /** What every tab is given about the selected candidate. */
 export interface ITabProps {
@@ -30,10 +31,34 @@ export interface ITab {
 
 /** The views of the selected candidate, in the order of the tab bar. A new view is one entry here. */
 export const TABS: readonly ITab[] = [
-  { id: 'review', label: 'Review', Panel: Review },
-  { id: COMPARE, label: 'Compare', Panel: Compare },
-  { id: 'profile', label: 'Profile', Panel: ProfileTab },
-  { id: 'layouts', label: 'Layouts', Panel: LayoutsTab }
+  {
+    id: 'review',
+    get label() {
+      return trans.__('Review');
+    },
+    Panel: Review
+  },
+  {
+    id: COMPARE,
+    get label() {
+      return trans.__('Compare');
+    },
+    Panel: Compare
+  },
+  {
+    id: 'profile',
+    get label() {
+      return trans.__('Profile');
+    },
+    Panel: ProfileTab
+  },
+  {
+    id: 'layouts',
+    get label() {
+      return trans.__('Layouts');
+    },
+    Panel: LayoutsTab
+  }
 ];
 
 const MOVES: Readonly<Record<string, (at: number, count: number) => number>> = {
@@ -76,7 +101,13 @@ export function Tabs({ selectedId, onSelect, tabs = TABS, ...given }: ITabsProps
   };
   return (
     <>
-      <div class="cg-tabs" role="tablist" aria-label="Views of the candidate" ref={bar} onKeyDown={onKeyDown}>
+      <div
+        class="cg-tabs"
+        role="tablist"
+        aria-label={trans.__('Views of the candidate')}
+        ref={bar}
+        onKeyDown={onKeyDown}
+      >
         {tabs.map(tab => (
           <button
             key={tab.id}

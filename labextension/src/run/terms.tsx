@@ -1,5 +1,6 @@
 import type { CandidateView } from '../schema';
 import { microseconds } from './format';
+import { trans } from './words';
 
 /**
  * Where the predicted time goes: a bar for each unit, for what blocks wait, with its parts, and for the launch. Units
@@ -13,11 +14,11 @@ export function Terms({ candidate }: { candidate: CandidateView }) {
   const longest = Math.max(...terms.map(term => term.us));
   const limit = terms.findIndex(term => term.us === longest && !term.part);
   return (
-    <section class="cg-terms" aria-label="Where the time goes">
+    <section class="cg-terms" aria-label={trans.__('Where the time goes')}>
       <header class="cg-section-head">
-        <h4>Where the time goes</h4>
-        <span class="cg-basis cg-basis-predicted">predicted</span>
-        <span class="cg-muted">units work at the same time: the longest bar is the limit</span>
+        <h4>{trans.__('Where the time goes')}</h4>
+        <span class="cg-basis cg-basis-predicted">{trans.__('predicted')}</span>
+        <span class="cg-muted">{trans.__('units work at the same time: the longest bar is the limit')}</span>
       </header>
       <table>
         <tbody>
@@ -25,7 +26,7 @@ export function Terms({ candidate }: { candidate: CandidateView }) {
             <tr key={name} class={`${part ? 'cg-part' : ''} ${index === limit ? 'cg-limit' : ''}`}>
               <th scope="row">
                 {name}
-                {index === limit && <span class="cg-hidden"> (the limit)</span>}
+                {index === limit && <span class="cg-hidden"> {trans.__('(the limit)')}</span>}
               </th>
               <td class="cg-bar-cell">
                 <span class="cg-bar" style={{ width: `${(100 * us) / longest}%` }} aria-hidden="true" />

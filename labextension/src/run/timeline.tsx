@@ -1,6 +1,7 @@
 import type { StepView } from '../schema';
 import { elapsed, seconds } from './format';
 import { useNow } from './hooks';
+import { trans } from './words';
 
 const MARKS: Record<StepView['status'], string> = {
   pending: '○',
@@ -9,6 +10,21 @@ const MARKS: Record<StepView['status'], string> = {
   failed: '✕',
   skipped: '–'
 };
+
+function statusWord(status: StepView['status']): string {
+  switch (status) {
+    case 'pending':
+      return trans.__('pending');
+    case 'running':
+      return trans.__('running');
+    case 'done':
+      return trans.__('done');
+    case 'failed':
+      return trans.__('failed');
+    case 'skipped':
+      return trans.__('skipped');
+  }
+}
 
 interface ITimelineProps {
   steps: readonly StepView[];
@@ -33,7 +49,7 @@ export function Timeline({ steps, label, live }: ITimelineProps) {
               {step.step}
             </span>
             <span class="cg-step-state">
-              {step.status}
+              {statusWord(step.status)}
               {time === null ? '' : ` · ${seconds(time)}`}
             </span>
             {step.detail && <span class="cg-step-detail">{step.detail}</span>}

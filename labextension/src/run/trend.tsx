@@ -1,5 +1,6 @@
 import type { TrendPoint } from '../schema';
 import { microseconds, significant } from './format';
+import { trans } from './words';
 
 const WIDTH = 280;
 const HEIGHT = 112;
@@ -63,7 +64,9 @@ function Plot({ title, unit, marks, reference, log, selectedId }: IPlotProps) {
     .filter(Boolean)
     .join(' ');
   const every = Math.ceil(marks.length / 8);
-  const told = marks.map(mark => `${mark.id}: ${usable(mark.value) ? unit(mark.value) : 'none'}`).join('; ');
+  const told = marks
+    .map(mark => `${mark.id}: ${usable(mark.value) ? unit(mark.value) : trans.__('none')}`)
+    .join('; ');
   const summary = `${title}. ${limit === null ? '' : `${limit.label} ${unit(limit.value)}. `}${told}`;
   return (
     <figure class="cg-plot">
@@ -98,7 +101,7 @@ function Plot({ title, unit, marks, reference, log, selectedId }: IPlotProps) {
         {marks.map((mark, i) => {
           const at = usable(mark.value) ? y(mark.value) : HEIGHT - BOX.bottom;
           const selected = mark.id === selectedId ? ' cg-selected' : '';
-          const label = `${mark.id}: ${usable(mark.value) ? unit(mark.value) : 'no value'}`;
+          const label = `${mark.id}: ${usable(mark.value) ? unit(mark.value) : trans.__('no value')}`;
           return (
             <g key={mark.id}>
               <title>{label}</title>
@@ -143,9 +146,9 @@ export function Trends({ trend, solUs, selectedId }: ITrendsProps) {
   const predicted = trend.some(point => point.basis === 'predicted');
   const measured = trend.some(point => point.basis === 'measured');
   return (
-    <section class="cg-trends" aria-label="Trends">
+    <section class="cg-trends" aria-label={trans.__('Trends')}>
       <Plot
-        title="Error vs fp64"
+        title={trans.__('Error vs fp64')}
         unit={significant}
         marks={trend.map(p => ({ id: p.candidate_id, value: p.error, hollow: false, failed: failed(p) }))}
         reference={torch === null ? null : { value: torch, label: 'PyTorch' }}
@@ -155,10 +158,10 @@ export function Trends({ trend, solUs, selectedId }: ITrendsProps) {
       <Plot
         title={
           predicted && measured
-            ? 'Time (○ predicted, ● measured)'
+            ? trans.__('Time (○ predicted, ● measured)')
             : predicted
-              ? 'Time, predicted'
-              : 'Time, measured'
+              ? trans.__('Time, predicted')
+              : trans.__('Time, measured')
         }
         unit={microseconds}
         marks={trend.map(p => ({
@@ -167,7 +170,7 @@ export function Trends({ trend, solUs, selectedId }: ITrendsProps) {
           hollow: p.basis === 'predicted',
           failed: failed(p)
         }))}
-        reference={{ value: solUs, label: 'bound' }}
+        reference={{ value: solUs, label: trans.__('bound') }}
         log={false}
         selectedId={selectedId}
       />

@@ -21,6 +21,5 @@ export interface IKernel {
 
 /** The label of a verb's button, about candidate `id`, and its help. */
 export function buttonOf(verb: Verb, id: string): { label: string; help: string } {
-  const { button, help } = VERBS[verb];
-  return { label: button.replace('{id}', id), help };
+  return VERBS[verb](id);
 }
