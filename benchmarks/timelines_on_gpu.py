@@ -33,6 +33,7 @@ PROBLEMS: Mapping[str, str] = {
     "    return F.gelu(F.linear(x, w, b))\n",
     "softmax": "def reference(x):  # x: bf16[4096,8192]\n    return torch.softmax(x, -1)\n",
     "column-sum": "def reference(x):  # x: f32[65536,8192]\n    return x.sum(0)\n",
+    "total": "def reference(x):  # x: bf16[8192,8192]\n    return x.sum()\n",
     "gelu": "def reference(x):  # x: bf16[8192,8192]\n    return F.gelu(x)\n",
 }
 

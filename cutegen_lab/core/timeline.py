@@ -60,8 +60,9 @@ class Timeline:
 
     def role(self, warp: int) -> str:
         """What a warp is for: "products" where it issues matrix products, else "copies" where it issues copies."""
-        issued = {span.kind for span in self.spans if span.warp == warp}
-        if "product" in issued:
+        mine = [span for span in self.spans if span.warp == warp]
+        issued = {span.kind for span in mine}
+        if "product" in issued or any(span.label.startswith("wgmma") for span in mine):
             return "products"
         return "copies" if "copy in" in issued else ""
 

@@ -87,7 +87,10 @@ def test_names_of_the_candidate_are_not_taken() -> None:
 
 
 def test_the_block_is_the_one_in_the_middle() -> None:
-    (launch,) = recorded("softmax").builds["c1"].plan.launches
+    made = recorded("softmax").builds["c1"]
+    (launch,) = made.plan.launches
+    twice = replace(made, plan=replace(made.plan, launches=(launch, replace(launch, grid=(2, 1, 1)))))
+    assert stamped(twice, as_many_blocks=False).blocks == {launch.kernel: middle(launch)}, "of the first launch"
     assert middle(replace(launch, grid=(1, 1, 1))) == (0, 0, 0)
     assert middle(replace(launch, grid=(4, 3, 2))) == (0, 0, 1)
     assert middle(replace(launch, grid=(132, 1, 1))) == (66, 0, 0)

@@ -181,13 +181,13 @@ class CudaDevice:
         plain, slowed = answer["milliseconds"]
         longer = f"{slowed / plain:.2f} times as long"
         what = f"measured on {self.name} by stamps of its clock, with which a call takes {longer}"
-        found = []
-        for launch, warps_of, text in zip(build.plan.launches, warps, answer["stamps"], strict=True):
-            block = stamps.read(base64.b64decode(text), texts[0].places, build.source_line, warps_of)
+        found, clock = [], answer["sm_clock_mhz"] or 1.0
+        for launch, count, text in zip(build.plan.launches, warps, answer["stamps"], strict=True):
+            where = texts[0].blocks[launch.kernel]
+            read = stamps.read(base64.b64decode(text), texts[0].places, build.source_line, count)
             found.append(
-                Timeline(launch.kernel, stamps.middle(launch), warps_of, block.cycles, block.spans, block.cut, "cycles",
-                         answer["sm_clock_mhz"] or 1.0, what)
-            )  # fmt: skip
+                Timeline(launch.kernel, where, count, read.cycles, read.spans, read.cut, "cycles", clock, what)
+            )
         return tuple(found)
 
     def close(self) -> None:

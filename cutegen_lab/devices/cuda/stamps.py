@@ -1,9 +1,9 @@
 """Clock stamps in a kernel's PTX: when each warp of one block came where, measured on a GPU.
 
 Before an instruction the first lane of each warp stores the multiprocessor's cycle counter (``%clock``, PTX ISA 9.0,
-10 "Special Registers") and the number of the place. Places are where another line of the candidate's text begins, where
-control flow meets, and before and after each instruction that waits for others. Plans and parameters stay as they are:
-the stamps are in a variable of the module. What lanes other than the first do alone is not seen.
+10 "Special Registers") and the number of the place. Places are before and after each instruction that waits for others
+or uses what is being loaded, and where control flow meets. Plans and parameters stay as they are: the stamps are in a
+variable of the module. What lanes other than the first do alone is not seen.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from cutegen_lab.emulator.ptx.module import kernels
 
 SLOTS = 1 << 14
 """Stamps of a warp; later ones are lost."""
-_SOON = 12  # instructions from where control flow meets to a wait, which has a stamp of its own
-_NEAR = {"param", "shared", "local"}  # what is loaded from here comes soon
-_BOUNDED = re.compile(r"\.(maxnreg|minnctapersm)\b")
 WARPS = 32
 """Most warps of a block."""
 STAMP = struct.Struct("<II")
 """Cycle counter, and the number of the place from 1: the memory is zero where nothing was stored."""
 WARP_BYTES = SLOTS * STAMP.size
 """Bytes of the stamps of a warp: a power of two."""
+_SOON = 12  # instructions from where control flow meets to a wait, which has a stamp of its own
+_NEAR = {"param", "shared", "local"}  # what is loaded from here comes soon
+_BOUNDED = re.compile(r"\.(maxnreg|minnctapersm)\b")
 _WAITS = re.compile(
     r"bar(rier)?\.(cta\.)?(sync|red)|barrier\.cluster\.wait|mbarrier\.(try|test)_wait|griddepcontrol\.wait"
     r"|(cp\.async(\.bulk)?|wgmma)\.wait_(group|all)"
@@ -58,6 +58,8 @@ class Stamped:
     """The module's variable: WARP_BYTES for each of WARPS warps."""
     places: tuple[Place, ...]
     """Places by number, from 1."""
+    blocks: Mapping[str, tuple[int, int, int]]
+    """The block (x, y, z) of each kernel in which the stamps are stored."""
 
 
 def middle(launch: Launch) -> tuple[int, int, int]:
@@ -87,14 +89,15 @@ def stamped(build: Build, as_many_blocks: bool) -> Stamped:
             before[instruction.line] = before.get(instruction.line, "") + _stamp(prefix, len(places))
         if as_many_blocks:
             start = found[name].line
-            body = next(number for number, line in enumerate(text[start - 1 :], start) if line.strip() == "{")
-            if not any(_BOUNDED.search(line) for line in text[start - 1 : body]):
+            body = next((number for number, line in enumerate(text[start - 1 :], start) if line.strip() == "{"), start)
+            if body > start and not any(_BOUNDED.search(line) for line in text[start - 1 : body]):
                 before[body] = f".maxnreg {_most_registers(launch, build)}\n"
     lines = [before.get(number, "") + line for number, line in enumerate(text, 1)]
     variable = f".visible .global .align {STAMP.size} .b8 {prefix}[{WARPS * WARP_BYTES}];"
     first = next(at for at, line in enumerate(lines) if line.lstrip().startswith(".address_size"))
     lines[first] += "\n" + variable
-    return Stamped("\n".join(lines), prefix, tuple(places))
+    blocks = {name: middle(launch) for name, launch in launches.items()}
+    return Stamped("\n".join(lines), prefix, tuple(places), blocks)
 
 
 def _most_registers(launch: Launch, build: Build) -> int:
@@ -245,9 +248,8 @@ def read(memory: bytes, places: Sequence[Place], line_of: Callable[[int], int], 
     for warp, stamps in enumerate(times):
         spans: list[Span] = []
         for (time, number), (until, _) in pairwise(stamps):
-            span = _span(
-                warp, places[number - 1], _signed(time - start) - begin, _signed(until - start) - begin, line_of
-            )
+            since, to = (_signed(count - start) - begin for count in (time, until))
+            span = _span(warp, places[number - 1], since, to, line_of)
             if spans and _same(spans[-1], span):
                 span = replace(span, start=spans.pop().start)
             if span.end > span.start:
