@@ -19,13 +19,11 @@ from cutegen_lab.core.stopwatch import Stopwatch
 from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.devices.cuda import ncu, sanitizer, stamps
+from cutegen_lab.devices.cuda import ncu, sanitizer
 from cutegen_lab.devices.cuda.driver import Driver, DriverError
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
-from cutegen_lab.devices.cuda.stamps import WARP_BYTES
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch, conditions
 from cutegen_lab.devices.cuda.worker_protocol import guard_changed, lean
-from cutegen_lab.emulator.faults import Unsupported
 
 if TYPE_CHECKING:
     from cutegen_lab.devices.cuda.lent import LentMemory
@@ -164,6 +162,9 @@ class CudaDevice:
     ) -> tuple[Timeline, ...] | str:
         """What the warps of one block of each launch do, by the clock, or a text that says why that is not known.
         Raises Cancelled."""
+        from cutegen_lab.devices.cuda import stamps  # these read PTX as the emulator does, with NumPy
+        from cutegen_lab.emulator.faults import Unsupported
+
         try:
             texts = [stamps.stamped(build, as_many_blocks) for as_many_blocks in (True, False)]
         except Unsupported as reason:
@@ -172,7 +173,11 @@ class CudaDevice:
             worker = self._started()
             memory.write(buffers)
             warps = [-(-math.prod(launch.block) // 32) for launch in build.plan.launches]
-            asked = {"ptx": [text.ptx for text in texts], "symbol": texts[0].symbol, "nbytes": max(warps) * WARP_BYTES}
+            asked = {
+                "ptx": [text.ptx for text in texts],
+                "symbol": texts[0].symbol,
+                "nbytes": max(warps) * stamps.WARP_BYTES,
+            }
             request = {"verb": "stamps", "build": lean(build).to_dict(), **asked, **memory.request}
             answer = worker.ask(request, self._watchdog + memory.seconds, cancel)
             if not answer["ok"]:
