@@ -56,7 +56,7 @@ def write(folder: Path) -> None:
 
 
 def summary(timeline: Timeline) -> dict[str, Any]:
-    """Shares of the warps' time by what they wait at, and how evenly it is spread over warps."""
+    """Shares of the warps' time by what they wait at."""
     kinds = Counter[str]()
     for span in timeline.spans:
         kinds[span.label or "executes"] += span.end - span.start

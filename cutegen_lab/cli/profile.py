@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cutegen_lab.cli.output import Output
-from cutegen_lab.core.timeline import trace_events
+from cutegen_lab.core.timeline import said_of, trace_events
 from cutegen_lab.profiles.kernel_names import short_names
 from cutegen_lab.profiles.row import Row, to_csv, to_json
 from cutegen_lab.profiles.rows import CANDIDATE
@@ -41,7 +41,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             names = short_names(timeline.kernel for timeline in timelines)
             named = [replace(timeline, kernel=names[timeline.kernel]) for timeline in timelines]
             write_out(Path(arguments.trace), json.dumps(trace_events(named)) + "\n")
-            what = "; ".join(dict.fromkeys(timeline.what for timeline in timelines))
+            what = said_of(timelines)
             output.line(
                 f"\n{arguments.trace}: {plural(len(timelines), 'block')}, {what}; open it at https://ui.perfetto.dev"
             )

@@ -81,15 +81,13 @@ _STEPS = 4096
 begins. A cycle is two."""
 
 
-def trace_events(timelines: Iterable[Timeline]) -> dict[str, Any]:
+def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
     """Trace for Perfetto or Chrome (``Trace Event Format``, complete events): a process for each block, a thread for
     each warp, and more for what it has under way. Cycles of a GPU become time; an emulator's instruction is one
     microsecond."""
     found: list[dict[str, Any]] = []
     threads = count(1)
-    kinds_of_axis = dict[str, None]()
     for process, timeline in enumerate(timelines, 1):  # 0 is the idle process
-        kinds_of_axis[timeline.what] = None
         name = f"{timeline.kernel}, block {timeline.block}: {timeline.what}"
         found.append({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
         for warp in range(timeline.warps):
@@ -102,8 +100,13 @@ def trace_events(timelines: Iterable[Timeline]) -> dict[str, Any]:
                     sort = {"sort_index": thread}
                     found.append({"ph": "M", "name": "thread_sort_index", "pid": process, "tid": thread, "args": sort})
                     found += [_event(process, thread, span, timeline.per_us) for span in spans]
-    other = {"axis": "; ".join(kinds_of_axis), "generator": GENERATOR}
+    other = {"axis": said_of(timelines), "generator": GENERATOR}
     return {"traceEvents": found, "displayTimeUnit": "ns", "otherData": other}
+
+
+def said_of(timelines: Iterable[Timeline]) -> str:
+    """What was recorded, and how, each said once."""
+    return "; ".join(dict.fromkeys(timeline.what for timeline in timelines))
 
 
 def _lanes(spans: Iterable[Span]) -> list[list[Span]]:

@@ -67,7 +67,7 @@ class Result:
 
     def lines(self, build: Build) -> dict[int, Sums]:
         """Counters of all launches by line of the candidate, 0 for what belongs to none."""
-        return by_line(self.accounts, build.lines)
+        return by_line(self.accounts, build)
 
 
 def run_plan(

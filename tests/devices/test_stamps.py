@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from cutegen_lab.core.artifact import KernelInfo
 from cutegen_lab.core.timeline import Span, Timeline, trace_events
 from cutegen_lab.devices.cuda import stamps
 from cutegen_lab.devices.cuda.stamps import SLOTS, STAMP, WARP_BYTES, Place, middle, read, stamped
@@ -39,8 +40,9 @@ def outputs(run: str, ptx: str | None, candidate: str) -> list[bytes]:
 @pytest.mark.parametrize("as_many_blocks", [False, True])
 def test_a_kernel_with_stamps_computes_what_it_did(run: str, candidate: str, as_many_blocks: bool) -> None:
     made = recorded(run).builds[candidate]
-    text = stamped(made, as_many_blocks).ptx
-    assert text.count("%clock") == len(stamped(made, as_many_blocks).places)
+    marked = stamped(made)
+    text = marked.texts[0 if as_many_blocks else 1]
+    assert text.count("%clock") == len(marked.places)
     # No kernel may read the clock, count how often it waits, or keep something in a variable of its module.
     refused = r"(@%cutegen_stamps_first st\.global|add\.u32 %cutegen_stamps_at|setp\.ne\.u32 %cutegen_stamps_on).*"
     allowed = re.sub(refused, "", text).replace("%clock", "%tid.x")
@@ -49,10 +51,10 @@ def test_a_kernel_with_stamps_computes_what_it_did(run: str, candidate: str, as_
 
 def test_stamps_stand_before_and_after_waits_and_never_among_products() -> None:
     made = recorded("matmul").builds["c1"]
-    marked = stamped(made, as_many_blocks=True)
+    marked = stamped(made)
     waits = {".".join(place.waits_for.split(".")[:2]) for place in marked.places if place.waits_for}
     assert {"mbarrier.try_wait", "wgmma.wait_group", "bar.sync"} <= waits
-    lines = [line.strip() for line in marked.ptx.splitlines()]
+    lines = [line.strip() for line in marked.texts[0].splitlines()]
     inside = False
     for line in lines:
         inside = (inside or line.startswith("wgmma.fence")) and not line.startswith("wgmma.commit_group")
@@ -71,7 +73,7 @@ def test_a_load_is_waited_for_where_it_is_used() -> None:
   st.global.u32 [%rd10], %r6;
   ret;"""
     made = build(kernel(body, 1), [np.zeros(64, np.uint32)], block=(32, 1, 1), grid=(2, 1, 1))
-    places = stamped(replace(made, arch="sm_90a"), as_many_blocks=False).places
+    places = stamped(replace(made, arch="sm_90a", kernels=(KernelInfo("k", 16, 0, 0, 0, 0, (8,)),))).places
     text = made.ptx.splitlines()
     waited = [text[place.ptx_line - 1].strip() for place in places if place.waits_for == "ld.global.u32"]
     assert waited == ["add.u32 %r6, %r4, %r5;"]
@@ -81,16 +83,16 @@ def test_a_load_is_waited_for_where_it_is_used() -> None:
 
 def test_names_of_the_candidate_are_not_taken() -> None:
     made = recorded("softmax").builds["c1"]
-    first = stamped(made, as_many_blocks=False)
-    again = stamped(replace(made, ptx=first.ptx), as_many_blocks=False)
-    assert again.symbol != first.symbol and len(kernels(again.ptx)) == len(kernels(made.ptx))
+    first = stamped(made)
+    again = stamped(replace(made, ptx=first.texts[1]))
+    assert again.symbol != first.symbol and len(kernels(again.texts[1])) == len(kernels(made.ptx))
 
 
 def test_the_block_is_the_one_in_the_middle() -> None:
     made = recorded("softmax").builds["c1"]
     (launch,) = made.plan.launches
     twice = replace(made, plan=replace(made.plan, launches=(launch, replace(launch, grid=(2, 1, 1)))))
-    assert stamped(twice, as_many_blocks=False).blocks == {launch.kernel: middle(launch)}, "of the first launch"
+    assert stamped(twice).blocks == {launch.kernel: middle(launch)}, "of the first launch"
     assert middle(replace(launch, grid=(1, 1, 1))) == (0, 0, 0)
     assert middle(replace(launch, grid=(4, 3, 2))) == (0, 0, 1)
     assert middle(replace(launch, grid=(132, 1, 1))) == (66, 0, 0)
@@ -152,4 +154,4 @@ def test_what_cannot_be_read_is_refused() -> None:
     made = build(kernel("ret;", 1), [np.zeros(4, np.uint8)], block=(32, 1, 1))
     broken = replace(made, ptx=made.ptx.replace("ret;", ".weird x; ret;"), arch="sm_90a")
     with pytest.raises(Unsupported):
-        stamped(broken, as_many_blocks=False)
+        stamped(broken)

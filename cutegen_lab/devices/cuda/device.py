@@ -166,18 +166,14 @@ class CudaDevice:
         from cutegen_lab.emulator.faults import Unsupported
 
         try:
-            texts = [stamps.stamped(build, as_many_blocks) for as_many_blocks in (True, False)]
+            marked = stamps.stamped(build)
         except Unsupported as reason:
             return f"no stamps can be written into this PTX: {reason}"
         with self._lock, SharedMemory([buffer.nbytes for buffer in buffers]) as memory:
             worker = self._started()
             memory.write(buffers)
             warps = [-(-math.prod(launch.block) // 32) for launch in build.plan.launches]
-            asked = {
-                "ptx": [text.ptx for text in texts],
-                "symbol": texts[0].symbol,
-                "nbytes": max(warps) * stamps.WARP_BYTES,
-            }
+            asked = {"ptx": marked.texts, "symbol": marked.symbol, "nbytes": max(warps) * stamps.WARP_BYTES}
             request = {"verb": "stamps", "build": lean(build).to_dict(), **asked, **memory.request}
             answer = worker.ask(request, self._watchdog + memory.seconds, cancel)
             if not answer["ok"]:
@@ -188,8 +184,8 @@ class CudaDevice:
         what = f"measured on {self.name} by stamps of its clock, with which a call takes {longer}"
         found, clock = [], answer["sm_clock_mhz"] or 1.0
         for launch, count, text in zip(build.plan.launches, warps, answer["stamps"], strict=True):
-            where = texts[0].blocks[launch.kernel]
-            read = stamps.read(base64.b64decode(text), texts[0].places, build.source_line, count)
+            where = marked.blocks[launch.kernel]
+            read = stamps.read(base64.b64decode(text), marked.places, build.source_line, count)
             found.append(
                 Timeline(launch.kernel, where, count, read.cycles, read.spans, read.cut, "cycles", clock, what)
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.timeline import Kind, Span
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.ptx.module import kernels
+from cutegen_lab.emulator.ptx.traits import registers
 
 SLOTS = 1 << 14
 """Stamps of a warp; later ones are lost."""
@@ -52,8 +53,9 @@ class Place:
 class Stamped:
     """PTX with stamps."""
 
-    ptx: str
-    """The PTX."""
+    texts: tuple[str, str]
+    """The PTX: with no more registers than let as many blocks onto a multiprocessor as without stamps, and with as many
+    as ptxas wants."""
     symbol: str
     """The module's variable: WARP_BYTES for each of WARPS warps."""
     places: tuple[Place, ...]
@@ -69,11 +71,11 @@ def middle(launch: Launch) -> tuple[int, int, int]:
     return number % x, number // x % y, number // (x * y)
 
 
-def stamped(build: Build, as_many_blocks: bool) -> Stamped:
-    """``build``'s PTX with stamps in the middle block of each kernel's first launch. ``as_many_blocks``: with no more
-    registers than let as many blocks onto a multiprocessor as without stamps. Raises Unsupported for PTX that the
-    emulator does not read."""
+def stamped(build: Build) -> Stamped:
+    """``build``'s PTX with stamps in the middle block of each kernel's first launch. Raises Unsupported for PTX that
+    the emulator does not read."""
     launches = {launch.kernel: launch for launch in reversed(build.plan.launches)}
+    blocks = {name: middle(launch) for name, launch in launches.items()}
     prefix = "cutegen_stamps"
     while prefix in build.ptx:
         prefix += "_"
@@ -81,23 +83,23 @@ def stamped(build: Build, as_many_blocks: bool) -> Stamped:
     text = build.ptx.split("\n")
     places: list[Place] = []
     before: dict[int, str] = {}  # what goes before a line of the PTX, by its number from 1
+    bounds: dict[int, str] = {}
     for name, launch in launches.items():
         for at, (instruction, waits_for) in enumerate(_placed(found[name], text)):
             if at == 0:
-                before[instruction.line] = _prologue(prefix, middle(launch))
+                before[instruction.line] = _prologue(prefix, blocks[name])
             places.append(Place(instruction.line, waits_for))
             before[instruction.line] = before.get(instruction.line, "") + _stamp(prefix, len(places))
-        if as_many_blocks:
-            start = found[name].line
-            body = next((number for number, line in enumerate(text[start - 1 :], start) if line.strip() == "{"), start)
-            if body > start and not any(_BOUNDED.search(line) for line in text[start - 1 : body]):
-                before[body] = f".maxnreg {_most_registers(launch, build)}\n"
-    lines = [before.get(number, "") + line for number, line in enumerate(text, 1)]
-    variable = f".visible .global .align {STAMP.size} .b8 {prefix}[{WARPS * WARP_BYTES}];"
-    first = next(at for at, line in enumerate(lines) if line.lstrip().startswith(".address_size"))
-    lines[first] += "\n" + variable
-    blocks = {name: middle(launch) for name, launch in launches.items()}
-    return Stamped("\n".join(lines), prefix, tuple(places), blocks)
+        start = found[name].line
+        body = next((number for number, line in enumerate(text[start - 1 :], start) if line.strip() == "{"), start)
+        if body > start and not any(_BOUNDED.search(line) for line in text[start - 1 : body]):
+            bounds[body] = f".maxnreg {_most_registers(launch, build)}\n"
+    first = next(number for number, line in enumerate(text, 1) if line.lstrip().startswith(".address_size"))
+    before[first + 1] = f".visible .global .align {STAMP.size} .b8 {prefix}[{WARPS * WARP_BYTES}];\n"
+    bounded, free = (
+        "\n".join(each.get(at, "") + line for at, line in enumerate(text, 1)) for each in (before | bounds, before)
+    )
+    return Stamped((bounded, free), prefix, tuple(places), blocks)
 
 
 def _most_registers(launch: Launch, build: Build) -> int:
@@ -141,7 +143,7 @@ def _waits(code: Sequence[ptx.Instruction]) -> list[str]:
         if found[-1]:
             loading.clear()
         if instruction.opcode in ("ld", "atom") and _NEAR.isdisjoint(instruction.mods):
-            loading |= dict.fromkeys(_registers(instruction.operands[:1]), name)
+            loading |= {register.name: name for register in registers(instruction.operands[0])}
     return found
 
 
@@ -149,17 +151,8 @@ def _waits_for(instruction: ptx.Instruction, loading: Mapping[str, str]) -> str:
     """The load whose result an instruction uses, where it is under way; empty otherwise."""
     used = instruction.operands if instruction.opcode in ("st", "red") else instruction.operands[1:]
     guard = [instruction.guard] if instruction.guard else []
-    return next((loading[name] for name in _registers([*used, *guard]) if name in loading), "")
-
-
-def _registers(operands: Iterable[ptx.Operand]) -> Iterator[str]:
-    for operand in operands:
-        if isinstance(operand, ptx.Reg):
-            yield operand.name
-        elif isinstance(operand, ptx.Vector):
-            yield from _registers(operand.items)
-        elif isinstance(operand, ptx.Address | ptx.TensorAddress):
-            yield from _registers([operand.base])
+    names = (register.name for operand in (*used, *guard) for register in registers(operand))
+    return next((loading[name] for name in names if name in loading), "")
 
 
 def _begins(instruction: ptx.Instruction, text: Sequence[str]) -> bool:

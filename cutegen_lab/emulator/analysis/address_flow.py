@@ -14,8 +14,8 @@ from cutegen_lab.emulator.analysis.pointer_distance import PointerDistance
 from cutegen_lab.emulator.analysis.provenance import ANY, NOTHING, PLAIN, Forms
 from cutegen_lab.emulator.isa.extended import CARRY
 from cutegen_lab.emulator.program import Program, Written
+from cutegen_lab.emulator.ptx.traits import registers
 from cutegen_lab.emulator.ptx.types import WIDTH
-from cutegen_lab.emulator.translate.origin_tags import registers
 
 PARAMETER, SHARED, LOCAL, MODULE = "parameter", "shared memory", "local memory", "the module"
 MAP = "a tensor map"

@@ -19,7 +19,7 @@ from cutegen_lab.emulator.analysis import provenance as of
 from cutegen_lab.emulator.analysis.address_flow import MAP, MODULE, POLICY, STATE, AddressFlow
 from cutegen_lab.emulator.analysis.provenance import Forms
 from cutegen_lab.emulator.program import Program
-from cutegen_lab.emulator.translate.origin_tags import registers
+from cutegen_lab.emulator.ptx.traits import registers
 
 _EFFECTS = {
     "st": "what it stores", "stmatrix": "what it stores", "atom": "what it adds", "red": "what it adds",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 
 from cutegen_lab.core.artifact import Build, Launch
@@ -41,6 +40,5 @@ def misused(program: Program, launch: Launch, build: Build, tensors: Sequence[st
 
 
 def _fault(message: str, instruction: ptx.Instruction, launch: Launch, build: Build) -> Fault:
-    at = bisect_right([line.ptx_line for line in build.lines], instruction.line) - 1
-    line = build.lines[at].line if at >= 0 else 0
+    line = build.source_line(instruction.line)
     return Fault(Verdict.CONTRACT, message, launch.kernel, line=line, instruction=instruction.text)

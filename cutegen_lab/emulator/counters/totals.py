@@ -6,13 +6,12 @@ Both are sums of the same parts, so the lines add up to the launch. Names are th
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cutegen_lab.core.artifact import SourceLine
+from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.counters import moved_bytes
 from cutegen_lab.emulator.counters.launch_counters import FIELDS, Counters
 from cutegen_lab.emulator.ptx.syntax import Imm, Instruction
@@ -159,14 +158,12 @@ class LaunchCounts:
         return max(warps, min(warps * every // max(self.counters.blocks, 1), every))
 
 
-def by_line(accounts: Sequence[LaunchCounts], lines: Sequence[SourceLine]) -> dict[int, Sums]:
+def by_line(accounts: Sequence[LaunchCounts], build: Build) -> dict[int, Sums]:
     """Counters of several launches by line of the candidate; line 0 has what belongs to none."""
-    starts = [line.ptx_line for line in lines]
     found: dict[int, Counter[str]] = defaultdict(Counter)
     for account in accounts:
         for ptx_line, sums in account.by_ptx_line().items():
-            at = bisect_right(starts, ptx_line) - 1
-            found[lines[at].line if at >= 0 else 0].update(sums)
+            found[build.source_line(ptx_line)].update(sums)
     return {line: dict(sums) for line, sums in sorted(found.items())}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -105,18 +105,37 @@ def compares(instruction: ptx.Instruction) -> bool:
 
 def guesses(code: Sequence[ptx.Instruction]) -> frozenset[ptx.Instruction]:
     """Loads whose result a compare-and-swap is given to compare with: it fails where they read something stale."""
-    compared = {name for i in code if compares(i) for name in _registers(i.operands[2])}
+    compared = {reg.name for i in code if compares(i) for reg in registers(i.operands[2])}
     found: set[ptx.Instruction] = set()
     while compared:
-        into = [i for i in code if i.opcode in ("ld", "mov") and not compared.isdisjoint(_registers(i.operands[0]))]
+        into = [
+            i
+            for i in code
+            if i.opcode in ("ld", "mov") and any(reg.name in compared for reg in registers(i.operands[0]))
+        ]
         found.update(i for i in into if i.opcode == "ld")
-        more = {name for i in into if i.opcode == "mov" for name in _registers(i.operands[1])} - compared
+        more = {reg.name for i in into if i.opcode == "mov" for reg in registers(i.operands[1])} - compared
         if not more:
             break
         compared |= more
     return frozenset(found)
 
 
-def _registers(operand: ptx.Operand) -> set[str]:
-    items = operand.items if isinstance(operand, ptx.Vector) else (operand,)
-    return {item.name for item in items if isinstance(item, ptx.Reg)}
+def registers(operand: ptx.Operand) -> Iterable[ptx.Reg]:
+    """All that an operand names."""
+    match operand:
+        case ptx.Reg():
+            yield operand
+        case ptx.Address(base=inner) | ptx.Not(operand=inner):
+            yield from registers(inner)
+        case ptx.TensorAddress(base=inner, coordinates=items):
+            for item in (inner, *items):
+                yield from registers(item)
+        case ptx.Vector(items=items):
+            for item in items:
+                yield from registers(item)
+        case ptx.Pair(first=first, second=second):
+            yield from registers(first)
+            yield from registers(second)
+        case _:
+            return

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.ptx.traits import registers
 from cutegen_lab.emulator.ptx.types import WIDTH
 from cutegen_lab.emulator.translate.cfg import Block, liveness
-from cutegen_lab.emulator.translate.origin_tags import EFFECTS, NONE, Site, Tagged, number, registers, tag_of
+from cutegen_lab.emulator.translate.origin_tags import EFFECTS, NONE, Site, Tagged, number, tag_of
 
 _WARP = {"vote", "match", "redux"}
 

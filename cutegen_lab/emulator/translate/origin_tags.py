@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.ptx.traits import registers
 from cutegen_lab.emulator.translate.emit import Emit
 
 MOST_SITES = 0xFFFF
@@ -33,26 +34,6 @@ def number(sites: list[Site], site: Site) -> int:
 
 def tag_of(register: ptx.Reg) -> ptx.Reg:
     return ptx.Reg(f"{register.name}~", "U")
-
-
-def registers(operand: ptx.Operand) -> Iterable[ptx.Reg]:
-    """All that an operand names."""
-    match operand:
-        case ptx.Reg():
-            yield operand
-        case ptx.Address(base=inner) | ptx.Not(operand=inner):
-            yield from registers(inner)
-        case ptx.TensorAddress(base=inner, coordinates=items):
-            for item in (inner, *items):
-                yield from registers(item)
-        case ptx.Vector(items=items):
-            for item in items:
-                yield from registers(item)
-        case ptx.Pair(first=first, second=second):
-            yield from registers(first)
-            yield from registers(second)
-        case _:
-            return
 
 
 class Tagged:
