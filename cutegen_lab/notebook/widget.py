@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +15,10 @@ from pydantic import ValidationError
 
 from cutegen_lab.core.errors import CutegenError, SetupError
 from cutegen_lab.core.verbs import VERBS
-from cutegen_lab.exports import FORMATS, format_of
+from cutegen_lab.notebook.queries import answer
 from cutegen_lab.notebook.run import NotebookRun, static_bundle
-from cutegen_lab.views.evidence import diagnostics
 from cutegen_lab.views.hints import NOTEBOOK, advised
-from cutegen_lab.views.model import MIME_TYPE, Command, ExportView, FormatView, Query, RunView, View
+from cutegen_lab.views.model import MIME_TYPE, Command, Query, RunView
 
 STATIC = Path(__file__).parent / "static"
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
@@ -184,7 +182,7 @@ class RefineWidget(anywidget.AnyWidget):
 
     def _look_up(self, query: Query) -> None:
         try:
-            data = self._found(query)
+            data = answer(self._run.handle, query)
         except CutegenError as error:
             self._reply(query.request_id, str(advised(error, NOTEBOOK)))
         except Exception:
@@ -192,35 +190,6 @@ class RefineWidget(anywidget.AnyWidget):
             self._reply(query.request_id, "internal error: see the kernel's log")
         else:
             self._reply(query.request_id, data=data)
-
-    def _found(self, query: Query) -> Any:
-        handle, chosen = self._run.handle, query.candidate_id
-        match query.query:
-            case "check":
-                return [each.model_dump(mode="json") for each in diagnostics(handle.check(query.text))]
-            case "profile":
-                found: View = handle.profile_view(chosen)
-            case "layouts":
-                found = handle.layouts_view(chosen, general=query.general)
-            case "layout":
-                found = handle.layout_picture(chosen, int(query.text) if re.fullmatch(r"\d{1,6}", query.text) else -1)
-            case "export":
-                found = self._exported(query)
-            case "machine_code":
-                found = handle.machine_code(chosen, general=query.general)
-        return found.model_dump(mode="json")
-
-    def _exported(self, query: Query) -> ExportView:
-        """Writes into the notebook's folder, under the names of the run and the candidate."""
-        written: tuple[Path, ...] = ()
-        if query.text:
-            chosen = FORMATS.get(query.text) or format_of(query.text, "")
-            name = self._run.run_id if chosen.of == "run" else f"{self._run.run_id}-{query.candidate_id}"
-            written = self._run.handle.export_as(
-                f"{name}{chosen.suffix}", chosen.name, query.candidate_id, general=query.general, verify=True
-            )
-        formats = [FormatView(name=f.name, suffix=f.suffix, help=f.help, needs=f.needs) for f in FORMATS.values()]
-        return ExportView(formats=formats, paths=[str(each) for each in written])
 
     def _perform(self, command: Command) -> None:
         match VERBS[command.verb].takes:
