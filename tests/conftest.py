@@ -145,3 +145,10 @@ def compiler(request: pytest.FixtureRequest) -> Iterator[Compiler]:
     """Keeps builds and outcomes under pytest's cache folder: ``--cache-clear`` forgets them."""
     with Compiler(_folder(request.config), thorough=request.config.getoption("--exhaustive")) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def seeds(request: pytest.FixtureRequest) -> range:
+    """Of the trials that a test of the judge makes: one, and with ``--exhaustive`` three from ``--seed`` on."""
+    first = request.config.getoption("--seed")
+    return range(first, first + (3 if request.config.getoption("--exhaustive") else 1))

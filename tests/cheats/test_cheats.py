@@ -16,7 +16,7 @@ from cutegen_lab.emulator import Options
 from cutegen_lab.problems import read_text
 from tests.cheats import corpus
 from tests.cheats.corpus import CAGE_VICTIM, FOLDER, NOT_APPLICABLE, VICTIMS, Cheat, cheat, honest, victim_problem
-from tests.harness.checking import Compiler, answered
+from tests.harness.checking import Compiler, answered, every_third
 
 NAMES = corpus.names()
 OPTIONS = Options(budget=200_000)  # one cheat spins for ever, another computes for ever in the cage
@@ -74,7 +74,8 @@ def test_the_cage_holds_without_the_gate(cage: Compiler, name: str) -> None:
 
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_the_victims_are_honest(compiler: Compiler, victim: str) -> None:
-    outcome, _ = answered(compiler, victim_problem(victim), honest(victim))
+    whole = victim_problem(victim)
+    outcome, _ = answered(compiler, whole if compiler.thorough else every_third(whole), honest(victim))
     assert outcome.verdict is Verdict.PASSED, outcome.reason
 
 

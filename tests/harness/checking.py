@@ -244,12 +244,10 @@ def checked_workloads(compiler: Compiler, problem: Problem) -> tuple[Workload, .
     return tuple(workload for workload in every if not workload.derived or workload in chosen)
 
 
-def every_other(compiler: Compiler, problem: Problem) -> Problem:
-    """``problem`` with half of its derived workloads: the first, third, … or the second, fourth, …, so that a corpus
-    meets all kinds."""
-    if compiler.thorough:
-        return problem
-    return replace(problem, check_workloads=problem.check_workloads[_turn(problem) % 2 :: 2])
+def every_third(problem: Problem) -> Problem:
+    """``problem`` with a third of its derived workloads: the first, fourth, … or the second, fifth, … or the third,
+    sixth, …, so that a corpus meets all kinds."""
+    return replace(problem, check_workloads=problem.check_workloads[_turn(problem) % 3 :: 3])
 
 
 def few_draws(workload: Workload, turn: int, turns: int, problem: Problem) -> Iterator[str]:

@@ -38,24 +38,22 @@ def of_layer(layer: str, expression: str, function: Callable[..., torch.Tensor],
     return judged_on_torch(task, writes(function), seed=1000 * seed)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_parameters_are_as_training_may_leave_them(seed: int) -> None:
+def test_parameters_are_as_training_may_leave_them(seeds: range) -> None:
     def clamped(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         return F.layer_norm(x, (64,), weight.clamp(1, 1.25), bias.clamp(0, 0.1))
 
     def of_positive_bias(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         return F.linear(x, weight).relu() + bias.abs()
 
-    layer = "nn.LayerNorm(64)"
-    assert of_layer(layer, "self.layer(x)", clamped, seed).verdict is Verdict.WRONG_RESULT
-    linear = "nn.Linear(64, 24)"
-    expression = "torch.relu(x @ self.layer.weight.T) + self.layer.bias"
-    assert of_layer(linear, expression, of_positive_bias, seed).verdict is Verdict.WRONG_RESULT
-
     def honest(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         return F.layer_norm(x, (64,), weight, bias)
 
-    assert of_layer(layer, "self.layer(x)", honest, seed).verdict is Verdict.PASSED
+    layer, linear = "nn.LayerNorm(64)", "nn.Linear(64, 24)"
+    expression = "torch.relu(x @ self.layer.weight.T) + self.layer.bias"
+    for seed in seeds:
+        assert of_layer(layer, "self.layer(x)", clamped, seed).verdict is Verdict.WRONG_RESULT
+        assert of_layer(linear, expression, of_positive_bias, seed).verdict is Verdict.WRONG_RESULT
+        assert of_layer(layer, "self.layer(x)", honest, seed).verdict is Verdict.PASSED
 
 
 def zero_at_a_glance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -312,18 +310,18 @@ HALVES = ("((x.float() + y.float()) / 2).half()", "x: f16[40,300], y: f16[40,300
     ],
     ids=["a row that the mask hides", "a logarithm of a hidden row", "a sum in f16"],
 )
-def test_numbers_that_few_draws_held(problem: tuple[str, str], wrong: Function, right: Function) -> None:
-    for seed in range(3):
+def test_numbers_that_few_draws_held(problem: tuple[str, str], wrong: Function, right: Function, seeds: range) -> None:
+    for seed in seeds:
         assert judged(*problem, wrong, seed).verdict is Verdict.WRONG_RESULT
         result = judged(*problem, right, seed)
         assert result.verdict is Verdict.PASSED, result.reason
 
 
-def test_hidden_rows_are_left_out_where_the_reference_has_no_number_for_them() -> None:
+def test_hidden_rows_are_left_out_where_the_reference_has_no_number_for_them(seeds: range) -> None:
     def share(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x + m, -1)
 
-    for seed in range(3):
+    for seed in seeds:
         result = judged("torch.softmax(x + m, -1)", "x: f32[4,16,64], m: f32[16,64]", share, seed)
         assert result.verdict is Verdict.PASSED, result.reason
         assert "hidden rows" not in {check.distribution for check in result.checks}
@@ -362,7 +360,7 @@ def normed(variance: Function) -> Function:
     return function
 
 
-def test_unusual_parameters() -> None:
+def test_unusual_parameters(seeds: range) -> None:
     def clamped(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         return F.layer_norm(x, (64,), weight.clamp(-8, 8), bias.clamp(-8, 8))
 
@@ -371,7 +369,7 @@ def test_unusual_parameters() -> None:
 
     layer, batch = "nn.LayerNorm(64)", "nn.BatchNorm1d(64).eval()"
     statistics = "F.batch_norm(x, self.layer.running_mean, self.layer.running_var, self.layer.weight, self.layer.bias)"
-    for seed in range(3):
+    for seed in seeds:
         assert of_layer(layer, "self.layer(x)", clamped, seed).verdict is Verdict.WRONG_RESULT
         result = of_layer(layer, "self.layer(x)", honest, seed)
         assert result.verdict is Verdict.PASSED, result.reason
@@ -381,7 +379,7 @@ def test_unusual_parameters() -> None:
         assert result.verdict is Verdict.PASSED, result.reason
 
 
-def test_a_parameter_that_is_not_a_number() -> None:
+def test_a_parameter_that_is_not_a_number(seeds: range) -> None:
     def dropped(x: torch.Tensor, floor: torch.Tensor) -> torch.Tensor:
         return torch.where(floor.isnan(), x, torch.maximum(x, floor))
 
@@ -389,7 +387,7 @@ def test_a_parameter_that_is_not_a_number() -> None:
         return x / torch.where(floor == 0, 1.0, floor)
 
     layer = "nn.Parameter(torch.ones(64))"
-    for seed in range(3):
+    for seed in seeds:
         assert of_layer(layer, "torch.maximum(x, self.layer)", dropped, seed).verdict is Verdict.WRONG_RESULT
         assert of_layer(layer, "x / self.layer", one_for_zero, seed).verdict is Verdict.WRONG_RESULT
         assert of_layer(layer, "torch.maximum(x, self.layer)", torch.maximum, seed).verdict is Verdict.PASSED
@@ -397,14 +395,14 @@ def test_a_parameter_that_is_not_a_number() -> None:
 
 
 @pytest.mark.parametrize("name", PASSED_ONCE)
-def test_what_passed_once_is_refused(name: str) -> None:
-    for seed in range(4):
+def test_what_passed_once_is_refused(name: str, seeds: range) -> None:
+    for seed in seeds:
         result = judged(*PASSED_ONCE[name], seed)
         assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
 
 
-def test_one_element_of_a_million_is_found() -> None:
-    for seed in range(2):
+def test_one_element_of_a_million_is_found(seeds: range) -> None:
+    for seed in seeds:
         result = judged("F.gelu(x)", "x: bf16[1100,1024]", one_of_a_million, seed)
         assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
 
@@ -473,8 +471,8 @@ def halves_away(x: torch.Tensor) -> torch.Tensor:
          "halves of a last bit", "doubles of 46 bits", "floats summed in double", "integers averaged in double",
          "floats that become doubles last"],
 )  # fmt: skip
-def test_what_comparison_allowed(expression: str, inputs: str, wrong: Function, right: Function) -> None:
-    for seed in range(3):
+def test_what_comparison_allowed(expression: str, inputs: str, wrong: Function, right: Function, seeds: range) -> None:
+    for seed in seeds:
         assert judged(expression, inputs, wrong, seed).verdict is Verdict.WRONG_RESULT
         assert judged(expression, inputs, right, seed).verdict is Verdict.PASSED
 
@@ -514,16 +512,16 @@ RANGES: dict[str, tuple[str, str, Function, Function]] = {
 
 
 @pytest.mark.parametrize("name", RANGES)
-def test_integers_of_a_declared_range_are_drawn_at_its_ends_and_in_patterns(name: str) -> None:
+def test_integers_of_a_declared_range_are_drawn_at_its_ends_and_in_patterns(name: str, seeds: range) -> None:
     expression, inputs, wrong, right = RANGES[name]
-    for seed in range(3):
+    for seed in seeds:
         assert judged(expression, inputs, wrong, seed).verdict is not Verdict.PASSED
         assert judged(expression, inputs, right, seed).verdict is Verdict.PASSED
 
 
-def test_integers_wrap_at_the_ends_of_their_type_too() -> None:
+def test_integers_wrap_at_the_ends_of_their_type_too(seeds: range) -> None:
     """What is added and multiplied wraps in a defined way; what abs() makes of the least number is not defined."""
-    for seed in range(3):
+    for seed in seeds:
         least = judged("x * y", "x: i8[64,100], y: i8[64,100]", lambda x, y: x.clamp_min(-127) * y, seed)
         assert least.verdict is Verdict.WRONG_RESULT
         right = judged("x * y", "x: i8[64,100], y: i8[64,100]", lambda x, y: (x.int() * y.int()).to(torch.int8), seed)

@@ -132,8 +132,8 @@ WRONG: dict[str, tuple[str, str, Function]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_corner_case_is_refused(name: str) -> None:
-    for seed in range(3):
+def test_a_corner_case_is_refused(name: str, seeds: range) -> None:
+    for seed in seeds:
         result = judged(*WRONG[name], seed=seed)
         assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
 
@@ -155,7 +155,7 @@ RIGHT: dict[str, tuple[str, str, Function]] = {
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_another_formula_for_the_same_is_not(name: str) -> None:
-    for seed in range(5):
+def test_another_formula_for_the_same_is_not(name: str, seeds: range) -> None:
+    for seed in seeds:
         result = judged(*RIGHT[name], seed=seed)
         assert result.verdict is Verdict.PASSED, f"seed {seed}: {result.reason}"

@@ -58,13 +58,13 @@ CHAOS = ("torch.sin(x * 1e7)", "x: f32[16,300]")  # of which float32 knows nothi
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.3])
-def test_nothing_is_no_answer_where_rounding_decides_all_of_it(factor: float) -> None:
+def test_nothing_is_no_answer_where_rounding_decides_all_of_it(factor: float, seeds: range) -> None:
     """Limits are several times the result then, and 0 was always within them."""
 
     def gives_up(x: torch.Tensor) -> torch.Tensor:
         return torch.where(x.abs() > 4.0, factor * torch.sin(x * 1e7), torch.sin(x * 1e7))
 
-    for seed in range(3):
+    for seed in seeds:
         result = judged(*CHAOS, gives_up, seed)
         assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}"
 
@@ -79,8 +79,8 @@ def test_nothing_is_no_answer_where_rounding_decides_all_of_it(factor: float) ->
         ("x * 1e6 - torch.floor(x * 1e6)", lambda x: torch.frac(x * 1e6) + (x * 1e6 < torch.trunc(x * 1e6))),
     ],
 )
-def test_any_answer_that_rounding_may_give_is_right(expression: str, function: Function) -> None:
-    for seed in range(3):
+def test_any_answer_that_rounding_may_give_is_right(expression: str, function: Function, seeds: range) -> None:
+    for seed in seeds:
         result = judged(expression, CHAOS[1], function, seed)
         assert result.verdict is Verdict.PASSED, f"seed {seed}: {result.reason}"
 

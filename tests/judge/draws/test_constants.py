@@ -72,8 +72,10 @@ def test_a_kernel_s_many_constants_hide_no_reference_s() -> None:
          lambda x: (x != 50256).sum(-1)),
     ],
 )  # fmt: skip
-def test_sentinels_and_thresholds_are_drawn(expression: str, inputs: str, wrong: Function, right: Function) -> None:
-    for seed in range(3):
+def test_sentinels_and_thresholds_are_drawn(
+    expression: str, inputs: str, wrong: Function, right: Function, seeds: range
+) -> None:
+    for seed in seeds:
         assert judged(expression, inputs, wrong, seed).verdict is Verdict.WRONG_RESULT, f"seed {seed}"
         result = judged(expression, inputs, right, seed)
         assert result.verdict is Verdict.PASSED, f"seed {seed}: {result.reason}"

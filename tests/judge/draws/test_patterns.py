@@ -101,8 +101,8 @@ WRONG: dict[str, tuple[str, str, Function]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_chance_never_shows_is_refused(name: str) -> None:
-    for seed in range(3):
+def test_what_chance_never_shows_is_refused(name: str, seeds: range) -> None:
+    for seed in seeds:
         result = judged(*WRONG[name], seed=seed)
         assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
 

@@ -141,8 +141,8 @@ WRONG: dict[str, tuple[str, str, Function]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_two_draws_of_a_costly_workload_hold_every_kind(name: str) -> None:
-    for seed in range(3):
+def test_two_draws_of_a_costly_workload_hold_every_kind(name: str, seeds: range) -> None:
+    for seed in seeds:
         result = judged(*WRONG[name], seed=seed)
         assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
         assert " on main " in result.reason, result.reason
@@ -163,8 +163,8 @@ KINDS = (["patchwork", "mosaic"], ["patchwork", "full integers"], ["patchwork"])
         ("m.sum(-1)", "m: bool[64,300]", lambda m: m.sum(-1)),
     ],
 )
-def test_what_is_right_passes_on_the_fewest(expression: str, inputs: str, function: Function) -> None:
-    for seed in range(3):
+def test_what_is_right_passes_on_the_fewest(expression: str, inputs: str, function: Function, seeds: range) -> None:
+    for seed in seeds:
         result = judged(expression, inputs, function, seed)
         assert result.verdict is Verdict.PASSED, result.reason
         assert [c.distribution for c in result.checks if c.workload == "main"][1:] in KINDS
@@ -197,8 +197,8 @@ PADDED: dict[str, tuple[str, str, Function]] = {
 
 
 @pytest.mark.parametrize("name", PADDED)
-def test_a_kernel_that_idles_is_judged_by_as_many_draws(name: str) -> None:
-    for seed in range(3):
+def test_a_kernel_that_idles_is_judged_by_as_many_draws(name: str, seeds: range) -> None:
+    for seed in seeds:
         result = judged(*PADDED[name], seed=seed, cost=IDLE)
         assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
 

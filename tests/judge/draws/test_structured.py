@@ -26,8 +26,8 @@ def online_softmax(x: torch.Tensor, hidden: float) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("hidden", "verdict"), [(-torch.inf, Verdict.WRONG_RESULT), (0.0, Verdict.PASSED)])
-def test_tiles_that_are_hidden_whole(hidden: float, verdict: Verdict) -> None:
-    for seed in range(3):
+def test_tiles_that_are_hidden_whole(hidden: float, verdict: Verdict, seeds: range) -> None:
+    for seed in seeds:
         result = judged("torch.softmax(x, -1)", "x: f32[16,96]", lambda x: online_softmax(x, hidden), seed)
         assert result.verdict is verdict, f"seed {seed}: {result.reason}"
 
@@ -37,8 +37,8 @@ def largest_from(first: float, dim: int) -> Function:
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
-def test_a_maximum_that_starts_at_a_number_along_any_dimension(dim: int) -> None:
-    for seed in range(3):
+def test_a_maximum_that_starts_at_a_number_along_any_dimension(dim: int, seeds: range) -> None:
+    for seed in seeds:
         result = judged(f"x.amax({dim})", "x: f32[24,33,40]", largest_from(-1e4, dim), seed)
         assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}"
 
