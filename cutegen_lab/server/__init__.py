@@ -1,5 +1,5 @@
 """The server extension: what JupyterLab shows of runs when no kernel is there to ask. It reads stores; it never runs
-anything of a run, and imports neither torch nor cutlass."""
+anything of a run, and imports neither torch nor cutlass. A process of its own answers what takes these."""
 
 from __future__ import annotations
 

@@ -17,14 +17,18 @@ from tornado import web
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from cutegen_lab.core.errors import CutegenError, InputError
+from cutegen_lab.server.answers import Answers
 from cutegen_lab.server.runs import Notebooks, Runs
 from cutegen_lab.server.tutorials import tutorial, tutorials
 from cutegen_lab.server.watch import Watch
 from cutegen_lab.views.hints import NOTEBOOK, advised
 from cutegen_lab.views.listing import Change, Changes, Wanted
+from cutegen_lab.views.model import Query
 
 RESOURCE = "contents"
 """Who may read or write files may read or change runs."""
+READING = ("machine_code", "profile", "check")
+"""Queries that only read. Others write files, or compile and run what a store holds."""
 
 
 class ListQuery(BaseModel):
@@ -47,8 +51,10 @@ class ListQuery(BaseModel):
 class _Handler(APIHandler):
     auth_resource = RESOURCE
 
-    def initialize(self, runs: Runs, watch: Watch, notebooks: Callable[[], Awaitable[Notebooks]]) -> None:
-        self.runs, self.watch, self.notebooks = runs, watch, notebooks
+    def initialize(
+        self, runs: Runs, watch: Watch, notebooks: Callable[[], Awaitable[Notebooks]], answers: Answers
+    ) -> None:
+        self.runs, self.watch, self.notebooks, self.answers = runs, watch, notebooks, answers
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None, None))[1]
@@ -68,6 +74,16 @@ class _Handler(APIHandler):
 
     def arguments(self) -> dict[str, str]:
         return {name: self.get_query_argument(name) for name in self.request.query_arguments}
+
+    async def query(self) -> Query:
+        """What a view asks, if its user may: who may read files what only reads, and who may write files and start
+        kernels the rest. Raises ValidationError, HTTPError."""
+        found = Query.model_validate(self.get_json_body())
+        needed = [("read", RESOURCE)] if found.query in READING else [("write", RESOURCE), ("write", "kernels")]
+        for action, resource in needed:
+            if not await ensure_async(self.authorizer.is_authorized(self, self.current_user, action, resource)):
+                raise web.HTTPError(403, f"{found.query} needs the permission to {action} {resource}")
+        return found
 
 
 class RunsHandler(_Handler):
@@ -103,6 +119,13 @@ class RunHandler(_Handler):
         self.watch.look_now()
         self.finish(found.model_dump_json())
 
+    @web.authenticated
+    async def post(self) -> None:
+        """Answers a query of its view. Files are written into the folder of the store's notebooks."""
+        query, run_id = await self.query(), self.get_query_argument("id")
+        place = await asyncio.to_thread(self.runs.places.named, self.get_query_argument("store"))
+        self.finish(await self.answers.ask(place.path, run_id, place.folder, query))
+
 
 class ArchiveHandler(_Handler):
     """The run in a ``.cutegen`` file."""
@@ -112,6 +135,14 @@ class ArchiveHandler(_Handler):
     async def get(self) -> None:
         found = await asyncio.to_thread(self.runs.archived, self.get_query_argument("path", strip=False))
         self.finish(found.model_dump_json())
+
+    @web.authenticated
+    async def post(self) -> None:
+        """Answers a query of its view. Files are written beside it."""
+        query = await self.query()
+        file = await asyncio.to_thread(self.runs.archive, self.get_query_argument("path", strip=False))
+        folder = file.parent.relative_to(self.runs.places.root)
+        self.finish(await self.answers.ask(file, None, folder.as_posix(), query))
 
 
 class TutorialsHandler(_Handler):

@@ -121,11 +121,15 @@ class Runs:
 
     def archived(self, path: str) -> RunView:
         """The run in a ``.cutegen`` file, to look at; nothing of it is stored or run. Raises InputError."""
+        events, state = look_into(self.archive(path))
+        return build_view(state, events, [], False, "", NOTEBOOK)
+
+    def archive(self, path: str) -> Path:
+        """The ``.cutegen`` file of that path under the root. Raises InputError for any other."""
         file = self.places.inside(path)
         if not file.name.endswith(ARCHIVE_SUFFIX) or not file.is_file():
             raise InputError(f"{one_line(path)[:200]!r} is no {ARCHIVE_SUFFIX} file", "Open another.")
-        events, state = look_into(file)
-        return build_view(state, events, [], False, "", NOTEBOOK)
+        return file
 
     def _open(self, place: Place) -> _Opened:
         """The store there now; a file that took another's place is opened anew. Call with the lock held."""

@@ -262,10 +262,11 @@ class RunHandle(DrivenRun):
     def layouts(self, candidate_id: str | None = None) -> tuple[MadeLayout, ...]:
         """The layouts that a compiled candidate (default as for :meth:`profile`) makes and uses for its main workload,
         with lines of the text that has parameters. It is compiled again for this, once. Raises InputError if nothing is
-        compiled or it no longer compiles."""
+        compiled, it no longer compiles, or the run was read from a file, of which nothing is compiled here."""
         from cutegen_lab.layouts.traced import made_layouts
 
         state, (chosen, _) = self.state, self._compiled(candidate_id)
+        refuse_imported(state)
         if chosen not in self._layouts:
             candidate = state.candidates[chosen]
             traced = self._services.compiler().layouts(

@@ -1,5 +1,5 @@
 import type { AnyModel } from '@anywidget/types';
-import type { Ask, IAnswer, IKernel, Look } from './run/verbs';
+import type { Ask, IAnswer, IBackend, Look } from './run/verbs';
 import { trans } from './run/words';
 
 interface IReply {
@@ -15,7 +15,7 @@ function isReply(content: unknown): content is IReply {
 }
 
 /** Answers sent over a widget's comm, each matched with the kernel's reply by its id. */
-export class Requests implements IKernel {
+export class Requests implements IBackend {
   constructor(private readonly model: Pick<AnyModel, 'on' | 'off' | 'send'>) {
     model.on('msg:custom', this.onMessage);
   }

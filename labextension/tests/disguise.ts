@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { IKernel, Look } from '../src/run/verbs';
+import type { IBackend, Look } from '../src/run/verbs';
 
 /** What is not shown as it is: names of things, and what TypeScript has words for. */
 const UNSHOWN = new Set([
@@ -91,7 +91,7 @@ export function untranslated(root: Element, shown: ReadonlySet<string>): string[
 const answer = (name: string): unknown => JSON.parse(readFileSync(`tests/answers/${name}.json`, 'utf8'));
 
 /** A kernel that answers everything, in disguise. */
-export function kernelFor(shown: Set<string>): IKernel {
+export function kernelFor(shown: Set<string>): IBackend {
   const code = {
     candidate_id: 'c1',
     workload: 'main',

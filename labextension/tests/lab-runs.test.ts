@@ -3,11 +3,14 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Signal } from '@lumino/signaling';
 import type { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
+import { ArchiveView } from '../src/lab/archive';
+import { serverBehind } from '../src/lab/behind';
 import { makingKernel, notebookOf, resuming } from '../src/lab/notebook';
 import { RunTab } from '../src/lab/run-tab';
+import type { IQuery } from '../src/run/verbs';
 import { RunServer } from '../src/runs/server';
-import type { Changes } from '../src/schema';
-import { sample } from './samples';
+import type { Changes, RunKey } from '../src/schema';
+import { button, sample } from './samples';
 
 const trans = nullTranslator.load('cutegen_lab');
 
@@ -71,6 +74,26 @@ describe('the server', () => {
     expect(await asked[1]?.text()).toBe('{"trashed":true}');
   });
 
+  it('is asked what a view asks, of a run and of a file', async () => {
+    const asked: Request[] = [];
+    const server = new RunServer(
+      settingsOf(request => {
+        asked.push(request);
+        return Promise.resolve(new Response('{"ptx": []}'));
+      })
+    );
+    const query: IQuery = { query: 'machine_code', candidate_id: 'c1', general: true };
+    expect(await server.look({ store: '.cutegen', run_id: 'r1' }, query)).toEqual({ ptx: [] });
+    await server.lookInto('a/sent.cutegen', query);
+    expect(asked.map(each => `${each.method} ${each.url}`)).toEqual([
+      'POST http://host/user/ana/cutegen/run?store=.cutegen&id=r1',
+      'POST http://host/user/ana/cutegen/archive?path=a%2Fsent.cutegen'
+    ]);
+    for (const each of asked) {
+      expect(await each.json()).toEqual({ request_id: '', ...query });
+    }
+  });
+
   it('says what went wrong', async () => {
     const answers = [
       new Response('{"message": "no run x"}', { status: 409 }),
@@ -119,6 +142,12 @@ describe('a run in a tab', () => {
       this.reads += 1;
       return this.run instanceof Error ? Promise.reject(this.run) : Promise.resolve(this.run);
     }
+    answer: unknown = new Error('the process ended');
+    asked: unknown[] = [];
+    look(key: RunKey, query: IQuery): Promise<unknown> {
+      this.asked.push({ ...key, ...query });
+      return this.answer instanceof Error ? Promise.reject(this.answer) : Promise.resolve(this.answer);
+    }
   }
 
   async function opened(source: Source): Promise<RunTab> {
@@ -138,6 +167,38 @@ describe('a run in a tab', () => {
     expect(buttons.length).toBeGreaterThan(3);
     buttons[0]?.click();
     expect(go).toHaveBeenCalledOnce();
+    tab.dispose();
+  });
+
+  it('asks the server what a kernel would be asked, and takes no notes', async () => {
+    const source = new Source();
+    source.answer = {
+      candidate_id: 'c5',
+      workload: 'main',
+      ptx: [{ text: 'ld.global.f32 %f1, [%rd1];', line: 1, stall: null }],
+      sass: [],
+      sass_note: ''
+    };
+    const tab = await opened(source);
+    const click = async (name: string) => {
+      button(tab.node, name).click();
+      await settled();
+    };
+    await click('PTX');
+    expect(tab.node.querySelector('.cg-code')?.textContent).toContain('ld.global.f32');
+    source.answer = new Error('');
+    await click('Profile');
+    expect(tab.node.querySelector('.cg-tab-panel')?.textContent).toBe('The server did not answer.');
+    source.answer = new Error('the process ended');
+    await click('Layouts');
+    expect(tab.node.querySelector('.cg-tab-panel')?.textContent).toBe('the process ended');
+    expect(source.asked).toEqual([
+      { ...KEY, query: 'machine_code', candidate_id: 'c5', general: true },
+      { ...KEY, query: 'profile', candidate_id: 'c5' },
+      { ...KEY, query: 'layouts', candidate_id: 'c5' }
+    ]);
+    expect(tab.node.querySelector('.cg-export')).not.toBeNull();
+    expect(tab.node.querySelector('[data-verb]')).toBeNull();
     tab.dispose();
   });
 
@@ -170,6 +231,29 @@ describe('a run in a tab', () => {
     await settled();
     expect(tab.node.querySelector('.cg-root')).not.toBeNull();
     tab.dispose();
+  });
+});
+
+describe('a run in a file', () => {
+  it('asks the server, and says why it shows nothing', async () => {
+    const asked = vi.fn(() => Promise.reject(new Error('read from sent.cutegen, to look at only')));
+    const backend = serverBehind(asked, trans);
+    const view = new ArchiveView(Promise.resolve(sample('done')), backend, trans);
+    document.body.append(view.node);
+    await settled();
+    button(view.node, 'Layouts').click();
+    await settled();
+    await settled(); // the server's answer
+    expect(view.node.querySelector('.cg-tab-panel')?.textContent).toBe(
+      'read from sent.cutegen, to look at only'
+    );
+    expect(asked).toHaveBeenCalledOnce();
+    expect(view.node.querySelector('[data-verb]')).toBeNull();
+    view.dispose();
+    const broken = new ArchiveView(Promise.reject(new Error('')), backend, trans);
+    await settled();
+    expect(broken.node.textContent).toBe('The server did not answer.');
+    broken.dispose();
   });
 });
 

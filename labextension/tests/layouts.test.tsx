@@ -77,7 +77,15 @@ describe('the layouts of a candidate', () => {
     if (candidate === undefined) {
       throw new Error('the sample has no candidate');
     }
-    const given = { view, candidate, parent: null, compared: null, onCompare: () => undefined, kernel: null };
+    const given = {
+      view,
+      candidate,
+      parent: null,
+      compared: null,
+      onCompare: () => undefined,
+      ask: null,
+      look: null
+    };
     void act(() => render(<LayoutsTab {...given} />, host));
     expect(host.textContent).toContain('while a kernel is attached');
   });

@@ -20,7 +20,7 @@ async function show(tabs: readonly ITab[], selectedId = '') {
     throw new Error('the sample has no candidate');
   }
   const onSelect = (id: string) => chosen.push(id);
-  const unused = { parent: null, kernel: null, compared: null, onCompare: () => undefined };
+  const unused = { parent: null, ask: null, look: null, compared: null, onCompare: () => undefined };
   const given = { view, candidate, selectedId, onSelect, tabs, ...unused };
   await act(() => render(<Tabs {...given} />, host));
 }

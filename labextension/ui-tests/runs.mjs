@@ -183,6 +183,24 @@ async function notified(page) {
     .waitFor();
 }
 
+/** What a kernel would be asked, the server is: plots, layouts, listings, files. */
+async function askedWithoutAKernel(page, tab) {
+  await tab.getByRole('tab', { name: 'Profile' }).click();
+  await tab.locator('.cg-profile svg').first().waitFor();
+  await picture(page, 'profile');
+  await tab.getByRole('tab', { name: 'Layouts' }).click();
+  await tab.locator('.cg-tab-panel svg rect').first().waitFor();
+  await picture(page, 'layouts');
+  await tab.getByRole('tab', { name: 'Review' }).click();
+  await tab.getByRole('button', { name: 'PTX' }).click();
+  await tab.locator('.cg-pane', { hasText: '.reg' }).first().waitFor();
+  await picture(page, 'ptx');
+  await tab.getByText('Export c1').click();
+  await tab.getByRole('button', { name: 'view', exact: true }).click();
+  await tab.getByText(/^Wrote live-.*\.cutegen-run\.json\.$/).waitFor();
+  await picture(page, 'exported');
+}
+
 /** "Make a kernel of this" on a .py file: a notebook beside it, which runs at once. */
 async function aKernelOfAFile(page, base) {
   await page.goto(`${base}/lab?reset`);
@@ -241,7 +259,8 @@ async function aRunOutlivesItsKernel(page, base) {
   await page.reload();
   await kernelIdle(page); // The notebook of the address comes to the front after all tabs are back.
   await page.locator('.lm-TabBar-tabLabel', { hasText: /^live-/ }).click();
-  await page.locator('.cg-page:visible .cg-root').getByText('c1').first().waitFor();
+  await tab.getByText('c1').first().waitFor();
+  await askedWithoutAKernel(page, tab);
   const dialog = page.locator('.jp-Dialog');
   await page.addLocatorHandler(dialog, () => dialog.locator('.jp-mod-accept').click());
   await page.getByRole('button', { name: 'Resume in a notebook' }).click();
@@ -280,7 +299,7 @@ await withJupyter(
     const own = errors.filter(each => /cutegen/i.test(each));
     assert.deepEqual(own, [], 'no errors in the console');
     console.log(
-      `runs are listed, searched, renamed, trashed, compared, told of, made of files, outlive kernels; pictures in ${shots}`
+      `runs are listed, searched, renamed, trashed, compared, told of, made of files, outlive kernels, are asked without one; pictures in ${shots}`
     );
     console.log(errors.length ? `errors of others: ${errors.join(' | ')}` : 'no errors in the console');
   },

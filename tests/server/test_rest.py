@@ -19,6 +19,7 @@ from cutegen_lab.views.model import RunView
 from tests.loop.scripted import started
 from tests.server.serving import Server, finished_run, keep, serving
 
+QUERY = {"request_id": "", "query": "check", "candidate_id": "c1", "text": "import os"}
 HOSTILE = "<img src=x onerror=alert(1)>\x1b]0;\u202eevil"
 
 
@@ -152,6 +153,8 @@ def test_hostile_names_are_shown_as_escapes(server: Server, store: SqliteStore) 
 def test_without_the_token_nothing_is_told(server: Server, path: str, token: str) -> None:
     assert server.ask(path, token=token).status == 403
     assert server.ask("run?store=.cutegen&id=x", "PATCH", {"trashed": True}, token=token).status == 403
+    for asked in ("run?store=.cutegen&id=x", "archive?path=x"):
+        assert server.ask(asked, "POST", QUERY, token=token).status == 403
 
 
 def test_a_page_of_another_origin_with_the_cookie_is_refused(server: Server, store: SqliteStore) -> None:
@@ -163,9 +166,13 @@ def test_a_page_of_another_origin_with_the_cookie_is_refused(server: Server, sto
     assert server.ask("run", token="", headers={**cookie, **foreign}, **at).status in (403, 404)
     without = server.ask("run", "PATCH", {"trashed": True}, token="", headers={**cookie, **own}, **at)
     assert (without.status, "_xsrf" in str(without.body)) == (403, True)
+    for headers in ({**cookie, **own}, {**cookie, **foreign}):
+        assert server.ask("run", "POST", QUERY, token="", headers=headers, **at).status in (403, 404)
     xsrf = {"X-XSRFToken": cookie["Cookie"].partition("_xsrf=")[2].partition(";")[0]}
     ok = server.ask("run", "PATCH", {"title": "mine"}, token="", headers={**cookie, **own, **xsrf}, **at)
     assert (ok.status, ok.body["title"]) == (200, "mine")
+    checked = server.ask("run", "POST", QUERY, token="", headers={**cookie, **own, **xsrf}, **at)
+    assert (checked.status, checked.body[0]["severity"]) == (200, "error")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +201,7 @@ def test_no_store_outside_the_root_is_opened(server: Server, name: str) -> None:
         assert answer.status in (400, 404), answer
         assert "secret" not in str(answer.body)
         assert server.ask("run", "PATCH", {"trashed": True}, store=tried, id="secret-1").status in (400, 404)
+        assert server.ask("run", "POST", QUERY, store=tried, id="secret-1").status in (400, 404)
     assert (server.root.parent / "precious").read_text() == "precious"
     assert server.ask("runs", q="secret").body["rows"] == []
 
@@ -264,7 +272,9 @@ def test_tutorials(server: Server) -> None:
 
 def test_the_server_imports_nothing_heavy(server: Server, store: SqliteStore) -> None:
     keep(store, finished_run("done-1"))
-    assert server.ask("run", store=name_of(store, server), id="done-1").status == 200
+    at = {"store": name_of(store, server), "id": "done-1"}
+    assert server.ask("run", **at).status == 200
+    assert server.ask("run", "POST", QUERY, **at).status == 200
     loaded = Path(f"/proc/{server.process.pid}/maps").read_text()
     assert "pydantic_core" in loaded, "the libraries of the process are seen"
     for library in ("torch", "numpy", "cutlass", "libcuda"):

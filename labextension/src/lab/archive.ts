@@ -5,6 +5,8 @@ import type { Contents } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { mount, unmount } from '../run/mount';
+import type { IBackend, IQuery } from '../run/verbs';
+import { failureOf, serverBehind } from './behind';
 import { cutegenIcon } from './icon';
 
 const NAME = 'CuTeGen shared run';
@@ -23,16 +25,23 @@ class UnreadModelFactory extends TextModelFactory {
   }
 }
 
-class ArchiveView extends Widget {
-  constructor(read: Promise<unknown>) {
+/** The server, which reads such files. */
+interface IReader {
+  archive(path: string): Promise<unknown>;
+  lookInto(path: string, query: IQuery): Promise<unknown>;
+}
+
+/** The run in a file, which the server reads. */
+export class ArchiveView extends Widget {
+  constructor(read: Promise<unknown>, backend: IBackend, trans: TranslationBundle) {
     super();
     this.addClass('cg-page');
     read.then(
-      run => this.isDisposed || mount(this.node, run, null),
+      run => this.isDisposed || mount(this.node, run, backend),
       (error: unknown) => {
         this.addClass('cg-page-failed');
         this.node.setAttribute('role', 'alert');
-        this.node.textContent = error instanceof Error ? error.message : String(error);
+        this.node.textContent = failureOf(error, trans);
       }
     );
   }
@@ -47,24 +56,24 @@ class ArchiveView extends Widget {
 
 class ArchiveFactory extends ABCWidgetFactory<IDocumentWidget<ArchiveView>> {
   constructor(
-    private readonly read: (path: string) => Promise<unknown>,
+    private readonly server: IReader,
+    private readonly trans: TranslationBundle,
     options: DocumentRegistry.IWidgetFactoryOptions
   ) {
     super(options);
   }
 
   protected createNewWidget(context: DocumentRegistry.Context): IDocumentWidget<ArchiveView> {
-    const content = new ArchiveView(context.ready.then(() => this.read(context.localPath)));
+    const { server, trans } = this;
+    const backend = serverBehind(query => server.lookInto(context.localPath, query), trans);
+    const read = context.ready.then(() => server.archive(context.localPath));
+    const content = new ArchiveView(read, backend, trans);
     return new DocumentWidget({ content, context });
   }
 }
 
 /** `.cutegen` files open as the run they hold, to look at. */
-export function addArchives(
-  app: JupyterFrontEnd,
-  read: (path: string) => Promise<unknown>,
-  trans: TranslationBundle
-): void {
+export function addArchives(app: JupyterFrontEnd, server: IReader, trans: TranslationBundle): void {
   const label = trans.__('CuTeGen shared run');
   app.docRegistry.addFileType({
     name: FILE_TYPE,
@@ -77,7 +86,7 @@ export function addArchives(
   });
   app.docRegistry.addModelFactory(new UnreadModelFactory());
   app.docRegistry.addWidgetFactory(
-    new ArchiveFactory(read, {
+    new ArchiveFactory(server, trans, {
       name: NAME,
       label,
       modelName: FILE_TYPE,

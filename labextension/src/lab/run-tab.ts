@@ -3,12 +3,15 @@ import type { ISignal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import type { IAway } from '../run/away';
 import { mount, unmount } from '../run/mount';
+import type { IBackend, IQuery } from '../run/verbs';
 import type { Changes, RunKey } from '../schema';
 import { keyOf } from '../runs/words';
+import { failureOf, serverBehind } from './behind';
 
 interface ISource {
   readonly changes: ISignal<unknown, Changes | null>;
   view(key: RunKey): Promise<unknown>;
+  look(key: RunKey, query: IQuery): Promise<unknown>;
 }
 
 /** A run in the main area, from the store: it needs no kernel, and follows what any process does with the run. */
@@ -20,6 +23,7 @@ export class RunTab extends Widget {
     private readonly trans: TranslationBundle
   ) {
     super();
+    this.backend = serverBehind(query => server.look(key, query), trans);
     this.id = `cutegen-run-${keyOf(key)}`;
     this.addClass('cg-page');
     this.title.label = key.run_id;
@@ -41,15 +45,14 @@ export class RunTab extends Widget {
     try {
       data = await this.server.view(this.key);
     } catch (error) {
-      failure =
-        error instanceof Error && error.message ? error.message : this.trans.__('The server did not answer.');
+      failure = failureOf(error, this.trans);
     }
     if (turn !== this.turn || this.isDisposed) {
       return;
     }
     if (failure === '') {
       this.note.remove();
-      mount(this.host, data, null, false, this.away());
+      mount(this.host, data, this.backend, false, this.away());
       this.node.append(this.host);
     } else if (!this.host.isConnected) {
       this.note.textContent = failure; // what was read before would stay
@@ -72,6 +75,7 @@ export class RunTab extends Widget {
     }
   };
 
+  private readonly backend: IBackend;
   private readonly host = document.createElement('div');
   private readonly note = document.createElement('p');
   private turn = 0;

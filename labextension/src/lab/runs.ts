@@ -81,7 +81,7 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
     const { commands, shell } = app;
     const server = new RunServer(app.serviceManager.serverSettings);
     const tracker = new WidgetTracker<RunTab>({ namespace: 'cutegen-runs' });
-    addArchives(app, path => server.archive(path), trans);
+    addArchives(app, server, trans);
 
     const folderOf = async (key: RunKey): Promise<string> => {
       const { stores } = await server.list({ limit: 1 });

@@ -5,7 +5,7 @@ import { standsTo, timeRatio } from './format';
 import { Phrase } from './phrase';
 import { ScopeChoice, scopeText, THIS_STEP } from './scope';
 import { Prompt, useSending } from './sending';
-import { buttonOf, type IAnswer, type IKernel, type Verb } from './verbs';
+import { buttonOf, type Ask, type IAnswer, type Look, type Verb } from './verbs';
 import { trans } from './words';
 
 type Panel = 'reject' | 'edit' | 'approve_unproven' | 'approve';
@@ -13,7 +13,8 @@ type Panel = 'reject' | 'edit' | 'approve_unproven' | 'approve';
 interface IActionsProps {
   view: RunView;
   selected: CandidateView | null;
-  kernel: IKernel;
+  ask: Ask;
+  look: Look | null;
   onSelect: (id: string) => void;
 }
 
@@ -120,11 +121,11 @@ function Slower({
 }
 
 /** Every verb the run allows now, and none it does not. */
-export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
+export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) {
   const [panel, setPanel] = useState<Panel | null>(null);
   const [scope, setScope] = useState(THIS_STEP);
   const drafts = useRef(new Map<string, string>());
-  const { busy, message, failed, send } = useSending(kernel.ask);
+  const { busy, message, failed, send } = useSending(ask);
   const can = (verb: Verb) => view.verbs.includes(verb);
   const current = view.candidates.find(candidate => candidate.id === view.current_id) ?? null;
   const id = current?.id ?? '';
@@ -227,7 +228,7 @@ export function Actions({ view, selected, kernel, onSelect }: IActionsProps) {
           original={current.source}
           draft={drafts.current.get(id) ?? current.source}
           busy={busy}
-          look={kernel.look}
+          look={look}
           onDraft={text => drafts.current.set(id, text)}
           onRun={text => say('edit', { text })}
           onCancel={() => setPanel(null)}

@@ -128,7 +128,7 @@ function PtxChanges({ before, after, look }: { before: string; after: string; lo
 }
 
 /** The selected candidate and any other: numbers, parameters, source and PTX, and what differs. */
-export function Compare({ view, candidate, parent, compared, onCompare, kernel }: ITabProps) {
+export function Compare({ view, candidate, parent, compared, onCompare, look }: ITabProps) {
   const [ptx, setPtx] = useState(false);
   const rest = view.candidates.filter(each => each.id !== candidate.id);
   const usual = [compared, parent, rest.find(each => each.id === view.best_id), rest[0]];
@@ -138,7 +138,6 @@ export function Compare({ view, candidate, parent, compared, onCompare, kernel }
       <p class="cg-empty">{trans.__('There is no other candidate to compare %1 with yet.', candidate.id)}</p>
     );
   }
-  const look = kernel?.look ?? null;
   const changed = changedValues(other, candidate);
   const shownText = (of: CandidateView) => of.specialised?.source ?? of.source;
   return (

@@ -3,7 +3,7 @@ import type { ExportView } from '../schema';
 import type { Look } from './verbs';
 import { trans } from './words';
 
-/** Formats in which the kernel writes a candidate, or its run, as files of the notebook's folder. */
+/** Formats in which a candidate, or its run, is written as files, beside the notebook or the store. */
 export function Export({ id, look }: { id: string; look: Look }) {
   const [formats, setFormats] = useState<ExportView['formats']>([]);
   const [message, setMessage] = useState('');

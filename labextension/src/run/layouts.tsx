@@ -35,7 +35,7 @@ interface IAsked<T> {
   error: string;
 }
 
-/** The kernel's answer to one query, asked for when `key` changes. */
+/** The answer to one query, asked for when `key` changes. */
 function useAnswer<T>(look: Look | null, key: string, query: Parameters<Look>[0]): IAsked<T> {
   const [known, setKnown] = useState<IAsked<T> & { key: string }>({ key: '', found: null, error: '' });
   useEffect(() => {
@@ -161,12 +161,12 @@ export function Layouts({ id, look }: { id: string; look: Look }) {
 }
 
 /** The layouts of the selected candidate as a tab. They are asked for when it is first shown. */
-export function LayoutsTab({ candidate, kernel }: ITabProps) {
+export function LayoutsTab({ candidate, look }: ITabProps) {
   const compiled = candidate.steps.some(step => step.step === 'compile' && step.status === 'done');
-  if (kernel === null || !compiled) {
+  if (look === null || !compiled) {
     return (
       <p class="cg-empty">
-        {kernel === null
+        {look === null
           ? trans.__(
               'Layouts are shown while a kernel is attached: the candidate is compiled again for them.'
             )
@@ -174,5 +174,5 @@ export function LayoutsTab({ candidate, kernel }: ITabProps) {
       </p>
     );
   }
-  return <Layouts key={candidate.id} id={candidate.id} look={kernel.look} />;
+  return <Layouts key={candidate.id} id={candidate.id} look={look} />;
 }

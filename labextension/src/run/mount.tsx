@@ -4,11 +4,11 @@ import type { IAway } from './away';
 import { useWords } from './hooks';
 import { RunPanel } from './panel';
 import { readRun } from './read';
-import type { IKernel } from './verbs';
+import type { IBackend } from './verbs';
 
 interface IRunProps {
   data: unknown;
-  kernel: IKernel | null;
+  backend: IBackend | null;
   awaited: boolean;
   away: IAway | null;
 }
@@ -37,11 +37,11 @@ function Run({ data, ...given }: IRunProps) {
 export function mount(
   host: HTMLElement,
   data: unknown,
-  kernel: IKernel | null,
+  backend: IBackend | null,
   awaited = false,
   away: IAway | null = null
 ): void {
-  render(<Run data={data} kernel={kernel} awaited={awaited} away={away} />, host);
+  render(<Run data={data} backend={backend} awaited={awaited} away={away} />, host);
 }
 
 export function unmount(host: HTMLElement): void {

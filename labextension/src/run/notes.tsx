@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { CandidateView, NoteView } from '../schema';
 import { Prompt, useSending } from './sending';
-import { buttonOf, type Ask, type IKernel, type Verb } from './verbs';
+import { buttonOf, type Ask, type Verb } from './verbs';
 import { trans } from './words';
 
 type Kind = 'comment' | 'pin';
@@ -52,15 +52,10 @@ export function ownLines({ first, last }: ILines, same: Same): ILines | null {
 const NO_KERNEL: Ask = () => Promise.reject(new Error(trans.__('No kernel is attached.')));
 
 /** The selected lines, which form is open, and what the kernel says. */
-export function useNoting(
-  candidate: CandidateView,
-  same: Same,
-  kernel: IKernel | null,
-  verbs: readonly Verb[]
-) {
+export function useNoting(candidate: CandidateView, same: Same, ask: Ask | null, verbs: readonly Verb[]) {
   const [open, setOpen] = useState<Kind | null>(null);
   const [lines, setLines] = useState<ILines>({ first: 1, last: 1 });
-  const { busy, message, failed, send } = useSending(kernel?.ask ?? NO_KERNEL);
+  const { busy, message, failed, send } = useSending(ask ?? NO_KERNEL);
   const say = (verb: Kind | 'lift', target: string, text = '') =>
     void send({ verb, candidate_id: candidate.id, target_id: target, text }).then(taken => {
       if (taken) {
@@ -74,7 +69,7 @@ export function useNoting(
     busy,
     message,
     failed,
-    canLift: kernel !== null && verbs.includes('lift'),
+    canLift: ask !== null && verbs.includes('lift'),
     toggle: (kind: Kind) => setOpen(open === kind ? null : kind),
     close: () => setOpen(null),
     select: (first: number, last: number) => setLines({ first, last }),

@@ -16,7 +16,7 @@ import { ScopeNote } from './scope';
 import { COMPARE, Tabs } from './tabs';
 import { Timeline } from './timeline';
 import { Trends } from './trend';
-import type { IAnswer, IKernel } from './verbs';
+import type { IAnswer, IBackend } from './verbs';
 import { trans } from './words';
 
 function Logo() {
@@ -76,8 +76,8 @@ function withCode(text: string) {
 
 interface IRunPanelProps {
   view: RunView;
-  /** How to answer; null where no kernel can hear it (a saved run). */
-  kernel: IKernel | null;
+  /** What stands behind it; null for a saved run. */
+  backend: IBackend | null;
   /** A live view may be about to take this one's place: too early to say that no kernel is attached. */
   awaited?: boolean;
   /** Where it is shown from the store: how to get to where it can be answered. */
@@ -109,7 +109,7 @@ function notice(view: RunView, attached: boolean): string {
  * selection follows the run until the reader picks another candidate, and again once they return to the current one or
  * answer.
  */
-export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPanelProps) {
+export function RunPanel({ view, backend, awaited = false, away = null }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
   const [tab, setTab] = useState('');
   const [help, setHelp] = useState(false);
@@ -129,17 +129,16 @@ export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPan
     [view.candidates, view.incumbent_id]
   );
   const select = (id: string) => setPicked(id === lead?.id ? null : id);
-  const answering = useMemo(
+  const ask = backend?.ask ?? null;
+  const look = backend?.look ?? null;
+  const answer = useMemo(
     () =>
-      kernel && {
-        ...kernel,
-        look: kernel.look,
-        ask: async (given: IAnswer) => {
-          await kernel.ask(given);
-          setPicked(null);
-        }
-      },
-    [kernel]
+      ask &&
+      (async (given: IAnswer) => {
+        await ask(given);
+        setPicked(null);
+      }),
+    [ask]
   );
   const root = useRef<HTMLElement>(null);
   useHostShortcuts(root);
@@ -172,7 +171,7 @@ export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPan
     event.preventDefault();
     event.stopPropagation();
   };
-  const note = awaited || away !== null ? '' : notice(view, kernel !== null);
+  const note = awaited || away !== null ? '' : notice(view, ask !== null);
   // Once it is written the attempt is a candidate, and its steps show there. An edit is written from the start.
   const [generate] = view.timeline;
   const edited = generate?.status === 'skipped' && generate.detail === '';
@@ -197,23 +196,19 @@ export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPan
           <Timeline
             steps={view.timeline}
             label={trans.__('Steps of the next candidate')}
-            live={kernel !== null}
+            live={ask !== null}
           />
         </div>
       )}
       {selected !== null && !(writing && picked === null) && (
         <div class="cg-attempt">
           <h4>{selected.id}</h4>
-          <Timeline
-            steps={selected.steps}
-            label={trans.__('Steps of %1', selected.id)}
-            live={kernel !== null}
-          />
+          <Timeline steps={selected.steps} label={trans.__('Steps of %1', selected.id)} live={ask !== null} />
         </div>
       )}
       {away !== null && <Away view={view} away={away} />}
-      {answering !== null && view.verbs.length > 0 && (
-        <Actions view={view} selected={selected} kernel={answering} onSelect={select} />
+      {answer !== null && view.verbs.length > 0 && (
+        <Actions view={view} selected={selected} ask={answer} look={look} onSelect={select} />
       )}
       <div class="cg-body">
         <aside class="cg-side">
@@ -236,15 +231,14 @@ export function RunPanel({ view, kernel, awaited = false, away = null }: IRunPan
               parent={find(selected.parent_id)}
               compared={find(comparedId)}
               onCompare={setComparedId}
-              kernel={kernel}
+              ask={ask}
+              look={look}
               selectedId={tab}
               onSelect={setTab}
             />
           )}
           <footer class="cg-footer">
-            {kernel !== null && selected !== null && (
-              <Export key={selected.id} id={selected.id} look={kernel.look} />
-            )}
+            {look !== null && selected !== null && <Export key={selected.id} id={selected.id} look={look} />}
             <Log lines={view.log} />
             <Problem view={view} />
             <Provenance candidate={selected} versions={view.versions} />

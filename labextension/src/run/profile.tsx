@@ -329,7 +329,7 @@ interface IProfileProps {
   candidateId: string;
   /** Changes when more is known of the candidate. */
   known: string;
-  /** How to ask the kernel; null where there is none. */
+  /** null where nobody can be asked. */
   look: Look | null;
 }
 
@@ -371,14 +371,14 @@ export function Profile({ candidateId, known, look }: IProfileProps) {
 }
 
 /** The plots of the selected candidate as a tab. */
-export function ProfileTab({ view, candidate, kernel }: ITabProps) {
+export function ProfileTab({ view, candidate, look }: ITabProps) {
   const done = candidate.steps.filter(step => step.status === 'done').length;
   return (
     <Profile
       key={candidate.id}
       candidateId={candidate.id}
       known={`${done} ${view.trend.length}`}
-      look={kernel?.look ?? null}
+      look={look}
     />
   );
 }

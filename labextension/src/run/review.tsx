@@ -9,7 +9,7 @@ import { Terms } from './terms';
 const NOT_ASKED = { line: 0, count: 0, of: '' };
 
 /** What an answer is based on: a candidate's verdict, diagnostics, numbers, evidence and source. */
-export function Review({ view, candidate, parent, kernel }: ITabProps) {
+export function Review({ view, candidate, parent, ask, look }: ITabProps) {
   const [tunable, setTunable] = useState(false);
   const [asked, setAsked] = useState(NOT_ASKED);
   const { specialised } = candidate;
@@ -35,7 +35,8 @@ export function Review({ view, candidate, parent, kernel }: ITabProps) {
         tunable={specialised === null ? null : tunable}
         onTunable={setTunable}
         verbs={view.verbs}
-        kernel={kernel}
+        ask={ask}
+        look={look}
         asked={asked.of === candidate.id ? asked : NOT_ASKED}
       />
     </>

@@ -6,7 +6,7 @@ import type { CandidateView, HeatColumn, ListingLine } from '../schema';
 import { ConfigChanges } from './comparison';
 import { attached, textOf, useMachineCode } from './machine';
 import { NoteForm, Notes, shownLines, useNoting } from './notes';
-import { buttonOf, type IKernel, type Verb } from './verbs';
+import { buttonOf, type Ask, type Look, type Verb } from './verbs';
 import { trans } from './words';
 
 type Which = 'cute' | 'ptx' | 'sass';
@@ -60,8 +60,10 @@ interface ISourceProps {
   onTunable: (tunable: boolean) => void;
   /** What the analyst may do now. */
   verbs: readonly Verb[];
-  /** null where there is none. */
-  kernel: IKernel | null;
+  /** null where no kernel hears the view. */
+  ask: Ask | null;
+  /** null where nobody can be asked. */
+  look: Look | null;
   /** A line that is asked for elsewhere, and how often one was. */
   asked: { line: number; count: number };
 }
@@ -70,8 +72,7 @@ interface ISourceProps {
  * A candidate's source as a profiler shows it: what changed since its parent or the whole text, what each line costs,
  * and PTX and SASS beside it, with the lines that belong together marked in all of them.
  */
-export function Source({ candidate, before, tunable, onTunable, verbs, kernel, asked }: ISourceProps) {
-  const look = kernel?.look ?? null;
+export function Source({ candidate, before, tunable, onTunable, verbs, ask, look, asked }: ISourceProps) {
   const [whole, setWhole] = useState(false);
   const [heat, setHeat] = useState<string | null>(null); // the label of a column, '' for none, null for the first
   const [beside, setBeside] = useState<ReadonlySet<'ptx' | 'sass'>>(new Set());
@@ -80,7 +81,7 @@ export function Source({ candidate, before, tunable, onTunable, verbs, kernel, a
   const [reveals, setReveals] = useState({ cute: 0, ptx: 0, sass: 0 });
   const section = useRef<HTMLElement>(null);
   const same = tunable === false ? (candidate.specialised?.same_lines ?? null) : null;
-  const noting = useNoting(candidate, same, kernel, verbs);
+  const noting = useNoting(candidate, same, ask, verbs);
   const reveal = (at: number) => {
     setWhole(true);
     setPicked(at);
@@ -175,7 +176,7 @@ export function Source({ candidate, before, tunable, onTunable, verbs, kernel, a
             </select>
           </label>
         )}
-        {kernel !== null && (
+        {ask !== null && (
           <span class="cg-choice" role="group" aria-label={trans.__('Comments and pins')}>
             {noting.kinds
               .filter(kind => verbs.includes(kind))

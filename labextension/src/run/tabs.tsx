@@ -5,7 +5,7 @@ import { Compare } from './compare';
 import { LayoutsTab } from './layouts';
 import { ProfileTab } from './profile';
 import { Review } from './review';
-import type { IKernel } from './verbs';
+import type { Ask, Look } from './verbs';
 import { trans } from './words';
 
 /** What every tab is given about the selected candidate. */
@@ -17,8 +17,10 @@ export interface ITabProps {
   /** The candidate it is compared with; null for none of the reader's choice. */
   compared: CandidateView | null;
   onCompare: (id: string) => void;
-  /** null where no kernel can hear the view (a saved run). */
-  kernel: IKernel | null;
+  /** null where no kernel can hear the view. */
+  ask: Ask | null;
+  /** null where nobody can be asked (a saved run). */
+  look: Look | null;
 }
 
 export const COMPARE = 'compare';

@@ -8,14 +8,16 @@ export type IAnswer = Pick<Command, 'verb' | 'candidate_id'> & Partial<Pick<Comm
 /** Sends an answer; resolves once the kernel took it, rejects with the kernel's own message. */
 export type Ask = (answer: IAnswer) => Promise<void>;
 
-/** Asks for what a view does not contain; resolves with it, rejects with the kernel's own message. */
-export type Look = (
-  query: Omit<Query, 'request_id' | 'general' | 'text'> & Partial<Query>
-) => Promise<unknown>;
+/** What a view does not contain. */
+export type IQuery = Omit<Query, 'request_id' | 'general' | 'text'> & Partial<Query>;
 
-/** The kernel that hears a view. */
-export interface IKernel {
-  ask: Ask;
+/** Asks for what a view does not contain; resolves with it, rejects with the message of the kernel or server. */
+export type Look = (query: IQuery) => Promise<unknown>;
+
+/** What stands behind a view: a kernel, or the server, which hears no answers. */
+export interface IBackend {
+  /** null where no kernel hears answers. */
+  ask: Ask | null;
   look: Look;
 }
 

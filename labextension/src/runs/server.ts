@@ -2,6 +2,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
+import type { IQuery } from '../run/verbs';
 import type { Changes, RunKey, RunList, RunRow, TutorialView } from '../schema';
 
 /** What of the list is asked for; see `ListQuery` in cutegen_lab/server/handlers.py. */
@@ -52,11 +53,21 @@ export class RunServer implements IRunServer, IDisposable {
   }
 
   change({ store, run_id }: RunKey, change: { title?: string; trashed?: boolean }): Promise<RunRow> {
-    return this.ask('run', { store, id: run_id }, change) as Promise<RunRow>;
+    return this.ask('run', { store, id: run_id }, 'PATCH', change) as Promise<RunRow>;
+  }
+
+  /** What a view of a run asks beside it. */
+  look({ store, run_id }: RunKey, query: IQuery): Promise<unknown> {
+    return this.ask('run', { store, id: run_id }, 'POST', { request_id: '', ...query });
   }
 
   archive(path: string): Promise<unknown> {
     return this.ask('archive', { path });
+  }
+
+  /** As `look`, of the run in a file. */
+  lookInto(path: string, query: IQuery): Promise<unknown> {
+    return this.ask('archive', { path }, 'POST', { request_id: '', ...query });
   }
 
   tutorials(): Promise<TutorialView[]> {
@@ -80,12 +91,12 @@ export class RunServer implements IRunServer, IDisposable {
     Signal.clearData(this);
   }
 
-  private async ask(name: string, query: object, change?: object): Promise<unknown> {
+  private async ask(name: string, query: object, method = 'GET', body?: object): Promise<unknown> {
     const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
     const url = `${URLExt.join(this.settings.baseUrl, 'cutegen', name)}${URLExt.objectToQueryString(
       Object.fromEntries(given.map(([key, value]) => [key, String(value)]))
     )}`;
-    const init = change === undefined ? {} : { method: 'PATCH', body: JSON.stringify(change) };
+    const init = { method, ...(body && { body: JSON.stringify(body) }) };
     const response = await ServerConnection.makeRequest(url, init, this.settings);
     const text = await response.text();
     let told: unknown = null;
