@@ -121,7 +121,7 @@ def _accesses(lines: ByLine, kind: str, limiter: str) -> str:
     worst = max(waste, key=lambda n: (waste[n] - 1) * moved[n], default=0)
     if waste.get(worst, 0.0) > _WASTED:
         return (
-            f"{_where(worst)}global {kind}s move {waste[worst]:.1f} times the bytes they use: neighbouring threads "
+            f"{_accesses_of(worst, kind)} move {waste[worst]:.1f} times the bytes they use: neighbouring threads "
             "should touch neighbouring addresses"
         )
     widths = {n: _width(lines[n], kind) for n in matter}
@@ -129,13 +129,16 @@ def _accesses(lines: ByLine, kind: str, limiter: str) -> str:
     if narrow is None:
         return ""
     return (
-        f"{_where(narrow)}global {kind}s are {widths[narrow]:.0f} B a thread; 16 B (128-bit) vectors need fewer "
+        f"{_accesses_of(narrow, kind)} are {widths[narrow]:.0f} B a thread; 16 B (128-bit) vectors need fewer "
         "instructions"
     )
 
 
-def _where(line: int) -> str:
-    return f"line {line}: its " if line else ""
+def _accesses_of(line: int, kind: str) -> str:
+    """What the finding is about. The compiler moves a load to where its value is first used, and gives it that line."""
+    if not line:
+        return f"global {kind}s"
+    return f"line {line}: global loads of what it uses" if kind == "load" else f"line {line}: its global {kind}s"
 
 
 def _width(counters: Mapping[str, float], kind: str) -> float:

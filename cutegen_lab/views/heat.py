@@ -10,8 +10,8 @@ from cutegen_lab.views.model import HeatColumn
 
 _WAYS = ("global_load", "global_store", "global_atomic", "bulk_load", "bulk_store")
 _COLUMNS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # label -> unit and the counters it adds
-    "Sectors": ("sectors of 32 bytes of global memory", tuple(f"{way}_sectors" for way in _WAYS)),
-    "Bytes": ("requested bytes of global memory", tuple(f"{way}_bytes" for way in _WAYS)),
+    "Sectors": ("sectors of 32 bytes of global memory, of loads where their values are first used", tuple(f"{way}_sectors" for way in _WAYS)),
+    "Bytes": ("requested bytes of global memory, of loads where their values are first used", tuple(f"{way}_bytes" for way in _WAYS)),
     "Wavefronts": ("shared-memory wavefronts", ("shared_wavefronts",)),
     "Conflicts": ("shared-memory wavefronts beyond those without bank conflicts", ("shared_conflicts",)),
     "Tensor": ("tensor operations", ("tensor_ops",)),
