@@ -27,8 +27,10 @@ from cutegen_lab.views.model import Query
 
 RESOURCE = "contents"
 """Who may read or write files may read or change runs."""
-READING = ("machine_code", "profile", "check")
+READING = ("machine_code", "plots", "plot", "plotly", "check")
 """Queries that only read. Others write files, or compile and run what a store holds."""
+EXECUTED = ("timeline",)
+"""Plots that run what a store holds."""
 
 
 class ListQuery(BaseModel):
@@ -79,7 +81,8 @@ class _Handler(APIHandler):
         """What a view asks, if its user may: who may read files what only reads, and who may write files and start
         kernels the rest. Raises ValidationError, HTTPError."""
         found = Query.model_validate(self.get_json_body())
-        needed = [("read", RESOURCE)] if found.query in READING else [("write", RESOURCE), ("write", "kernels")]
+        reads = found.query in READING and not (found.query == "plot" and found.text in EXECUTED)
+        needed = [("read", RESOURCE)] if reads else [("write", RESOURCE), ("write", "kernels")]
         for action, resource in needed:
             if not await ensure_async(self.authorizer.is_authorized(self, self.current_user, action, resource)):
                 raise web.HTTPError(403, f"{found.query} needs the permission to {action} {resource}")

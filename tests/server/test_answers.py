@@ -95,9 +95,9 @@ def test_a_run_is_asked_as_in_a_notebook_and_stays_as_it_is(server: Server, run_
     assert (code.status, code.body["candidate_id"]) == (200, "c2")
     assert [line["text"] for line in code.body["ptx"]] == ["time 9"]
     assert code.headers["Content-Type"].startswith("application/json")
-    profile = ask(server, run_id, "profile")
-    assert (profile.status, profile.body["candidate_id"]) == (200, "c2")
-    unknown = ask(server, run_id, "profile", "c9")
+    plots = ask(server, run_id, "plots")
+    assert (plots.status, plots.body["candidate_id"]) == (200, "c2")
+    unknown = ask(server, run_id, "plots", "c9")
     assert unknown.status == 404 and "has no candidate c9" in unknown.body["message"]
     assert "Candidates: c1, c2" in unknown.body["message"]
     layouts = ask(server, run_id, "layouts")
@@ -157,18 +157,18 @@ def test_a_store_whose_ids_are_paths_writes_nowhere(tmp_path: Path) -> None:
 
 def test_a_wrong_query_is_told(server: Server, run_id: str) -> None:
     for body, said in (
-        (query("destroy"), "query: "), ({"query": "profile"}, "request_id: "), (["x"], "the request: "),
-        (query("profile", more="x"), "more: "),
+        (query("destroy"), "query: "), ({"query": "plots"}, "request_id: "), (["x"], "the request: "),
+        (query("plots", more="x"), "more: "),
     ):  # fmt: skip
         answer = server.ask("run", "POST", body, store="lab/.cutegen", id=run_id)
         assert answer.status == 400 and answer.body["message"].startswith(said), answer
-    assert ask(server, "none", "profile").status == 409
-    assert ask(server, "", "profile").status == 409
+    assert ask(server, "none", "plots").status == 409
+    assert ask(server, "", "plots").status == 409
 
 
 def test_the_run_in_a_file_is_asked_and_nothing_of_it_is_run(server: Server, run_id: str) -> None:
     assert [line["text"] for line in ask_file(server, "machine_code").body["ptx"]] == ["time 9"]
-    assert ask_file(server, "profile").body["candidate_id"] == "c2"
+    assert ask_file(server, "plots").body["candidate_id"] == "c2"
     for name in ("layouts", "layout"):
         refused = ask_file(server, name, text="0")
         assert refused.status == 404 and "was read from sent.cutegen, to look at only" in refused.body["message"]
@@ -183,19 +183,19 @@ def test_a_hostile_file_is_refused(server: Server, run_id: str, tmp_path: Path) 
     (server.root / "bad.cutegen").write_bytes(b"PK\x03\x04 no zip")
     (server.root / "out.cutegen").symlink_to(tmp_path / "far.cutegen")
     (tmp_path / "far.cutegen").write_bytes((server.root / "lab/sent.cutegen").read_bytes())
-    bad = server.ask("archive", "POST", query("profile"), path="bad.cutegen")
+    bad = server.ask("archive", "POST", query("plots"), path="bad.cutegen")
     assert bad.status == 404 and "damaged" in bad.body["message"]
     for path in ("out.cutegen", "../x.cutegen", "/etc/passwd", "lab", "lab/.cutegen"):
-        assert server.ask("archive", "POST", query("profile"), path=path).status == 404
+        assert server.ask("archive", "POST", query("plots"), path=path).status == 404
 
 
 def test_a_process_that_crashed_is_started_anew(server: Server, run_id: str) -> None:
-    assert ask(server, run_id, "profile").status == 200
+    assert ask(server, run_id, "plots").status == 200
     (first,) = processes(server)
     os.kill(first, signal.SIGKILL)
     while Path(f"/proc/{first}").exists():
         time.sleep(0.05)
-    assert ask(server, run_id, "profile").status == 200
+    assert ask(server, run_id, "plots").status == 200
     (second,) = processes(server)
     assert second != first
 
@@ -204,7 +204,7 @@ def test_the_process_ends_with_the_server(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     run_id = judged(tmp_path / "root/lab/.cutegen")
     with serving(tmp_path) as server:
-        assert ask(server, run_id, "profile").status == 200
+        assert ask(server, run_id, "plots").status == 200
         (process,) = processes(server)
         server.process.kill()  # it cannot say goodbye
         server.process.wait()
