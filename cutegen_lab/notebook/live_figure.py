@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anywidget
 import traitlets
 
 from cutegen_lab.notebook.search_figure import plain_figure
+from cutegen_lab.notebook.widget import bundle_path
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -18,7 +18,7 @@ class LiveFigure(anywidget.AnyWidget):
     """Shows ``figure``. Plotly's own ``FigureWidget`` stays empty where its 5 MB take over two seconds to load (a
     limit of anywidget 0.11); this one loads plotly after its own module."""
 
-    _esm = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+    _esm = bundle_path("figure.js")
     _plotly = traitlets.Unicode().tag(sync=True)
     figure = traitlets.Dict().tag(sync=True)
 

@@ -5,7 +5,6 @@ Plotly's renderer does not know the theme of the page, and a saved figure may be
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,12 +34,12 @@ def theme() -> Template:
 
 
 def laid_out(figure: Figure, title: str, note: str = "", rows: int = 12, top: int = 0) -> Figure:
-    """``figure`` with the theme, a title and the lines of a note below it. ``rows``: how many bars' height it takes;
-    ``top``: pixels of labels above the plot."""
+    """``figure`` with the theme, a title and the lines of a note below it, both HTML. ``rows``: how many bars' height
+    it takes; ``top``: pixels of labels above the plot."""
     notes, inner = note.splitlines(), max(rows, 4) * 26
     above, below = 60 + 16 * max(len(notes), 1) + top, 84
     height = above + inner + below
-    lines = [f"<b>{escape(title)}</b>", *(f"<sub>{escape(line, quote=False)}</sub>" for line in notes)]
+    lines = [f"<b>{title}</b>", *(f"<sub>{line}</sub>" for line in notes)]
     figure.update_layout(
         template=theme(), title_text="<br>".join(lines), title_font_size=15, title_x=0, title_xref="paper",
         title_xanchor="left", title_y=1 - 14 / height, title_yanchor="top", height=height, font_size=12,

@@ -21,8 +21,15 @@ def answer(handle: RunHandle, query: Query, folder: Path = Path()) -> Any:
     match query.query:
         case "check":
             return [each.model_dump(mode="json") for each in diagnostics(handle.check(query.text))]
-        case "profile":
-            found: View = handle.profile_view(chosen)
+        case "plotly":
+            from plotly.offline import get_plotlyjs
+
+            return get_plotlyjs()
+        case "plots" | "plot":
+            from cutegen_lab.notebook.plots import answers, subject_of
+
+            of = subject_of(handle, chosen)
+            found: View = answers.plot_view(of, query.text) if query.query == "plot" else answers.plot_list(of)
         case "layouts":
             found = handle.layouts_view(chosen, general=query.general)
         case "layout":

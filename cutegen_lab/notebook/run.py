@@ -167,14 +167,9 @@ class NotebookRun:
         (default: as in :meth:`evidence`). It has its numbers as ``.table`` and ``.df``, and ``.save`` writes both.
         ``device``: where a timeline is recorded, in the order of execution ("emulator") or measured ("cuda"). Raises
         InputError, SetupError."""
-        from cutegen_lab.core.roofline import GPUS
-        from cutegen_lab.notebook.plots import Subject, draw
+        from cutegen_lab.notebook.plots import draw, subject_of
 
-        state, chosen = self.handle.state, self.handle.selected_candidate(candidate_id)
-        if chosen is None or chosen not in state.candidates:
-            raise unknown_candidate(state, chosen or "")
-        rows, gpu = self.handle.profile_rows(), GPUS[state.sol.gpu]
-        return draw(name, Subject(rows, chosen, gpu, lambda: self.handle.timelines(chosen, device)), state.problem.name)
+        return draw(name, subject_of(self.handle, candidate_id, device))
 
     @verb
     def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Figure:

@@ -77,6 +77,18 @@ class MemoryBar:
 
 
 @dataclass(frozen=True)
+class Registers:
+    """Registers of a thread of a kernel, and what did not fit into them."""
+
+    kernel: str
+    """The kernel."""
+    registers: int
+    """Registers of a thread."""
+    spill_bytes: int
+    """Bytes of a thread's instructions that store spilled registers to local memory, and load them."""
+
+
+@dataclass(frozen=True)
 class WhatIf:
     """Warps resident on a multiprocessor if a kernel took more or less of one resource."""
 

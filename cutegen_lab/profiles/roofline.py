@@ -9,7 +9,7 @@ from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.perfmodel.cost_terms import l2_bytes_per_s
 from cutegen_lab.profiles.records import Ceiling, RooflinePoint
 from cutegen_lab.profiles.row import Row
-from cutegen_lab.profiles.select import candidates, counters, of_the_problem, time_of
+from cutegen_lab.profiles.select import by_candidate, counters, of_the_problem, time_of
 
 
 def points(rows: Sequence[Row]) -> list[RooflinePoint]:
@@ -17,8 +17,8 @@ def points(rows: Sequence[Row]) -> list[RooflinePoint]:
     matrix = of_the_problem(rows, "matrix_operations")
     compulsory = of_the_problem(rows, "compulsory_bytes")
     found = []
-    for candidate in candidates(rows):
-        counted, time = counters(rows, candidate), time_of(rows, candidate)
+    for candidate, own in by_candidate(rows).items():
+        counted, time = counters(own, candidate), time_of(own, candidate)
         operations = matrix + 32 * counted.get("warp_instructions_f32", 0.0)
         if time is None or not operations:
             continue

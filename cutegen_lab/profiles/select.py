@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cutegen_lab.core.counters import STALLS
 from cutegen_lab.core.predicted import named_terms
@@ -15,6 +15,7 @@ from cutegen_lab.profiles.records import (
     Limit,
     MemoryBar,
     MixShare,
+    Registers,
     Stall,
     TermBar,
     TimeSample,
@@ -32,9 +33,13 @@ _LEAST_SHARE = 0.01  # of a class of instructions that has a name of its own
 _OTHER = "other"
 
 
-def candidates(rows: Iterable[Row]) -> list[str]:
-    """Candidates in the order of the run."""
-    return [name for name in dict.fromkeys(row.candidate for row in rows) if name]
+def by_candidate(rows: Iterable[Row]) -> Mapping[str, Sequence[Row]]:
+    """Rows of each candidate, in the order of the run."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.candidate:
+            found[row.candidate].append(row)
+    return found
 
 
 def counters(rows: Iterable[Row], candidate: str, source: Source = "emulator") -> dict[str, float]:
@@ -102,6 +107,15 @@ def kernels(rows: Iterable[Row], candidate: str) -> list[str]:
     return [r.kernel for r in rows if (r.candidate, r.metric) == (candidate, "occupancy")]
 
 
+def registers(rows: Sequence[Row], candidate: str) -> list[Registers]:
+    """What a thread of each kernel has in registers, and spills."""
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.candidate == candidate and row.metric in ("registers", "spill_bytes"):
+            found.setdefault(row.kernel, {})[row.metric] = row.value
+    return [Registers(kernel, int(of["registers"]), int(of["spill_bytes"])) for kernel, of in found.items()]
+
+
 def what_if(rows: Sequence[Row], candidate: str, gpu: GpuSpec) -> list[WhatIf]:
     """Resident warps over registers of a thread and over shared memory of a block, for each kernel."""
     found = []
@@ -128,8 +142,8 @@ def limits(rows: Sequence[Row], candidate: str) -> list[Limit]:
 def mix(rows: Sequence[Row]) -> list[MixShare]:
     """Warp instructions of every candidate by class, as the emulator counts PTX; small classes together."""
     found = []
-    for candidate in candidates(rows):
-        counted = counters(rows, candidate)
+    for candidate, own in by_candidate(rows).items():
+        counted = counters(own, candidate)
         classes = {k.removeprefix(_CLASS): v for k, v in counted.items() if k.startswith(_CLASS)}
         total = sum(classes.values())
         named: dict[str, float] = defaultdict(float)

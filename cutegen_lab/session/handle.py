@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from cutegen_lab.tuning.protocols import Limits
     from cutegen_lab.views.layouts import LayoutPicture, LayoutsView
     from cutegen_lab.views.model import ComparisonView, MachineCodeView, RunView
-    from cutegen_lab.views.profile import ProfileView
 
 _SOURCES = {"emulator": "emulator", "cuda": "hardware"}  # who counts on a device
 
@@ -238,16 +237,6 @@ class RunHandle(DrivenRun):
         artifacts = {name: store.get_artifact(built.artifact_sha256) for name, built in state.compiled.items()}
         builds = {name: artifact.builds[state.problem.workload.name] for name, artifact in artifacts.items()}
         return rows(state, builds, self._counted)
-
-    def profile_view(self, candidate_id: str) -> ProfileView:
-        """Plots of a candidate. Raises InputError if there is no such candidate."""
-        from cutegen_lab.core.roofline import GPUS
-        from cutegen_lab.views.profile import profile_view
-
-        state = self.state
-        if candidate_id not in state.candidates:
-            raise unknown_candidate(state, candidate_id)
-        return profile_view(self.profile_rows(), candidate_id, GPUS[state.sol.gpu])
 
     def machine_code(self, candidate_id: str | None = None, *, general: bool = False) -> MachineCodeView:
         """PTX and SASS of a compiled candidate (default as for :meth:`profile`) for its main workload, with lines of

@@ -342,14 +342,15 @@ class ExportView(View):
 
 class Query(BaseModel):
     """What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
-    parameters), its ``profile``, its ``layouts`` (``general`` as above), the picture of ``layout`` number ``text``,
+    parameters), which ``plots`` there are of it, the ``plot`` named ``text``, the script of ``plotly``, which draws it,
+    its ``layouts`` (``general`` as above), the picture of ``layout`` number ``text``,
     what the gate and the lint rules say of ``text``, a draft (``check``), or that it is written in the format ``text``
     (``export``; without one nothing is written)."""
 
     model_config = ConfigDict(extra="forbid")
 
     request_id: str = Field(max_length=200)
-    query: Literal["machine_code", "profile", "layouts", "layout", "check", "export"]
+    query: Literal["machine_code", "plots", "plot", "plotly", "layouts", "layout", "check", "export"]
     candidate_id: str = Field(max_length=200)
     general: bool = False
     text: str = Field(default="", max_length=400_000)
@@ -360,10 +361,11 @@ def json_schema() -> dict[str, Any]:
     of all runs: the source of the TypeScript types, with the table of verbs."""
     from cutegen_lab.views.layouts import LayoutPicture, LayoutsView
     from cutegen_lab.views.listing import Changes, RunList, TutorialView
-    from cutegen_lab.views.profile import ProfileView
+    from cutegen_lab.views.profile import PlotList, PlotView
 
     schema = RunView.model_json_schema(mode="serialization")
-    for each in (MachineCodeView, ProfileView, LayoutsView, LayoutPicture, ExportView, RunList, Changes, TutorialView):
+    answers = (MachineCodeView, PlotList, PlotView, LayoutsView, LayoutPicture, ExportView)
+    for each in (*answers, RunList, Changes, TutorialView):
         answer = each.model_json_schema(mode="serialization", ref_template="#/$defs/{model}")
         schema["$defs"] |= {**answer.pop("$defs", {}), each.__name__: answer}
     schema["$defs"] |= {each.__name__: each.model_json_schema() for each in (Command, Query)}

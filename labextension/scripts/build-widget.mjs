@@ -1,4 +1,4 @@
-// The anywidget bundle: one self-contained ESM file and its style sheet, for JupyterLab, Notebook 7, VS Code and Colab.
+// The anywidget bundles: self-contained ESM files, the run view's with its style sheet, for JupyterLab, Notebook 7, VS Code and Colab.
 //   node scripts/build-widget.mjs [--watch]
 import { context, build } from 'esbuild';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 const here = fileURLToPath(new URL('..', import.meta.url));
 const options = {
   absWorkingDir: here,
-  entryPoints: { widget: 'src/widget.tsx' },
+  entryPoints: { widget: 'src/widget.tsx', figure: 'src/figure.ts' },
   outdir: '../cutegen_lab/notebook/static',
   bundle: true,
   format: 'esm',

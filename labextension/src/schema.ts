@@ -344,96 +344,65 @@ export interface MachineCodeView {
   sass_note: string;
 }
 /**
- * A limit of the GPU: of operations a second, or of bytes a second (an inclined line).
+ * A plot that may be asked for. ``missing``: why there is none of this candidate and what to do, else empty.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
- * via the `definition` "Ceiling".
+ * via the `definition` "PlotEntry".
  */
-export interface Ceiling {
+export interface PlotEntry {
   name: string;
-  operations_per_s: number | null;
-  bytes_per_s: number | null;
+  help: string;
+  missing: string;
 }
 /**
- * All checks of one workload with one kind of inputs.
+ * All plots.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
- * via the `definition` "CheckCell".
+ * via the `definition` "PlotList".
  */
-export interface CheckCell {
-  workload: string;
-  draw: string;
-  checks: number;
-  failed: number;
-  error_over_budget: number | null;
-}
-/**
- * Blocks of a kernel that one resource lets onto a multiprocessor.
- *
- * This interface was referenced by `RunView`'s JSON-Schema
- * via the `definition` "Limit".
- */
-export interface Limit {
-  kernel: string;
-  resource: string;
-  blocks: number;
-  limits: boolean;
-}
-/**
- * Bytes that one level of memory moved.
- *
- * This interface was referenced by `RunView`'s JSON-Schema
- * via the `definition` "MemoryBar".
- */
-export interface MemoryBar {
-  source: string;
-  level: string;
-  part: string;
-  nbytes: number;
-  compulsory_bytes: number | null;
-}
-/**
- * A candidate in the roofline.
- *
- * This interface was referenced by `RunView`'s JSON-Schema
- * via the `definition` "RooflinePoint".
- */
-export interface RooflinePoint {
-  candidate: string;
-  bytes_counted: 'compulsory' | 'moved';
-  intensity: number;
-  operations_per_s: number;
-  time_us: number;
-  basis: 'measured' | 'predicted';
-}
-/**
- * Warps resident on a multiprocessor if a kernel took more or less of one resource.
- *
- * This interface was referenced by `RunView`'s JSON-Schema
- * via the `definition` "WhatIf".
- */
-export interface WhatIf {
-  kernel: string;
-  resource: 'registers a thread' | 'shared memory a block';
-  value: number;
-  resident_warps: number;
-  current: boolean;
-}
-/**
- * Plots of one candidate; the roofline has all. A list is empty where nothing is known.
- *
- * This interface was referenced by `RunView`'s JSON-Schema
- * via the `definition` "ProfileView".
- */
-export interface ProfileView {
+export interface PlotList {
   candidate_id: string;
-  gpu: string;
-  points: RooflinePoint[];
-  ceilings: Ceiling[];
-  memory: MemoryBar[];
-  limits: Limit[];
-  what_if: WhatIf[];
-  checks: CheckCell[];
+  plots: PlotEntry[];
+}
+/**
+ * A figure as plotly's JSON.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "FigureView".
+ */
+export interface FigureView {
+  data: {
+    [k: string]: unknown;
+  }[];
+  layout: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * The numbers of one kind that a plot shows, as text: the first rows, and how many there are in all.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "PlotTable".
+ */
+export interface PlotTable {
+  title: string;
+  columns: string[];
+  rows: string[][];
+  count: number;
+}
+/**
+ * A plot, its tables, and all of their numbers as CSV.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "PlotView".
+ */
+export interface PlotView {
+  candidate_id: string;
+  name: string;
+  title: string;
+  figure: FigureView;
+  tables: PlotTable[];
+  csv: string;
 }
 /**
  * One layout. ``lines``: of the text that is shown; ``text``: the first of these.
@@ -620,7 +589,8 @@ export interface Command {
 }
 /**
  * What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
- * parameters), its ``profile``, its ``layouts`` (``general`` as above), the picture of ``layout`` number ``text``,
+ * parameters), which ``plots`` there are of it, the ``plot`` named ``text``, the script of ``plotly``, which draws it,
+ * its ``layouts`` (``general`` as above), the picture of ``layout`` number ``text``,
  * what the gate and the lint rules say of ``text``, a draft (``check``), or that it is written in the format ``text``
  * (``export``; without one nothing is written).
  *
@@ -629,7 +599,7 @@ export interface Command {
  */
 export interface Query {
   request_id: string;
-  query: 'machine_code' | 'profile' | 'layouts' | 'layout' | 'check' | 'export';
+  query: 'machine_code' | 'plots' | 'plot' | 'plotly' | 'layouts' | 'layout' | 'check' | 'export';
   candidate_id: string;
   general: boolean;
   text: string;

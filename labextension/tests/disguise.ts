@@ -100,7 +100,8 @@ export function kernelFor(shown: Set<string>): IKernel {
     sass_note: 'nvdisasm is not installed'
   };
   const answers: Partial<Record<Parameters<Look>[0]['query'], unknown>> = {
-    profile: answer('profile'),
+    plots: answer('plots'),
+    plot: Object.values(answer('plot') as object)[0],
     layouts: {
       candidate_id: 'c5',
       layouts: [

@@ -5,6 +5,7 @@ import { mount, unmount } from '../src/run/mount';
 import { leaveWords } from '../src/run/words';
 import { disguised, kernelFor, textsShown, untranslated } from './disguise';
 import { host } from './host';
+import { givePlotly } from './plotly';
 import { button, sample, text, type SampleName } from './samples';
 import { pseudo } from './texts';
 
@@ -32,6 +33,7 @@ beforeEach(() => {
   shown = new Set();
   seen = new Set();
   leaveWords('de', pseudo());
+  givePlotly();
 });
 
 afterEach(() => {
@@ -203,14 +205,7 @@ describe('the run view in another language', () => {
     await click('[data-tab=profile]');
     await click('[data-tab=compare]');
     await click('[aria-label="⟦Changed PTX⟧"] button');
-    expectSeen(
-      '⟦Loading…⟧',
-      '⟦Roofline on ⟧',
-      '⟦lines ⟧',
-      '⟦As a table⟧',
-      '⟦: the same.⟧',
-      '⟦Plots are shown'
-    );
+    expectSeen('⟦Loading…⟧', '⟦Plots of ⟧', '⟦lines ⟧', '⟦As a table⟧', '⟦: the same.⟧', '⟦Plots are shown');
   });
 
   it('has none where the run cannot be shown, or the kernel is silent', LONG, async () => {

@@ -429,16 +429,26 @@ describe('where the time goes', () => {
       { name: 'loads in flight', us: 10, part: true },
       { name: 'launch', us: 2, part: false }
     ];
-    await show({ ...view, candidates: view.candidates.map(each => ({ ...each, terms })) });
+    const time = {
+      key: 'time',
+      label: 'Time',
+      value: 80,
+      text: '80 µs',
+      basis: 'predicted',
+      better: 'less'
+    } as const;
+    const given = view.candidates.map(each => ({ ...each, terms, metrics: [time] }));
+    await show({ ...view, candidates: given });
     const rows = [...host.querySelectorAll('.cg-terms tr')];
     expect(rows.map(row => row.textContent)).toEqual([
       'memory20 µs',
       'waits (the limit)40 µs',
       'loads in flight10 µs',
-      'launch2 µs'
+      'launch2 µs',
+      'whole call, predicted80 µs'
     ]);
     const widths = rows.map(row => row.querySelector<HTMLElement>('.cg-bar')?.style.width);
-    expect(widths).toEqual(['50%', '100%', '25%', '5%']);
+    expect(widths).toEqual(['25%', '50%', '12.5%', '2.5%', '100%']);
   });
 
   it('is left out where there is no prediction', async () => {

@@ -2,95 +2,169 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
-import { describe, expect, it, vi } from 'vitest';
-import { cellText, decades, Profile, slope } from '../src/run/profile';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { Profile, ProfileTab } from '../src/run/profile';
 import type { Look } from '../src/run/verbs';
-import type { ProfileView } from '../src/schema';
+import type { PlotList, PlotView } from '../src/schema';
 import { host } from './host';
+import { givePlotly, takePlotly } from './plotly';
+import { button, sample } from './samples';
 
-/** The kernel's answer about a run recorded on the emulator (tests/packaging/make_samples.py). */
-const ANSWER = JSON.parse(
-  readFileSync(resolve(import.meta.dirname, 'answers/profile.json'), 'utf8')
-) as ProfileView;
+const answer = (name: string): unknown =>
+  JSON.parse(readFileSync(resolve(import.meta.dirname, `answers/${name}.json`), 'utf8'));
+/** What Python says of a run recorded on the emulator (tests/packaging/make_samples.py). */
+const LIST = answer('plots') as PlotList;
+const PLOTS = answer('plot') as Record<string, PlotView>;
 
-async function show(look: Look | null, known = '1'): Promise<void> {
-  await act(async () => {
-    render(<Profile candidateId="c1" known={known} look={look} />, host);
-    await new Promise(done => setTimeout(done));
-  });
+let plotly: ReturnType<typeof givePlotly>;
+
+beforeEach(() => {
+  plotly = givePlotly();
+});
+
+const answering = () =>
+  vi.fn<Look>(({ query, text = '' }) => Promise.resolve(query === 'plots' ? LIST : PLOTS[text]));
+
+/** Makes a change, and draws what follows from it: a plot is asked for once the list is drawn. */
+async function settled(change: () => unknown): Promise<void> {
+  for (const step of [change, () => undefined, () => undefined]) {
+    await act(async () => {
+      step();
+      await new Promise(done => setTimeout(done));
+    });
+  }
 }
 
-describe('the profile', () => {
-  it('is asked for when it is first shown, and again once more is known', async () => {
-    const look = vi.fn<Look>(() => Promise.resolve(ANSWER));
+const onWant = vi.fn();
+
+function show(look: Look, { known = '1', wanted = '' } = {}): Promise<void> {
+  const given = { id: 'c1', known, look, run: 'r-1', wanted, onWant };
+  return settled(() => render(<Profile {...given} />, host));
+}
+
+const asked = (look: ReturnType<typeof answering>) =>
+  look.mock.calls.map(([{ query, text }]) => (text === undefined ? query : `${query} ${text}`));
+const radio = (name: string) => host.querySelector<HTMLInputElement>(`input[value=${name}]`);
+const figure = () => host.querySelector<HTMLElement>('[role=img]');
+
+describe('the plots of a candidate', () => {
+  it('are listed, and the first is drawn with its title as its text', async () => {
+    const look = answering();
     await show(look);
-    expect(look).toHaveBeenCalledExactlyOnceWith({ query: 'profile', candidate_id: 'c1' });
-    await show(look, '1');
-    expect(look).toHaveBeenCalledTimes(1);
-    await show(look, '2');
-    expect(look).toHaveBeenCalledTimes(2);
-  });
-
-  it('marks every candidate twice under the ceilings, and names the selected one', async () => {
-    await show(() => Promise.resolve(ANSWER));
-    const roofline = host.querySelector('figure');
-    expect(roofline?.querySelectorAll('circle')).toHaveLength(ANSWER.points.length);
-    expect(roofline?.querySelectorAll('.cg-hollow')).toHaveLength(ANSWER.points.length / 2);
-    expect(roofline?.querySelectorAll('.cg-selected')).toHaveLength(2);
-    const trail = roofline?.querySelector('polyline')?.getAttribute('points')?.split(' ');
-    expect(trail).toHaveLength(ANSWER.points.length / 2);
-    expect(roofline?.querySelectorAll('.cg-ceiling line')).toHaveLength(ANSWER.ceilings.length);
-    for (const mark of roofline?.querySelectorAll('circle') ?? []) {
-      expect(Number(mark.getAttribute('cy'))).toBeGreaterThan(0);
-      expect(Number(mark.getAttribute('cy'))).toBeLessThan(210);
-    }
-  });
-
-  it('has bytes, occupancy with its limiter, and a cell for each check', async () => {
-    await show(() => Promise.resolve(ANSWER));
-    expect(host.querySelectorAll('.cg-memory tr')).toHaveLength(ANSWER.memory.length);
-    const limited = ANSWER.limits.filter(limit => limit.limits).map(limit => limit.resource);
-    expect(limited.length).toBeGreaterThan(0);
-    expect(host.querySelector('.cg-occupancy')?.textContent).toContain(
-      `gemm_kernel: limited by ${limited.join(' and ')}`
+    expect(asked(look)).toEqual(['plots', 'plot roofline']);
+    expect([...host.querySelectorAll('input')].map(each => each.value)).toEqual(
+      LIST.plots.map(each => each.name)
     );
-    const cells = [...host.querySelectorAll('.cg-matrix td')].filter(cell => cell.textContent !== '');
-    expect(cells).toHaveLength(ANSWER.checks.length);
+    expect(radio('roofline')?.checked).toBe(true);
+    expect(host.textContent).toContain(LIST.plots[0]?.help);
+    const { data, layout } = PLOTS.roofline?.figure ?? {};
+    expect(plotly.react).toHaveBeenCalledExactlyOnceWith(figure(), data, layout, { displayModeBar: false });
+    expect(figure()?.getAttribute('aria-label')).toContain(PLOTS.roofline?.title);
   });
 
-  it('says why there is none', async () => {
+  it('are asked for when they are chosen; one that has nothing to show cannot be, and says why', async () => {
+    const look = answering();
+    await show(look);
+    radio('memory')?.click();
+    expect(onWant).toHaveBeenCalledExactlyOnceWith('memory');
+    await show(look, { wanted: 'memory' });
+    expect(asked(look)).toEqual(['plots', 'plot roofline', 'plot memory']);
+    expect(plotly.purge).toHaveBeenCalledTimes(1);
+    expect(radio('stalls')?.disabled).toBe(true);
+    expect(host.textContent).toContain('stalls: Nsight Compute did not profile it');
+    await show(look, { wanted: 'stalls' });
+    expect(radio('roofline')?.checked).toBe(true);
+  });
+
+  it('stay until those that say more are there', async () => {
+    const look = answering();
+    await show(look);
+    let answered: (data: unknown) => void = () => undefined;
+    look.mockImplementation(() => new Promise(done => (answered = done)));
+    await show(look, { known: '2' });
+    expect(figure()).not.toBeNull();
+    await settled(() => answered(PLOTS.roofline));
+    expect(asked(look).slice(2).sort()).toEqual(['plot roofline', 'plots']);
+    expect(plotly.purge).not.toHaveBeenCalled();
+  });
+
+  it('have their numbers as tables that say what is left out', async () => {
+    const { memory } = PLOTS;
+    const [first] = memory?.tables ?? [];
+    if (memory === undefined || first === undefined) {
+      throw new Error('the sample has no table');
+    }
+    const cut = { ...memory, tables: [{ ...first, count: 900 }] };
+    await show(({ query }) => Promise.resolve(query === 'plots' ? LIST : cut), { wanted: 'memory' });
+    const heads = [...host.querySelectorAll('th[scope=col]')].map(each => each.textContent);
+    expect(heads).toEqual(first.columns);
+    expect(host.querySelectorAll('tbody tr')).toHaveLength(first.rows.length);
+    expect(host.querySelector('caption')?.textContent).toBe(
+      `${first.title}: the first ${first.rows.length} of 900`
+    );
+  });
+
+  it('are saved as files that name run, candidate and plot', async () => {
+    const urls: Blob[] = [];
+    Object.assign(URL, {
+      createObjectURL: (blob: Blob) => `blob:${urls.push(blob)}`,
+      revokeObjectURL: vi.fn()
+    });
+    const saved: string[] = [];
+    vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+      saved.push(this.download);
+    });
+    await show(answering());
+    button(host, 'CSV').click();
+    expect(saved).toEqual(['r-1-c1-roofline.csv']);
+    expect(urls[0]?.size).toBe(new TextEncoder().encode(PLOTS.roofline?.csv).length);
+    plotly.downloadImage.mockRejectedValueOnce(new Error('no canvas'));
+    await settled(() => button(host, 'PNG').click());
+    expect(plotly.downloadImage.mock.lastCall?.[1]).toMatchObject({
+      format: 'png',
+      filename: 'r-1-c1-roofline'
+    });
+    expect(host.querySelector('[role=status]')?.textContent).toBe('no canvas');
+    await settled(() => button(host, 'SVG').click());
+    expect(plotly.downloadImage.mock.lastCall?.[1]).toMatchObject({ format: 'svg' });
+    expect(host.querySelector('[role=status]')?.textContent).toBe('');
+  });
+
+  it('are a sentence where there are none', async () => {
+    const plots = LIST.plots.map(each => ({ ...each, missing: 'it is not compiled' }));
+    const look = vi.fn<Look>(() => Promise.resolve({ ...LIST, plots }));
+    await show(look);
+    expect(host.textContent).toContain('There is nothing to plot yet.');
+    expect(asked(look)).toEqual(['plots']);
+  });
+
+  it('say why they are not there', async () => {
     await show(() => Promise.reject(new Error('run r-1 has no candidate c1')));
     expect(host.querySelector('[role=status]')?.textContent).toBe('run r-1 has no candidate c1');
   });
 
-  it('of a candidate of which nothing is known is a sentence', async () => {
-    const none = { ...ANSWER, points: [], ceilings: [], memory: [], limits: [], what_if: [], checks: [] };
-    await show(() => Promise.resolve(none));
-    expect(host.textContent).toContain('Nothing is known of c1 yet.');
+  it('say why they cannot be drawn, and load plotly again when they are next shown', async () => {
+    takePlotly();
+    const look = vi.fn<Look>(({ query }) =>
+      query === 'plotly'
+        ? Promise.reject(new Error('plotly is not installed'))
+        : Promise.resolve(query === 'plots' ? LIST : PLOTS.roofline)
+    );
+    await show(look);
+    expect(host.querySelector('[role=status]')?.textContent).toBe('plotly is not installed');
+    await settled(() => render(null, host));
+    await show(look);
+    expect(asked(look).filter(query => query === 'plotly')).toHaveLength(2);
   });
 
-  it('waits for a kernel in a saved run', async () => {
-    await show(null);
+  it('wait for a kernel in a saved run', () => {
+    const view = sample('review');
+    const candidate = view.candidates[0];
+    if (candidate === undefined) {
+      throw new Error('the sample has no candidate');
+    }
+    const given = { view, candidate, parent: null, compared: null, onCompare: () => undefined, kernel: null };
+    void act(() => render(<ProfileTab {...given} />, host));
     expect(host.textContent).toBe('Plots are shown while a kernel is attached.');
-  });
-});
-
-describe('what plots are made of', () => {
-  it('a failed check is a cross, not a colour alone', () => {
-    const cell = { workload: 'main', draw: 'normal', checks: 2, failed: 0, error_over_budget: 0.333 };
-    expect(cellText(cell)).toBe('33%');
-    expect(cellText({ ...cell, failed: 1, error_over_budget: 250 })).toBe('✕ 250×');
-    expect(cellText({ ...cell, failed: 1, error_over_budget: null })).toBe('✕');
-    expect(cellText({ ...cell, error_over_budget: null })).toBe('✓');
-  });
-
-  it('ticks are whole powers of ten', () => {
-    expect(decades(2, 250)).toEqual([1, 2]);
-    expect(decades(20, 50)).toEqual([]);
-  });
-
-  it("a bandwidth's line ends at the highest rate, and is left out where none of it shows", () => {
-    expect(slope(2, 1, 100, 4, 20)).toEqual({ from: 2, to: 10 });
-    expect(slope(1000, 1, 100, 4, 20)).toBeNull();
   });
 });

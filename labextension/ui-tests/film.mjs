@@ -89,7 +89,7 @@ await withJupyter(
     await widget.evaluate(element => element.scrollIntoView({ block: 'start' }));
     await frame(page, 2500);
     await press(page, widget.getByRole('tab', { name: 'Profile' }), 0);
-    await widget.locator('.cg-profile .cg-matrix').waitFor();
+    await widget.locator('.cg-figure .gtitle').waitFor();
     frames.pop();
     await frame(page, 2500);
     await press(page, widget.getByRole('tab', { name: 'Review' }), 500);

@@ -1,6 +1,7 @@
 // Screenshots of the widget bundle on the sample runs, each checked with axe: `npm run ui:page`, after `npm run build`.
 // `npm run ui:page layouts` takes those whose names begin with "layouts".
 // CHROMIUM names the browser where it is not /usr/bin/chromium. Pictures go to ui-tests/shots/.
+import { execFileSync } from 'node:child_process';
 import { readFileSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
@@ -63,19 +64,27 @@ const EXPORT = {
 };
 
 const answerOf = name => JSON.parse(readFileSync(`${here}../tests/answers/${name}.json`, 'utf8'));
+const plotly = execFileSync(
+  process.env.PYTHON ?? fileURLToPath(new URL('../../.venv/bin/python', import.meta.url)),
+  ['-c', 'from plotly.offline import get_plotlyjs; print(get_plotlyjs())'],
+  { encoding: 'utf8', maxBuffer: 1 << 26 }
+);
+/** What the kernel answers to each query; of several, the one that the query's text names. */
 const ANSWERS = {
   machine_code: CODE,
-  profile: answerOf('profile'),
+  plots: answerOf('plots'),
+  plot: answerOf('plot'),
+  plotly,
   layouts: answerOf('layouts'),
   layout: answerOf('layout_pictures'),
   export: EXPORT
 };
 
-async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) {
+async function show(name, sample, { scheme = 'light', width = 1040, height = 900, act } = {}) {
   if (!name.startsWith(process.argv[2] ?? '')) {
     return;
   }
-  const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme });
+  const page = await browser.newPage({ viewport: { width, height }, colorScheme: scheme });
   page.on('pageerror', error => failures.push(`${name}: ${error.message}`));
   page.on('console', message => message.type() === 'error' && failures.push(`${name}: ${message.text()}`));
   await page.setContent('<!doctype html><body style="margin:12px"><div id="host"></div></body>');
@@ -90,8 +99,9 @@ async function show(name, sample, { scheme = 'light', width = 1040, act } = {}) 
       const heard = [];
       const send = message => {
         const known = answers[message.query];
-        const found = Array.isArray(known) ? known[Number(message.text)] : known;
-        const data = found ? { ...found, candidate_id: message.candidate_id } : [];
+        const found = known?.[message.text] ?? known;
+        const data =
+          typeof found === 'object' ? { ...found, candidate_id: message.candidate_id } : (found ?? []);
         if (message.query === 'machine_code' && message.candidate_id !== 'c5') {
           data.ptx = data.ptx.slice(0, 7);
         }
@@ -167,18 +177,40 @@ for (const [name, options] of Object.entries({
 })) {
   await show(name, 'review', { ...options, act: source });
 }
-for (const [name, options] of Object.entries({
-  'profile-light': { width: 1400 },
-  'profile-dark': { width: 1400, scheme: 'dark' },
-  'profile-narrow': { width: 480 }
-})) {
-  await show(name, 'review', {
-    ...options,
-    act: async page => {
-      await page.getByRole('tab', { name: 'Profile' }).click();
-      await page.locator('.cg-matrix').waitFor();
-      await page.locator('.cg-profile').scrollIntoViewIfNeeded();
+/** Every plot with its table; `files`: and what its buttons save. */
+async function plots(page, look, files) {
+  await page.getByRole('tab', { name: 'Profile' }).click();
+  for (const [name, { title, csv }] of Object.entries(ANSWERS.plot)) {
+    await page.getByRole('radio', { name, exact: true }).focus();
+    await page.keyboard.press('Space');
+    await page.getByRole('img', { name: title }).locator('svg .gtitle').waitFor();
+    await page.getByText('As a table').click();
+    for (const format of files ? ['CSV', 'PNG', 'SVG'] : []) {
+      const [file] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: format, exact: true }).click()
+      ]);
+      if (file.suggestedFilename() !== `r-7f3a91-c5-${name}.${format.toLowerCase()}`) {
+        failures.push(`${name}: saved as ${file.suggestedFilename()}`);
+      }
+      if (format === 'CSV' && readFileSync(await file.path(), 'utf8') !== csv) {
+        failures.push(`${name}: the CSV is not what Python wrote`);
+      }
     }
+    await page.locator('.cg-root').screenshot({ path: `${shots}/plot-${name}-${look}.png` });
+    pictures++;
+  }
+}
+for (const [look, options] of Object.entries({
+  light: { width: 1400 },
+  dark: { width: 1400, scheme: 'dark' },
+  narrow: { width: 620 },
+  'dark-narrow': { width: 620, scheme: 'dark' }
+})) {
+  await show(`profile-${look}`, 'review', {
+    ...options,
+    height: 1400,
+    act: page => plots(page, look, look === 'light')
   });
 }
 async function layouts(page) {

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import plotly.io
@@ -21,6 +24,8 @@ from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.notebook.plots import PLOTS, Plot, Subject, draw, timeline
 from cutegen_lab.notebook.run import NotebookRun
+from cutegen_lab.notebook.search_figure import plain_figure
+from cutegen_lab.profiles.row import Row
 from cutegen_lab.profiles.rows import rows
 from cutegen_lab.session import Session
 from tests.notebook.test_figures import PAGES, colours, contrast
@@ -28,6 +33,7 @@ from tests.profiles.recorded import Recorded, kept, recorded, timelines_of
 from tests.profiles.test_rows import measured
 
 SOFTMAX, MATMUL = recorded("softmax"), recorded("matmul")
+FOUND = rows(SOFTMAX.state, SOFTMAX.builds)
 H200 = GPUS["H200"]
 STALLED = {f"stall_cycles_{reason}": float(cycles) for cycles, reason in enumerate(STALLS)}
 HARDWARE = Profile("hardware", "L2", {"dram_load_bytes": 7e7, **STALLED})
@@ -36,7 +42,8 @@ HARDWARE = Profile("hardware", "L2", {"dram_load_bytes": 7e7, **STALLED})
 def plot(name: str, run: Recorded = SOFTMAX, candidate: str = "c1", state: RunState | None = None) -> Plot:
     state = state or run.state
     found = rows(state, run.builds, {candidate: [HARDWARE]})
-    return draw(name, Subject(found, candidate, GPUS[state.sol.gpu], lambda: timelines_of(run, candidate)), "a run")
+    timelines = partial(timelines_of, run, candidate)
+    return draw(name, Subject(found, candidate, GPUS[state.sol.gpu], timelines, "a run"))
 
 
 def of(found: Plot, kind: str) -> list[dict[str, object]]:
@@ -85,6 +92,15 @@ def test_memory_is_beside_what_must_move_by_whoever_counted_it() -> None:
     wavefronts = trial.profile.counters["shared_wavefronts"]  # type: ignore[union-attr]
     assert bars["emulator", "shared memory", "wavefronts"]["nbytes"] == 128 * wavefronts
     assert {t.name for t in plot("memory").figure.data} == {"emulator", "ncu", "must move"}
+
+
+def test_memory_says_how_many_registers_a_thread_has_and_what_it_spills() -> None:
+    (kept,) = of(plot("memory"), "Registers")
+    assert kept == {"record": "Registers", "kernel": "row_kernel", "registers": 48, "spill_bytes": 0}
+    assert "row_kernel: 48 registers a thread, none spilled" in plot("memory").figure.layout.title.text
+    spilled = [replace(row, value=1024.0) if row.metric == "spill_bytes" else row for row in FOUND]
+    figure = draw("memory", Subject(spilled, "c1", H200)).figure
+    assert "48 registers a thread, 1,024 bytes of spills" in figure.layout.title.text
 
 
 def test_occupancy_says_what_limits_it_and_marks_where_the_kernel_is() -> None:
@@ -137,7 +153,7 @@ def test_stalls_are_ncus_and_missing_without_it() -> None:
     found = plot("stalls")
     assert found.table[0]["reason"] == list(STALLS)[-1] and found.table[0]["share"] == 16 / sum(range(17))
     with pytest.raises(InputError, match=r"no plot 'stalls' of c1: Nsight Compute did not profile it"):
-        draw("stalls", Subject(rows(SOFTMAX.state, SOFTMAX.builds), "c1", H200))
+        draw("stalls", Subject(FOUND, "c1", H200))
 
 
 def test_the_timeline_has_a_track_for_each_warp_and_says_that_it_is_no_time() -> None:
@@ -165,6 +181,58 @@ def test_a_measured_timeline_has_cycles_and_says_how_it_was_measured() -> None:
 def test_an_unknown_plot_is_answered_with_the_one_meant() -> None:
     with pytest.raises(InputError, match=r"no plot 'rofline'.*Did you mean 'roofline'\? Plots: roofline, time, memory"):
         plot("rofline")
+
+
+HOSTILE = "<a href='https://x'>&<img src=x onerror=pwned()>%{x}"
+_OURS = re.compile(r"</?(?:b|sub|extra)>|<br>")
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text of a figure's JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts(each)
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_no_text_of_a_run_is_html_in_a_plot(name: str) -> None:
+    """Names of candidates, kernels, workloads, inputs, baselines and counters, which an imported run's file may have
+    anything for."""
+    state = measured_of(MATMUL.state)
+    found = [_hostile(row) for row in rows(state, MATMUL.builds, {"c2": [HARDWARE]})]
+    timelines = [
+        replace(each, kernel=HOSTILE, spans=tuple(replace(span, label=HOSTILE) for span in each.spans))
+        for each in timelines_of(MATMUL, "c2")
+    ]
+    drawn = draw(name, Subject(found, HOSTILE + "c2", H200, lambda: timelines, HOSTILE))
+    shown = plain_figure(drawn.figure)
+    assert any("&lt;a href" in text for text in texts(shown))
+    assert not [text for text in texts(shown) if "<" in _OURS.sub("", text)]
+
+
+def _hostile(row: Row) -> Row:
+    names = {name: HOSTILE + getattr(row, name) for name in ("candidate", "kernel", "workload") if getattr(row, name)}
+    subject = HOSTILE + row.subject if row.source in ("judge", "timer") and row.subject != "candidate" else row.subject
+    metric = row.metric + HOSTILE if row.metric.startswith("warp_instructions_") else row.metric
+    return replace(row, **names, subject=subject, metric=metric)
+
+
+def test_a_plot_is_one_of_many_candidates_in_little_time() -> None:
+    """The roofline of 500 candidates took two minutes."""
+    state = MATMUL.state
+    all_ = rows(state, MATMUL.builds)
+    head, mine = [r for r in all_ if not r.candidate], [r for r in all_ if r.candidate == "c1"]
+    many = [*head, *(replace(row, candidate=f"k{n}") for n in range(60) for row in mine)]
+    of_one = Subject([*head, *mine], "c1", H200)
+    started = time.process_time()
+    for name in ("roofline", "mix"):
+        PLOTS[name].pick(of_one)
+    once = time.process_time() - started
+    for name in ("roofline", "mix"):
+        PLOTS[name].pick(Subject(many, "k1", H200))
+    assert time.process_time() - started - once < 5 * 60 * once
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -197,7 +265,7 @@ def test_a_plot_in_a_notebook_is_a_figure_with_its_table(
     assert "application/vnd.plotly.v1+json" in found._repr_mimebundle_()
     assert "matmul c2" in found.figure.layout.title.text
     table = list(csv.DictReader(io.StringIO(found.save(tmp_path / "memory.csv").read_text())))
-    assert [float(row["nbytes"]) for row in table] == [record.nbytes for record in found.records]
+    assert [row["nbytes"] for row in table] == [str(getattr(record, "nbytes", "")) for record in found.records]
     for _ in range(2):  # what cutegen wrote it may write again
         assert "Plotly.newPlot" in found.save(tmp_path / "memory.html").read_text()
         found.save(tmp_path / "memory.csv")

@@ -101,15 +101,12 @@ def test_machine_code_is_looked_up_line_by_line(widget: RefineWidget, run: Noteb
     assert not failed["ok"] and "c9" in failed["error"]
 
 
-def test_a_profile_is_looked_up_with_what_the_plots_of_the_notebook_have(
-    widget: RefineWidget, run: NotebookRun
-) -> None:
-    reply = asked(widget, query="profile")
-    assert reply["ok"] and reply["data"]["candidate_id"] == "c1" and reply["data"]["gpu"] == "H200"
-    told = [{**bar, "record": "MemoryBar"} for bar in reply["data"]["memory"]]
-    assert told and told == run.plot("memory", "c1").table
-    assert reply["data"]["checks"] and any(limit["limits"] for limit in reply["data"]["limits"])
-    failed = asked(widget, query="profile", candidate_id="c9")
+def test_plots_are_looked_up_as_the_notebook_draws_them(widget: RefineWidget, run: NotebookRun) -> None:
+    listed = asked(widget, query="plots")
+    assert listed["ok"] and "memory" in [each["name"] for each in listed["data"]["plots"] if not each["missing"]]
+    reply = asked(widget, query="plot", text="memory")
+    assert reply["ok"] and reply["data"]["csv"] == run.plot("memory", "c1").csv
+    failed = asked(widget, query="plot", text="memory", candidate_id="c9")
     assert not failed["ok"] and "has no candidate c9" in failed["error"]
 
 

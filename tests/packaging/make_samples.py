@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from cutegen_lab.core.artifact import TracedLayout
@@ -52,12 +53,13 @@ from cutegen_lab.core.verdict import Diagnostic, Verdict
 from cutegen_lab.layouts.traced import made_layouts
 from cutegen_lab.loop import fold
 from cutegen_lab.loop.notes import broken_by, note_event
+from cutegen_lab.notebook.plots import Subject
+from cutegen_lab.notebook.plots.answers import plot_list, plot_view
 from cutegen_lab.profiles.rows import rows
 from cutegen_lab.views.build import build_view
 from cutegen_lab.views.compare import comparison
 from cutegen_lab.views.layouts import layout_picture, layouts_view
-from cutegen_lab.views.profile import profile_view
-from tests.profiles.recorded import recorded
+from tests.profiles.recorded import recorded, timelines_of
 
 SAMPLES = Path(__file__).parents[2] / "labextension/tests/samples"
 ANSWERS = SAMPLES.parent / "answers"
@@ -298,11 +300,18 @@ def write(name: str, run: Script, log: tuple[str, ...] = (), attached: bool = Tr
     (SAMPLES / f"{name}.json").write_text(view.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
-def profile_sample() -> str:
-    """The answer to the widget's query for a profile, of a run that was recorded on the emulator."""
+def plots_samples() -> dict[str, str]:
+    """The answers to the widget's queries for plots, of a run that was recorded on the emulator, by file: the list, and
+    each plot by its name."""
     run = recorded("matmul")
-    view = profile_view(rows(run.state, run.builds), "c1", GPUS[run.state.sol.gpu])
-    return view.model_dump_json(indent=1) + "\n"
+    timelines = partial(timelines_of, run, "c1")
+    of = Subject(rows(run.state, run.builds), "c1", GPUS[run.state.sol.gpu], timelines, run.state.problem.name)
+    listed = plot_list(of)
+    drawn = {p.name: plot_view(of, p.name).model_dump(mode="json") for p in listed.plots if not p.missing}
+    return {
+        "plots.json": listed.model_dump_json(indent=1) + "\n",
+        "plot.json": json.dumps(drawn, ensure_ascii=False) + "\n",
+    }
 
 
 TRACED = (
@@ -342,8 +351,7 @@ def main() -> None:
     log = ("c5: compile cached launch plan for 4096x8192", "c5: check 1x131 passed", "c5: predicted 38.1 µs")
     SAMPLES.mkdir(parents=True, exist_ok=True)
     ANSWERS.mkdir(parents=True, exist_ok=True)
-    (ANSWERS / "profile.json").write_text(profile_sample(), encoding="utf-8")
-    for name, text in layouts_samples().items():
+    for name, text in {**plots_samples(), **layouts_samples()}.items():
         (ANSWERS / name).write_text(text, encoding="utf-8")
     write("review", upto_review(), log)
     write_comparison()

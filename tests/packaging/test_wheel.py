@@ -80,7 +80,7 @@ def test_wheel_brings_everything_it_needs(built: Built) -> None:
     }
     assert wanted, "the test needs a checkout to know what is tracked"
     assert wanted - names == set()
-    assert {"cutegen_lab/notebook/static/widget.js", "cutegen_lab/notebook/static/widget.css"} <= names
+    assert {f"cutegen_lab/notebook/static/{name}" for name in ("widget.js", "widget.css", "figure.js")} <= names
     shared = {name.split("/data/", 1)[1] for name in names if "/data/" in name}
     assert {f"{EXTENSION}/{name}" for name in ("package.json", "install.json", "static/style.js")} <= shared
     assert "etc/jupyter/jupyter_server_config.d/cutegen_lab.json" in shared

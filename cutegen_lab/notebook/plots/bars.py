@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cutegen_lab.notebook.plot_theme import BLUE, GREY, HUES, ORANGE, PATTERNS, RED, laid_out
 from cutegen_lab.profiles import select
-from cutegen_lab.profiles.records import MemoryBar, MixShare, Stall, TermBar, WholeTime
+from cutegen_lab.profiles.records import MemoryBar, MixShare, Registers, Stall, TermBar, WholeTime
 from cutegen_lab.profiles.row import Row
 from cutegen_lab.views.units import count, microseconds, significant, size
 
@@ -41,13 +41,14 @@ def draw_terms(records: Sequence[TermBar | WholeTime], title: str) -> Figure:
     order = [_indented(t) + (" (longest)" if t.time_us == longest and not t.part_of_waits else "") for t in terms]
     figure.update_yaxes(categoryorder="array", categoryarray=order[::-1])
     whole = [record for record in records if isinstance(record, WholeTime)]
+    end = 1.15 * max([t.time_us for t in terms] + [line.time_us for line in whole])
     for level, line in enumerate(sorted(whole, key=lambda line: line.time_us)):
+        side = "right" if line.time_us > end / 2 else "left"
         figure.add_vline(
             line.time_us, line={"color": RED if line.name == "measured" else GREY, "dash": _DASHES[line.name]},
-            annotation={"text": f"{line.name} {microseconds(line.time_us)}", "yshift": 16 * level, "xanchor": "left"},
+            annotation={"text": f"{line.name} {microseconds(line.time_us)}", "yshift": 16 * level, "xanchor": side},
             annotation_position="top",
         )  # fmt: skip
-    end = 1.15 * max([t.time_us for t in terms] + [line.time_us for line in whole])
     figure.update_xaxes(title_text="µs", range=[0, end])
     note = "terms are predicted; units work at the same time, so terms do not add up"
     return laid_out(figure, f"Where the time of {title} goes", note, rows=len(terms), top=36)
@@ -57,10 +58,16 @@ def _indented(term: TermBar) -> str:
     return f"waits: {term.name}" if term.part_of_waits else term.name
 
 
-def draw_memory(records: Sequence[MemoryBar], title: str) -> Figure:
+def pick_memory(rows: Sequence[Row], candidate: str) -> list[MemoryBar | Registers]:
+    bars = select.memory(rows, candidate)
+    return [*bars, *select.registers(rows, candidate)] if bars else []
+
+
+def draw_memory(picked: Sequence[MemoryBar | Registers], title: str) -> Figure:
     """Bytes by level, with a mark at what must move."""
     from plotly.graph_objects import Figure, Scatter
 
+    records = [record for record in picked if isinstance(record, MemoryBar)]
     sources = list(dict.fromkeys(r.source for r in records))
     names = [f"{r.level}, {r.part}" for r in records]
     order = list(dict.fromkeys(names))
@@ -82,8 +89,16 @@ def draw_memory(records: Sequence[MemoryBar], title: str) -> Figure:
     )  # fmt: skip
     figure.update_yaxes(categoryorder="array", categoryarray=order[::-1])
     figure.update_xaxes(title_text="MiB", range=[0, 1.3 * max(r.nbytes for r in records) / _MIB])
-    note = "the emulator takes repeated reads of DRAM to hit L2" if "emulator" in sources else ""
-    return laid_out(figure, f"Memory of {title}", note, rows=len(order) * len(sources))
+    notes = [_kept(record) for record in picked if isinstance(record, Registers)]
+    if "emulator" in sources:
+        notes.append("the emulator takes repeated reads of DRAM to hit L2")
+    return laid_out(figure, f"Memory of {title}", "\n".join(notes), rows=len(order) * len(sources))
+
+
+def _kept(record: Registers) -> str:
+    """``row_kernel: 48 registers a thread, none spilled``."""
+    spilled = f"{record.spill_bytes:,} bytes of spills" if record.spill_bytes else "none spilled"
+    return f"{f'{record.kernel}: ' if record.kernel else ''}{record.registers} registers a thread, {spilled}"
 
 
 def _times(bar: MemoryBar) -> str:

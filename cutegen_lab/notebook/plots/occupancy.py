@@ -35,7 +35,7 @@ def draw(records: Sequence[Limit | WhatIf], title: str) -> Figure:
     figure.update_annotations(font_size=12)
     figure.update_xaxes(title_text="registers", col=1)
     figure.update_xaxes(title_text="KiB", col=2)
-    figure.update_xaxes(title_text="blocks a multiprocessor", type="log", col=3)
+    figure.update_xaxes(title_text="blocks", type="log", col=3)
     figure.update_yaxes(rangemode="tozero", col=1)
     figure.update_yaxes(rangemode="tozero", col=2)
     limits = {r.kernel: [] for r in records if isinstance(r, Limit)}  # type: dict[str, list[str]]

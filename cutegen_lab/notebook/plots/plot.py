@@ -40,9 +40,15 @@ class Plot:
         return dict(self.figure._repr_mimebundle_())
 
     @property
+    def flat(self) -> list[Any]:
+        """Records; of a timeline, its spans."""
+        parts = (record.spans if isinstance(record, Timeline) else (record,) for record in self.records)
+        return [each for part in parts for each in part]
+
+    @property
     def table(self) -> list[dict[str, Any]]:
         """A mapping for each row of the table."""
-        return [{RECORD: type(record).__name__, **asdict(record)} for record in _flat(self.records)]
+        return [{RECORD: type(record).__name__, **asdict(record)} for record in self.flat]
 
     @property
     def df(self) -> DataFrame:
@@ -91,8 +97,3 @@ class Plot:
                 f"no image was made: {str(error).strip().splitlines()[0]}",
                 "pip install kaleido (it needs Chrome), or save .html and use the camera above the plot.",
             ) from None
-
-
-def _flat(records: Sequence[Any]) -> list[Any]:
-    """Records; of a timeline, its spans."""
-    return [each for record in records for each in (record.spans if isinstance(record, Timeline) else (record,))]

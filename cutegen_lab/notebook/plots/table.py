@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import did_you_mean
-from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.roofline import GPUS, GpuSpec
 from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.notebook.plots import bars, checks, occupancy, roofline, timeline, times
 from cutegen_lab.notebook.plots.plot import Plot
 from cutegen_lab.profiles import select
 from cutegen_lab.profiles.row import Row
+from cutegen_lab.session.handle import unknown_candidate
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+    from cutegen_lab.session.handle import RunHandle
 
     Draw = Callable[[Sequence[Any], str], Figure]
 
@@ -33,6 +38,13 @@ class Subject:
     """GPU that the run is for."""
     timelines: Callable[[], Sequence[Timeline]] = tuple
     """Executes one block of each launch and records its warps."""
+    what: str = ""
+    """Names the run in titles."""
+
+    @cached_property
+    def own(self) -> Sequence[Row]:
+        """Rows of the candidate and of the problem."""
+        return [row for row in self.rows if row.candidate in ("", self.candidate)]
 
 
 @dataclass(frozen=True)
@@ -46,55 +58,77 @@ class PlotSpec:
     draw: Draw
     """Figure of records; the text is the plot's title."""
     empty: str
-    """What is missing where there is no record."""
+    """What is missing where there is no record, and what to do."""
+    ready: Callable[[Subject], object] | None = None
+    """Whether there is a record, where ``pick`` takes long."""
+
+    def missing(self, of: Subject) -> str:
+        """Why there is no plot; empty where there is one."""
+        return "" if (self.ready or self.pick)(of) else self.empty
 
 
 PLOTS: Mapping[str, PlotSpec] = {
     "roofline": PlotSpec(
         "every candidate under the GPU's ceilings, by the bytes it must move and those it moves",
-        lambda of: roofline.pick(of.rows, of.gpu), roofline.draw, "no candidate has a time, counters and arithmetic",
+        lambda of: roofline.pick(of.rows, of.gpu), roofline.draw,
+        "no candidate has a time, counters and arithmetic: they come once one is timed",
     ),
     "time": PlotSpec(
         "where the predicted time goes, with the measured time and the bound",
-        lambda of: bars.pick_terms(of.rows, of.candidate),
-        bars.draw_terms, "it has no predicted time: profile it on the emulator",
+        lambda of: bars.pick_terms(of.own, of.candidate),
+        bars.draw_terms, "it has no predicted time: run.profile(candidate) has the emulator profile it",
     ),
     "memory": PlotSpec(
-        "bytes that each level of memory moved, next to those that must move",
-        lambda of: select.memory(of.rows, of.candidate), bars.draw_memory, "it has no profile",
+        "bytes that each level of memory moved, next to those that must move; registers and spills",
+        lambda of: bars.pick_memory(of.own, of.candidate), bars.draw_memory,
+        "it has no profile: run.profile(candidate) has the emulator profile it",
     ),
     "occupancy": PlotSpec(
         "resident warps, what limits them, and what if the kernel took less",
-        lambda of: [*select.limits(of.rows, of.candidate), *select.what_if(of.rows, of.candidate, of.gpu)],
-        occupancy.draw, "it is not compiled",
+        lambda of: [*select.limits(of.own, of.candidate), *select.what_if(of.own, of.candidate, of.gpu)],
+        occupancy.draw, "it is not compiled: choose a candidate that is",
     ),
     "mix": PlotSpec(
         "warp instructions of every candidate by class",
-        lambda of: select.mix(of.rows), bars.draw_mix, "no candidate has a profile of the emulator",
+        lambda of: select.mix(of.rows), bars.draw_mix,
+        "no candidate has a profile of the emulator: run.profile(candidate) has the emulator profile one",
     ),
     "checks": PlotSpec(
         "errors over what is allowed, by workload and inputs",
-        lambda of: select.checks(of.rows, of.candidate), checks.draw, "it was not checked",
+        lambda of: select.checks(of.own, of.candidate), checks.draw,
+        "it was not checked: choose a candidate that compiled",
     ),
     "times": PlotSpec(
         "times of all rounds, with the baselines timed in the same rounds",
-        lambda of: select.times(of.rows, of.candidate), times.draw, "it was not timed",
+        lambda of: select.times(of.own, of.candidate), times.draw,
+        "it was not timed: choose a candidate that passed its checks",
     ),
     "stalls": PlotSpec(
         "why warps could not issue, by Nsight Compute",
-        lambda of: select.stalls(of.rows, of.candidate), bars.draw_stalls,
+        lambda of: select.stalls(of.own, of.candidate), bars.draw_stalls,
         "Nsight Compute did not profile it: run.profile(candidate, 'cuda') does, on a machine with a GPU and ncu",
     ),
     "timeline": PlotSpec(
-        "what the warps of one block do, in the emulator's order of execution or by a GPU's clock",
-        lambda of: of.timelines(), timeline.draw, "nothing was recorded",
+        "what the warps of one block do, in the emulator's order of execution; "
+        "run.plot('timeline', device='cuda') has a GPU's clock",
+        lambda of: of.timelines(), timeline.draw, "it is not compiled: choose a candidate that is",
+        ready=lambda of: select.kernels(of.own, of.candidate),
     ),
 }  # fmt: skip
 
 
-def draw(name: str, of: Subject, what: str = "") -> Plot:
-    """The plot ``name`` of a candidate. ``what``: names the run in its title. Raises InputError for an unknown plot, or
-    one that the run has nothing for."""
+def subject_of(handle: RunHandle, candidate_id: str | None = None, device: str = "emulator") -> Subject:
+    """A candidate of a run (default: the current one, otherwise the accepted one). ``device``: where timelines are
+    recorded. Raises InputError if there is no such candidate."""
+    state, chosen = handle.state, handle.selected_candidate(candidate_id)
+    if chosen is None or chosen not in state.candidates:
+        raise unknown_candidate(state, chosen or "")
+    rows, gpu = handle.profile_rows(), GPUS[state.sol.gpu]
+    return Subject(rows, chosen, gpu, lambda: handle.timelines(chosen, device), state.problem.name)
+
+
+def draw(name: str, of: Subject) -> Plot:
+    """The plot ``name`` of a candidate. Raises InputError for an unknown plot, or one that the run has nothing for."""
     spec = PLOTS.get(name)
     if spec is None:
         meant = did_you_mean(name, PLOTS)
@@ -102,4 +136,12 @@ def draw(name: str, of: Subject, what: str = "") -> Plot:
     records = spec.pick(of)
     if not records:
         raise InputError(f"no plot {name!r} of {of.candidate}: {spec.empty}", f"Plots: {', '.join(PLOTS)}.")
-    return Plot(name, spec.draw(records, f"{what} {of.candidate}".strip()), records)
+    title = escape(f"{of.what} {of.candidate}".strip(), quote=False)
+    return Plot(name, spec.draw([_escaped(record) for record in records], title), records)
+
+
+def _escaped(record: Any) -> Any:
+    """A record without HTML: plotly shows some of it, links among them, wherever it shows a text. Its spans, if it is a
+    timeline, are escaped where they are shown: there are many."""
+    texts = {name: value for name, value in vars(record).items() if isinstance(value, str)}
+    return replace(record, **{name: escape(text, quote=False) for name, text in texts.items()})

@@ -54,8 +54,8 @@ def draw(records: Sequence[Timeline], title: str) -> Figure:
 
 def _about(timeline: Timeline) -> str:
     if timeline.what == EMULATED:
-        return f"{EMULATED}; where a warp's track is empty, it is ready while another has its turn"
-    return f"{timeline.what}; a warp that waits for a load does so on the line that uses it"
+        return f"{EMULATED}\nwhere a warp's track is empty, it is ready while another has its turn"
+    return f"{timeline.what}\na warp that waits for a load does so on the line that uses it"
 
 
 def _tracks(timeline: Timeline) -> list[str]:
@@ -108,4 +108,4 @@ def _bars(timeline: Timeline, spans: Sequence[Span], kind: Kind, legend: bool) -
 def _told(span: Span) -> str:
     """Tooltip of a span."""
     where = f", line {span.line}" if span.line else ""
-    return "<br>".join(filter(None, (f"{span.start:,} to {span.end:,}", escape(span.label + where))))
+    return "<br>".join(filter(None, (f"{span.start:,} to {span.end:,}", escape(span.label + where, quote=False))))

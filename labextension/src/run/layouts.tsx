@@ -1,5 +1,7 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { LayoutPicture, LayoutsView } from '../schema';
+import { useAnswer } from './answer';
+import { Tables } from './tables';
 import type { ITabProps } from './tabs';
 import type { Look } from './verbs';
 import { trans } from './words';
@@ -30,30 +32,6 @@ export function drawingOf(text: string): Element | null {
   return clean(root) && root.localName === 'svg' ? root : null;
 }
 
-interface IAsked<T> {
-  found: T | null;
-  error: string;
-}
-
-/** The kernel's answer to one query, asked for when `key` changes. */
-function useAnswer<T>(look: Look | null, key: string, query: Parameters<Look>[0]): IAsked<T> {
-  const [known, setKnown] = useState<IAsked<T> & { key: string }>({ key: '', found: null, error: '' });
-  useEffect(() => {
-    let gone = false;
-    const settle = (found: T | null, error: string) => gone || setKnown({ key, found, error });
-    look?.(query).then(
-      data => settle(data as T, ''),
-      (reason: unknown) => settle(null, reason instanceof Error ? reason.message : String(reason))
-    );
-    return () => {
-      gone = true;
-    };
-    // `key` says all of the query.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [look, key]);
-  return known.key === key ? known : { found: null, error: '' };
-}
-
 function Picture({ id, number, look }: { id: string; number: number; look: Look }) {
   const place = useRef<HTMLDivElement>(null);
   const { found, error } = useAnswer<LayoutPicture>(look, `${id} ${number}`, {
@@ -75,35 +53,9 @@ function Picture({ id, number, look }: { id: string; number: number; look: Look 
   return (
     <>
       <div class="cg-scroll cg-drawing" role="group" aria-label={found.title} tabIndex={0} ref={place} />
-      <details class="cg-tables">
-        <summary>{trans.__('As a table')}</summary>
-        {found.tables.map(({ title, rows: [heads = [], ...rows] }) => (
-          <div key={title} class="cg-scroll" role="group" aria-label={title} tabIndex={0}>
-            <table>
-              <caption>{title}</caption>
-              <thead>
-                <tr>
-                  {heads.map((head, at) => (
-                    <th key={at} scope="col">
-                      {head}
-                    </th>
-                  ))}
-                </tr>
-              </thead>
-              <tbody>
-                {rows.map(([label, ...cells], at) => (
-                  <tr key={at}>
-                    <th scope="row">{label}</th>
-                    {cells.map((cell, column) => (
-                      <td key={column}>{cell}</td>
-                    ))}
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        ))}
-      </details>
+      <Tables
+        tables={found.tables.map(({ title, rows: [heads = [], ...rows] }) => ({ title, heads, rows }))}
+      />
     </>
   );
 }
@@ -155,7 +107,7 @@ export function Layouts({ id, look }: { id: string; look: Look }) {
           </label>
         ))}
       </fieldset>
-      <Picture id={id} number={chosen} look={look} />
+      <Picture key={chosen} id={id} number={chosen} look={look} />
     </section>
   );
 }
