@@ -9,9 +9,10 @@ from cutegen_lab.core.trial import Profile
 from cutegen_lab.views.model import HeatColumn
 
 _WAYS = ("global_load", "global_store", "global_atomic", "bulk_load", "bulk_store")
+_LOADS = ", of loads where their values are first used"  # to there the compiler moves them
 _COLUMNS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # label -> unit and the counters it adds
-    "Sectors": ("sectors of 32 bytes of global memory, of loads where their values are first used", tuple(f"{way}_sectors" for way in _WAYS)),
-    "Bytes": ("requested bytes of global memory, of loads where their values are first used", tuple(f"{way}_bytes" for way in _WAYS)),
+    "Sectors": (f"sectors of 32 bytes of global memory{_LOADS}", tuple(f"{way}_sectors" for way in _WAYS)),
+    "Bytes": (f"requested bytes of global memory{_LOADS}", tuple(f"{way}_bytes" for way in _WAYS)),
     "Wavefronts": ("shared-memory wavefronts", ("shared_wavefronts",)),
     "Conflicts": ("shared-memory wavefronts beyond those without bank conflicts", ("shared_conflicts",)),
     "Tensor": ("tensor operations", ("tensor_ops",)),

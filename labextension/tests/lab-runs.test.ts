@@ -194,7 +194,7 @@ describe('a run in a tab', () => {
     expect(tab.node.querySelector('.cg-tab-panel')?.textContent).toBe('the process ended');
     expect(source.asked).toEqual([
       { ...KEY, query: 'machine_code', candidate_id: 'c5', general: true },
-      { ...KEY, query: 'profile', candidate_id: 'c5' },
+      { ...KEY, query: 'plots', candidate_id: 'c5' },
       { ...KEY, query: 'layouts', candidate_id: 'c5' }
     ]);
     expect(tab.node.querySelector('.cg-export')).not.toBeNull();
