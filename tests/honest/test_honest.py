@@ -28,7 +28,7 @@ UNSERVED = {"tensor_map_by_hand": 4}  # workloads that its constraints leave out
 def test_an_honest_kernel_passes(compiler: Compiler, name: str) -> None:
     kernel = honest(name)
     whole = read_text(kernel.problem, name=name, inputs_text=kernel.inputs)
-    problem = whole if compiler.thorough else every_third(whole)
+    problem = whole if compiler.thorough or name in UNSERVED else every_third(whole)
     outcome, artifact = answered(compiler, problem, kernel.source)
     assert outcome.verdict is Verdict.PASSED, outcome.reason
     assert artifact is not None
