@@ -163,7 +163,15 @@ describe('the plots of a candidate', () => {
     if (candidate === undefined) {
       throw new Error('the sample has no candidate');
     }
-    const given = { view, candidate, parent: null, compared: null, onCompare: () => undefined, kernel: null };
+    const given = {
+      view,
+      candidate,
+      parent: null,
+      compared: null,
+      onCompare: () => undefined,
+      ask: null,
+      look: null
+    };
     void act(() => render(<ProfileTab {...given} />, host));
     expect(host.textContent).toBe('Plots are shown while a kernel is attached.');
   });
