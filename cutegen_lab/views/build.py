@@ -191,7 +191,7 @@ def _candidate(
         config=[ConfigValue(name=name, value=value) for name, value in candidate.config.items()],
         diff=source_diff(parent.source if parent else None, candidate.source),
         steps=_steps(attempt, attached),
-        evidence=evidence_rows(candidate, trial, compiled.resources if compiled else None, state.problem, state.sol),
+        evidence=evidence_rows(candidate, trial, compiled.resources if compiled else None, state),
         metrics=metrics(trial, compiled.resources if compiled else None, GPUS.get(state.sol.gpu)),
         counters=counters(trial),
         baselines=baselines(trial),

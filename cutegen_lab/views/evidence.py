@@ -8,8 +8,10 @@ from cutegen_lab.core.plain_text import plain
 from cutegen_lab.core.predicted import terms_text
 from cutegen_lab.core.problem import SIZES_OF_THE_JUDGE, Problem
 from cutegen_lab.core.roofline import SpeedOfLight
+from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Trial
 from cutegen_lab.core.verdict import Diagnostic, Verdict
+from cutegen_lab.views.expected import expected_rows
 from cutegen_lab.views.model import DiagnosticView, EvidenceRow, Tone
 from cutegen_lab.views.speed import speed_rows
 from cutegen_lab.views.units import count, microseconds, plural, relative, size
@@ -18,9 +20,11 @@ _EXCERPT = 80  # characters of a source line
 
 
 def evidence_rows(
-    candidate: Candidate, trial: Trial | None, resources: Resources | None, problem: Problem, sol: SpeedOfLight
+    candidate: Candidate, trial: Trial | None, resources: Resources | None, state: RunState
 ) -> list[EvidenceRow]:
-    """Rows in reading order: correctness, resources, time, limiter, provenance of the figures."""
+    """Rows in reading order: correctness, resources, time, limiter, provenance of the figures. ``trial``: the
+    candidate's, with lines of the text that is shown."""
+    problem, sol, parent = state.problem, state.sol, state.trials.get(candidate.parent_id or "")
     rows = []
     if trial is not None:
         tone: Tone = "good" if trial.verdict.passed else "bad"
@@ -35,6 +39,7 @@ def evidence_rows(
         rows.append(_row("label", "Problem", problem.label, tone="warn"))
     if trial is not None:
         rows += speed_rows(trial.timing, trial.sol or sol)
+        rows += expected_rows(candidate.proposal.predicted_effect, trial.timing, parent.timing if parent else None)
         rows += profile_rows(trial.profile, candidate.source, trial.sol or sol)
         rows.append(_row("device", "Device", trial.device or "none"))
         isolation = ", ".join(trial.provenance.isolation)

@@ -62,7 +62,7 @@ def specialised_view(
     return SpecialisedView(
         source=text.source,
         diff=source_diff(before, text.source),
-        evidence=evidence_rows(of_text, trial, compiled.resources if compiled else None, state.problem, state.sol),
+        evidence=evidence_rows(of_text, trial, compiled.resources if compiled else None, state),
         diagnostics=diagnostics(tuple(_diagnostic(each, text) for each in said)),
         heat=heat(trial.profile if trial else None),
         same_lines=dict(text.lines),

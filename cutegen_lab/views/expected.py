@@ -1,0 +1,45 @@
+"""Whether a refinement gained what its proposal promised, as a row of the evidence card."""
+
+from __future__ import annotations
+
+import re
+
+from cutegen_lab.core.trial import Timing
+from cutegen_lab.views.model import EvidenceRow
+
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_LESS = re.compile(rf"{_NUMBER} ?% (?:less|lower|shorter)(?: time)?|[-−–]{_NUMBER} ?% (?:of (?:the )?)?time")
+_FASTER = re.compile(rf"{_NUMBER} ?% faster")
+_TIMES = re.compile(rf"{_NUMBER} ?(?:×|x|times) (?:faster|as fast)")
+_MOST = 0.9  # of the promised gain that is enough
+
+
+def expected_gain(text: str) -> float | None:
+    """Share of the parent's time that ``text`` (a proposal's expected effect) says is saved; None if it says none, or
+    no single one: ``44.1% less time than c1``, ``-20% time``, ``25% faster``, ``1.5× faster``."""
+    less = [float(one or other) / 100 for one, other in _LESS.findall(text)]
+    faster = [1 - 1 / (1 + float(share) / 100) for share in _FASTER.findall(text)]
+    times = [1 - 1 / float(factor) for factor in _TIMES.findall(text) if float(factor) > 0]
+    found = [*less, *faster, *times]
+    return found[0] if len(found) == 1 and 0 < found[0] < 1 else None
+
+
+def expected_rows(text: str, timing: Timing | None, before: Timing | None) -> list[EvidenceRow]:
+    """What was expected of a candidate, and what came: a row where both times are known and of one kind."""
+    wanted = expected_gain(text)
+    if (
+        wanted is None
+        or timing is None
+        or before is None
+        or (timing.kind, timing.device) != (before.kind, before.device)
+    ):
+        return []
+    gain = 1 - timing.time_us / before.time_us
+    met = gain >= _MOST * wanted
+    came = f"{gain:.1%} less time" if gain >= 0 else f"{-gain:.1%} more time"
+    return [
+        EvidenceRow(
+            key="expected", label="Expected", value="met" if met else "not met", basis=timing.kind,
+            detail=f"{came} than its parent; {wanted:.1%} less was expected", tone="good" if met else "warn",
+        )
+    ]  # fmt: skip
