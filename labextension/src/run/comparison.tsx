@@ -51,8 +51,8 @@ function Cell({ mine, other }: { mine: MetricView; other: MetricView | undefined
   const delta = difference(mine, other);
   return (
     <td>
-      {other.text}
-      {delta && <span class={`cg-delta cg-tone-${delta.tone}`}> {delta.text}</span>}
+      <span class="cg-number">{other.text}</span>{' '}
+      {delta && <span class={`cg-delta cg-tone-${delta.tone}`}>{delta.text}</span>}
     </td>
   );
 }
@@ -122,10 +122,9 @@ export function Comparison({ view, candidate }: { view: RunView; candidate: Cand
               <tr key={name}>
                 <th scope="row">{name}</th>
                 <td colSpan={columns.length + 1}>
-                  {microseconds(us)}
+                  {microseconds(us)}{' '}
                   {time !== null && (
                     <span class={`cg-delta cg-tone-${time <= us ? 'good' : 'bad'}`}>
-                      {' '}
                       {beside(candidate.id, time / us)}
                     </span>
                   )}

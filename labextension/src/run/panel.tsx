@@ -89,12 +89,16 @@ function notice(view: RunView, attached: boolean): string {
     const shown = view.incumbent_id ?? view.candidates.at(-1)?.id ?? '';
     return (
       shown &&
-      trans.__('The run as it ended. `%cutegen branch %1 --run %2` goes on from %1.', shown, view.run_id)
+      trans.__(
+        'The run as it ended. Where it is stored, `%cutegen branch %1 --run %2` goes on from %1.',
+        shown,
+        view.run_id
+      )
     );
   }
   if (!attached) {
     return trans.__(
-      'A saved run, as it stood. No kernel is attached: `%cutegen resume %1` takes it up again.',
+      'A saved run, as it stood. Where it is stored, `%cutegen resume %1` takes it up again.',
       view.run_id
     );
   }
