@@ -109,9 +109,15 @@ def parameters(function: cst.FunctionDef) -> list[str]:
     return [parameter.name.value for parameter in function.params.params]
 
 
+@lru_cache(maxsize=4096)
+def calls_in(node: cst.CSTNode) -> tuple[cst.Call, ...]:
+    """Calls within ``node``, in the order of the text."""
+    return tuple(each for each in within(node) if isinstance(each, cst.Call))
+
+
 def called(node: cst.CSTNode) -> set[str]:
     """Dotted names of the functions called within ``node``; "" for a callee that is not a name."""
-    return {dotted(each.func) for each in within(node) if isinstance(each, cst.Call)}
+    return {dotted(each.func) for each in calls_in(node)}
 
 
 def const_expr_argument(node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -146,6 +152,10 @@ def loads(node: cst.CSTNode) -> Counter[str]:
     """Number of reads of each name within ``node``, without attributes, keywords, targets and parameters."""
     counts: Counter[str] = Counter()
     stack = [node]
+    if isinstance(node, cst.Module):  # most of its statements are those of the module before, and known
+        for statement in node.body:
+            counts.update(loads(statement))
+        return counts
     while stack:
         current = stack.pop()
         if isinstance(current, cst.Name):

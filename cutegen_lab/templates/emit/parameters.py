@@ -16,6 +16,7 @@ from cutegen_lab.templates.emit.expand import is_made
 from cutegen_lab.templates.emit.names import (
     Quick,
     bindings,
+    calls_in,
     dotted,
     functions,
     loads,
@@ -151,9 +152,9 @@ def _repeated(
 def calls_of(module: cst.Module) -> dict[str, list[cst.Call]]:
     """Calls of each top-level function; none for a function that is also used as a value."""
     found: dict[str, list[cst.Call]] = {}
-    for node in within(module):
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
-            found.setdefault(node.func.value, []).append(node)
+    for call in (call for statement in module.body for call in calls_in(statement)):
+        if isinstance(call.func, cst.Name):
+            found.setdefault(call.func.value, []).append(call)
     read = loads(module)
     return {name: calls for name, calls in found.items() if len(calls) == read[name]}
 
@@ -186,7 +187,7 @@ def _aliases(module: cst.Module, steady: Collection[str]) -> dict[int, dict[str,
             and (isinstance(value, cst.Tuple) or _is_static(value, steady))
         }
         if names:
-            found |= {id(each): names for each in within(function) if isinstance(each, cst.Call)}
+            found |= {id(each): names for each in calls_in(function)}
     return found
 
 

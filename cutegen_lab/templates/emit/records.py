@@ -7,6 +7,7 @@ top of the one that gets it. Opened before a module is observed, each field is k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import libcst as cst
 
@@ -16,6 +17,8 @@ from cutegen_lab.templates.emit.names import (
     Quick,
     assignments,
     bindings,
+    called,
+    calls_in,
     dotted,
     functions,
     loads,
@@ -43,8 +46,9 @@ def with_records_open(module: cst.Module) -> cst.Module:
         known, body = functions(module), list[cst.CSTNode]()
         for statement in module.body:
             if isinstance(statement, cst.FunctionDef):
-                calls = _Calls(opened, known, _local_tuples(statement))
-                statement = cst.ensure_type(statement.visit(calls), cst.FunctionDef)
+                if opened.keys() & called(statement):
+                    calls = _Calls(opened, known, _local_tuples(statement))
+                    statement = cst.ensure_type(statement.visit(calls), cst.FunctionDef)
                 for name, fields in opened.get(statement.name.value, {}).items():
                     statement = _with_fields(statement, name, fields)
             body.append(statement)
@@ -59,8 +63,7 @@ def _opened(module: cst.Module, names: _Names) -> dict[str, dict[str, _Fields]]:
         id(each): tuples
         for function in known.values()
         if (tuples := _local_tuples(function)) is not None
-        for each in within(function)
-        if isinstance(each, cst.Call)
+        for each in calls_in(function)
     }
     constant = {*known, *parameters(known["launch"])} if "launch" in known else {*known}
     found = dict[str, dict[str, _Fields]]()
@@ -95,6 +98,7 @@ def _tuple(value: cst.BaseExpression, local: _Tuples) -> cst.Tuple | None:
     return value if plain and len(value.elements) > 1 else None  # type: ignore[attr-defined, return-value]
 
 
+@lru_cache(maxsize=1024)
 def _local_tuples(function: cst.FunctionDef) -> _Tuples:
     """Names that a function binds once, to a tuple of what is bound before."""
     bound, last, found = bindings(function.body), dict[str, int](), dict[str, tuple[int, cst.Tuple]]()
@@ -128,9 +132,9 @@ def _used_whole(module: cst.Module) -> set[tuple[str, str]]:
 def _handed_on(function: cst.FunctionDef, known: Mapping[str, cst.FunctionDef]) -> list[tuple[str, tuple[str, str]]]:
     """Each name that is an argument, and (function, parameter) that gets it."""
     found = list[tuple[str, tuple[str, str]]]()
-    for call in within(function.body):
-        to = dotted(call.func) if isinstance(call, cst.Call) else ""
-        if isinstance(call, cst.Call) and to in known:
+    for call in calls_in(function.body):
+        to = dotted(call.func)
+        if to in known:
             given = parameter_names(parameters(known[to]), call) or []
             for name, argument in zip(given, call.args, strict=False):
                 if isinstance(argument.value, cst.Name) and not argument.star:
