@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.views.listing import TutorialView
+
+_DOCS_LINK = re.compile(r"\[([^\]]*)\]\(\.\./(docs/[^)#]*)[^)]*\)")
 
 
 @lru_cache(maxsize=1)
@@ -28,13 +31,22 @@ def tutorials() -> list[TutorialView]:
 
 
 def tutorial(name: str) -> dict[str, Any]:
-    """A tutorial as a notebook. Raises InputError for a name that is none of theirs."""
+    """A tutorial as a notebook for any folder: what it links to in the repository's ``docs/`` is named instead. Raises
+    InputError for a name that is none of theirs."""
     folder = tutorials_dir()
     for path in folder.glob("[0-9]*.ipynb") if folder else ():
         if path.name == name:
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            for cell in found["cells"]:
+                if cell["cell_type"] == "markdown":
+                    cell["source"] = _DOCS_LINK.sub(_named, "".join(cell["source"]))
             return found
     raise InputError(f"there is no tutorial {one_line(name)[:80]!r}", "Open another.")
+
+
+def _named(link: re.Match[str]) -> str:
+    text, file = link.groups()
+    return f"`{file}`" if text == file else f"{text} (`{file}`)"
 
 
 def _title(notebook: dict[str, Any], name: str) -> str:

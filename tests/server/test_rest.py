@@ -266,6 +266,13 @@ def test_tutorials(server: Server) -> None:
     assert [each["name"] for each in found][:2] == ["01_quickstart.ipynb", "02_reading_the_evidence.ipynb"]
     assert all(each["title"] and each["title"] != each["name"] for each in found)
     assert server.ask("tutorials", name="01_quickstart.ipynb").body["nbformat"] == 4
+    for name, said in (
+        ("02_reading_the_evidence.ipynb", "`run.plot` has more plots (`docs/commands.md`)"),
+        ("05_driving_a_model.ipynb", "All providers: `docs/commands.md`."),
+    ):  # the links of the repository's notebooks lead nowhere from a reader's folder
+        cells = server.ask("tutorials", name=name).body["cells"]
+        text = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+        assert said in text and "](../" not in text
     for name in ("../pyproject.toml", "none.ipynb", "/etc/passwd"):
         assert server.ask("tutorials", name=name).status == 404
 
