@@ -214,7 +214,7 @@ describe('verbs', () => {
     await show(sample('review'), null);
     expect(verbs(host)).toEqual([]);
     expect(host.querySelectorAll('.cg-candidate')).toHaveLength(5);
-    expect(host.textContent).toContain('No kernel is attached');
+    expect(host.textContent).toContain('A saved run, as it stood');
   });
 
   it('approves the candidate under review', async () => {

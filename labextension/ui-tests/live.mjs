@@ -120,7 +120,7 @@ async function everyAction(page, path) {
 /** What a saved run looks like where no kernel can show it: our static view, and no word of a missing widget. */
 async function staysStatic(page, id, name) {
   const saved = page.locator(`${SAVED}:visible`).first();
-  await saved.getByText('No kernel is attached').waitFor();
+  await saved.getByText('A saved run, as it stood').waitFor();
   const output = await page.locator('.jp-OutputArea:visible').first().innerText();
   assert.match(output, new RegExp(`\\b${id}\\b`));
   assert.doesNotMatch(output, /Loading widget|model not found|Error displaying/);
