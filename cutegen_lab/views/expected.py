@@ -11,7 +11,7 @@ _NUMBER = r"(\d+(?:\.\d+)?)"
 _LESS = re.compile(rf"{_NUMBER} ?% (?:less|lower|shorter)(?: time)?|[-−–]{_NUMBER} ?% (?:of (?:the )?)?time")
 _FASTER = re.compile(rf"{_NUMBER} ?% faster")
 _TIMES = re.compile(rf"{_NUMBER} ?(?:×|x|times) (?:faster|as fast)")
-_MOST = 0.9  # of the promised gain that is enough
+_ENOUGH = 0.9  # of the promised gain, to have met it
 
 
 def expected_gain(text: str) -> float | None:
@@ -35,7 +35,7 @@ def expected_rows(text: str, timing: Timing | None, before: Timing | None) -> li
     ):
         return []
     gain = 1 - timing.time_us / before.time_us
-    met = gain >= _MOST * wanted
+    met = gain >= _ENOUGH * wanted
     came = f"{gain:.1%} less time" if gain >= 0 else f"{-gain:.1%} more time"
     return [
         EvidenceRow(

@@ -7,7 +7,7 @@ import { drawingOf, Layouts, LayoutsTab } from '../src/run/layouts';
 import type { Look } from '../src/run/verbs';
 import type { LayoutPicture, LayoutsView } from '../src/schema';
 import { host } from './host';
-import { sample } from './samples';
+import { unattached } from './samples';
 
 const answer = (name: string): unknown =>
   JSON.parse(readFileSync(resolve(import.meta.dirname, `answers/${name}.json`), 'utf8'));
@@ -72,21 +72,7 @@ describe('the layouts of a candidate', () => {
   });
 
   it('wait for a kernel in a saved run', () => {
-    const view = sample('review');
-    const candidate = view.candidates[0];
-    if (candidate === undefined) {
-      throw new Error('the sample has no candidate');
-    }
-    const given = {
-      view,
-      candidate,
-      parent: null,
-      compared: null,
-      onCompare: () => undefined,
-      ask: null,
-      look: null
-    };
-    void act(() => render(<LayoutsTab {...given} />, host));
+    void act(() => render(<LayoutsTab {...unattached('review')} />, host));
     expect(host.textContent).toContain('while a kernel is attached');
   });
 });

@@ -8,7 +8,7 @@ import type { Look } from '../src/run/verbs';
 import type { PlotList, PlotView } from '../src/schema';
 import { host } from './host';
 import { givePlotly, takePlotly } from './plotly';
-import { button, sample } from './samples';
+import { button, unattached } from './samples';
 
 const answer = (name: string): unknown =>
   JSON.parse(readFileSync(resolve(import.meta.dirname, `answers/${name}.json`), 'utf8'));
@@ -158,21 +158,7 @@ describe('the plots of a candidate', () => {
   });
 
   it('wait for a kernel in a saved run', () => {
-    const view = sample('review');
-    const candidate = view.candidates[0];
-    if (candidate === undefined) {
-      throw new Error('the sample has no candidate');
-    }
-    const given = {
-      view,
-      candidate,
-      parent: null,
-      compared: null,
-      onCompare: () => undefined,
-      ask: null,
-      look: null
-    };
-    void act(() => render(<ProfileTab {...given} />, host));
+    void act(() => render(<ProfileTab {...unattached('review')} />, host));
     expect(host.textContent).toBe('Plots are shown while a kernel is attached.');
   });
 });

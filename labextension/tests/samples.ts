@@ -1,6 +1,7 @@
 import { EditorView } from '@codemirror/view';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { ITabProps } from '../src/run/tabs';
 import type { RunView } from '../src/schema';
 
 export type SampleName =
@@ -9,6 +10,17 @@ export type SampleName =
 /** A run as Python's build_view wrote it (tests/packaging/make_samples.py); a fresh copy each time. */
 export function sample(name: SampleName): RunView {
   return JSON.parse(readFileSync(resolve(import.meta.dirname, 'samples', `${name}.json`), 'utf8')) as RunView;
+}
+
+/** What a tab is given in a saved run, about its first candidate: nothing can be asked. */
+export function unattached(name: SampleName): ITabProps {
+  const view = sample(name);
+  const candidate = view.candidates[0];
+  if (candidate === undefined) {
+    throw new Error('the sample has no candidate');
+  }
+  const given = { view, candidate, parent: null, compared: null };
+  return { ...given, onCompare: () => undefined, ask: null, look: null };
 }
 
 /** The element with this text or label, or a failure that shows what is there. */

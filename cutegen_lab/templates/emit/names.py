@@ -151,11 +151,11 @@ def target_names(node: cst.Assign) -> list[str]:
 def loads(node: cst.CSTNode) -> Counter[str]:
     """Number of reads of each name within ``node``, without attributes, keywords, targets and parameters."""
     counts: Counter[str] = Counter()
-    stack = [node]
     if isinstance(node, cst.Module):  # most of its statements are those of the module before, and known
         for statement in node.body:
             counts.update(loads(statement))
         return counts
+    stack = [node]
     while stack:
         current = stack.pop()
         if isinstance(current, cst.Name):

@@ -89,7 +89,7 @@ export function Layouts({ id, look }: { id: string; look: Look }) {
   }
   return (
     <section class="cg-layouts" aria-label={trans.__('Layouts')}>
-      <fieldset class="cg-layout-list">
+      <fieldset class="cg-choices cg-layout-list">
         <legend>
           {trans.__('Layouts of %1', id)} <span class="cg-count">{found.layouts.length}</span>
         </legend>

@@ -128,7 +128,7 @@ interface IChoiceProps {
 function Choice({ id, plots, chosen, onChoose }: IChoiceProps) {
   const group = useId();
   return (
-    <fieldset class="cg-plot-list">
+    <fieldset class="cg-choices cg-plot-list">
       <legend>{trans.__('Plots of %1', id)}</legend>
       {plots.map(({ name, help, missing }) => (
         <label key={name} title={help}>
