@@ -103,6 +103,12 @@ class HasStopwatch(Protocol):
     conditions: Mapping[str, str]
     """Conditions of its stopwatches, known before one is opened."""
 
+    def prepare(self, problem: Problem) -> None:
+        """Compiles the reference by torch.compile in the background until a stopwatch is opened, so that adding it
+        there takes less. Nothing may come of it: for a second problem, or for one whose tensors take more than a small
+        part of the device's memory."""
+        ...
+
     def stopwatch(
         self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview], cancel: Cancel
     ) -> Stopwatch | Fault:

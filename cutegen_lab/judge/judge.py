@@ -96,6 +96,8 @@ class StandardJudge:
         workloads = [w for w in select_workloads(problem, device) if w.name in artifact.builds]
         if unchecked := _unchecked(problem, artifact, workloads, device):
             return unchecked
+        if isinstance(device, HasStopwatch) and "compile" in self.effort.references:
+            device.prepare(problem)
         make_emulator = self._make_emulator if device.kind == "cuda" else None
         forks = self._forks() if make_emulator and self._forks else None
         if forks:

@@ -173,6 +173,23 @@ def test_indices_are_valid_whenever_a_subject_is_called(gpu: CudaDevice) -> None
 
 
 @needs_gpu
+def test_a_reference_is_compiled_before_it_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    text = "def reference(x, i):  # x: f32[300,1000], i: i64[300]\n    return torch.softmax(x, -1)[i]\n"
+    problem = read_text(text, name="rows")
+    with closing(CudaDevice()) as device:
+        device.prepare(problem)
+        device._ahead._process.wait(60)
+        given = inputs_for(problem, Reference(problem), 1)
+        watch = device.stopwatch(problem.workload.tensors, to_bytes(given, problem.workload.inputs), CANCEL)
+        assert not isinstance(watch, Fault), watch
+        with closing(watch):
+            before = {path.name for path in (tmp_path / "fxgraph").rglob("*") if path.is_file()}
+            assert not isinstance(added := watch.add_reference("compiled", problem, "compile"), Fault), added
+            assert before and before == {path.name for path in (tmp_path / "fxgraph").rglob("*") if path.is_file()}
+
+
+@needs_gpu
 @pytest.mark.kernel
 def test_a_time_that_its_bytes_do_not_allow_is_quarantined(gpu: CudaDevice, tmp_path: Path) -> None:
     found = timed(gpu, *compiled("unread", tmp_path))

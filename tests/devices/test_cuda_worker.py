@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +20,7 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.stopwatch import Samples, Subject, rotation
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.bench import Bench
+from cutegen_lab.devices.cuda.compile_ahead import CompileAhead
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
 from cutegen_lab.devices.cuda.rotating_buffers import (
     FEWEST_SETS,
@@ -81,6 +85,35 @@ def test_only_what_runs_a_candidate_has_the_watchdog_s_time(worker: WorkerProces
     watch = opened(worker, watchdog=0.5)
     watch.add_build("candidate", BUILD), watch.sample("candidate", "cold", 1, 7)
     assert given["open"] > 100 and given["add"] == given["sample"] == 0.5
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_process_compiles_the_first_reference_and_ends_before_anything_is_timed(
+    asked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setenv("STUB_OUT", str(tmp_path / "request"))
+    first, second = (read_text("def reference(x):  # x: f32[4]\n    return x + 1\n", name=name) for name in "ab")
+    ahead = CompileAhead(3, module="tests.devices.stub_compiler")
+    process = ahead._process
+    assert process is not None
+    if asked:
+        ahead.compile(first), ahead.compile(second)
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "request").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        request = json.loads((tmp_path / "request").read_text())
+        assert request["problem"]["name"] == "a" and request["index"] == "3"
+        assert [TensorSpec.from_dict(one) for one in request["outputs"]] == list(first.workload.outputs)
+    ahead.end(), ahead.end()
+    assert process.poll() is not None, "it sleeps for a minute, and is killed"
+
+
+def test_few_cores_are_for_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    ahead = CompileAhead(0, module="none")
+    ahead.compile(read_text("def reference(x):  # x: f32[4]\n    return x + 1\n"))
+    ahead.end()
 
 
 def test_a_hang_is_killed_within_the_watchdog_and_named(worker: WorkerProcess) -> None:

@@ -52,6 +52,10 @@ class FakeStopwatch:
     torch_device: str = "cpu"
     modes: Sequence[Mode] = ("cold", "warm", "events", "records")
     asked: Counter[str] = field(default_factory=Counter)
+    prepared: list[Problem] = field(default_factory=list)
+
+    def prepare(self, problem: Problem) -> None:
+        self.prepared.append(problem)
 
     def stopwatch(
         self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview], cancel: Cancel

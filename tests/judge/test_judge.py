@@ -17,10 +17,12 @@ from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.core.stopwatch import ReferenceKind
 from cutegen_lab.core.trial import CheckResult, Profile, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.execution.plan import validate_plan
+from cutegen_lab.judge.timing.interleaved import Effort
 from cutegen_lab.problems import read_text
 from tests.judge.torch_device import Kernel, TorchDevice, artifact_for
 
@@ -48,6 +50,27 @@ def writes(function: Callable[..., torch.Tensor]) -> Kernel:
 
 def softmax(x: torch.Tensor, out: torch.Tensor) -> None:
     out.copy_(torch.softmax(x.float(), -1))
+
+
+@pytest.mark.parametrize(("references", "ahead"), [(("eager", "compile"), True), (("eager",), False)])
+def test_torch_compile_has_the_time_of_the_checks_where_it_is_timed(
+    references: tuple[ReferenceKind, ...], ahead: bool
+) -> None:
+    class Timed(TorchDevice):
+        conditions: ClassVar[dict[str, str]] = {}
+        prepared: ClassVar[list[Problem]] = []
+
+        def prepare(self, problem: Problem) -> None:
+            self.prepared.append(problem)
+
+        def stopwatch(self, *arguments: object) -> Fault:
+            raise AssertionError("nothing is timed")
+
+    task, device, judge = problem(), Timed(softmax), StandardJudge()
+    judge.effort = Effort(references=references)
+    artifact = artifact_for(task, device)
+    assert judge.check(task, artifact, device, lambda line: None, threading.Event()).verdict is Verdict.PASSED
+    assert device.prepared == [task] * ahead
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.errors import Cancelled, SetupError
 from cutegen_lab.core.hints import Advice, Hint
-from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution, Inspection, SanitizerTool
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import Stopwatch
@@ -20,6 +20,7 @@ from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import ncu, sanitizer
+from cutegen_lab.devices.cuda.compile_ahead import CompileAhead
 from cutegen_lab.devices.cuda.driver import Driver, DriverError
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch, conditions
@@ -62,7 +63,12 @@ class CudaDevice:
         self._worker: WorkerProcess | None = None
         self._memory: LentMemory | None = None
         self._lends = True
-        hello = self._started().hello
+        self._ahead = CompileAhead(index)
+        try:
+            hello = self._started().hello
+        except BaseException:
+            self._ahead.end()
+            raise
         self.name, self.conditions = f"cuda:{index} {hello['name']}", conditions(hello)
 
     def execute(
@@ -111,6 +117,9 @@ class CudaDevice:
                 return Execution(Fault(Verdict.OUT_OF_BOUNDS, guard_changed(index)), 0.0, launched=launched)
             return Execution(None, answer["seconds"], launched=launched)
 
+    def prepare(self, problem: Problem) -> None:
+        self._ahead.compile(problem)
+
     def stopwatch(
         self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview], cancel: Cancel
     ) -> Stopwatch | Fault:
@@ -119,6 +128,7 @@ class CudaDevice:
         opened = None
         try:
             self._take_back()
+            self._ahead.end()
             opened = CudaStopwatch(self._started(), tensors, cancel, self._watchdog, self._lock.release)
             fault = opened.open(inputs)
         except BaseException:
@@ -192,6 +202,7 @@ class CudaDevice:
         return tuple(found)
 
     def close(self) -> None:
+        self._ahead.end()
         with self._lock:
             if self._worker:
                 self._worker.kill()

@@ -99,14 +99,14 @@ class Worker:
         self._mapped: dict[str, int] = {}  # addresses of the parent's memory here, by its handles
         torch.cuda.set_device(index)
         torch.zeros(1, device="cuda")
-        self._index = index
+        self.index = index
         self._arch = "sm_{}{}".format(*torch.cuda.get_device_capability())
 
     def hello(self) -> Answer:
         return {
             "ok": True, "name": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda,
             "arch": self._arch, "records": cupti_activity.available(), "cuda_driver": self._driver.version,
-            "driver": Card(self._driver.pci_bus_id(self._index)).driver_version,
+            "driver": Card(self._driver.pci_bus_id(self.index)).driver_version,
         }  # fmt: skip
 
     def answer(self, request: Answer) -> Answer:
@@ -168,7 +168,7 @@ class Worker:
         rounds, end = list[list[float]](), time.monotonic() + _TIMED_SECONDS
         while not rounds or (len(rounds) < _TIMED_ROUNDS and time.monotonic() < end):
             rounds.append([_milliseconds(plan, flush) for plan in plans])
-        clock = Card(self._driver.pci_bus_id(self._index)).read().get("sm_clock_mhz", 0.0)
+        clock = Card(self._driver.pci_bus_id(self.index)).read().get("sm_clock_mhz", 0.0)
         plain, *slowed = map(min, zip(*rounds, strict=True))
         chosen = slowed.index(min(slowed)) + 1
         stamps = ctypes.c_uint64(modules[chosen].address(request["symbol"]))
@@ -191,7 +191,7 @@ class Worker:
         inputs, outputs = ([TensorSpec.from_dict(s) for s in request[kind]] for kind in ("inputs", "outputs"))
         bench = self._benches[request["bench"]] = Bench(self._driver, inputs, outputs)
         bench.load(host_tensors(request))
-        return {"dram_bytes_per_s": self._driver.dram_bytes_per_s(self._index), "l2_bytes": bench.l2_bytes}
+        return {"dram_bytes_per_s": self._driver.dram_bytes_per_s(self.index), "l2_bytes": bench.l2_bytes}
 
     def on_add(self, request: Answer) -> Answer:
         bench, name = self._opened(request), request["name"]
@@ -277,10 +277,11 @@ def _out_of_memory_text(error: Exception) -> str:
     return f"no room for {wanted} on this GPU: {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free"
 
 
-def _prepare_compiler() -> None:
-    """Imports what torch.compile needs and compiles a trifle: the first use takes seconds, and checks come before
-    timing."""
+def _prepare_compiler(index: int) -> None:
+    """Imports what torch.compile needs and compiles a trifle for GPU ``index``: the first use takes seconds, and checks
+    come before timing."""
     sys.setswitchinterval(_SWITCH_SECONDS)
+    torch.cuda.set_device(index)  # each thread has its own
     with suppress(Exception):  # whatever it is, the baseline that needs it reports it
         for name in ("torch._dynamo", "torch._inductor.compile_fx", "triton"):
             importlib.import_module(name)
@@ -298,7 +299,7 @@ def main() -> None:
     worker = Worker(int(sys.argv[1]))
     print(json.dumps(worker.hello()), file=answers, flush=True)
     if sys.argv[2:] == ["ahead"]:
-        worker.preparing = threading.Thread(target=_prepare_compiler, daemon=True)
+        worker.preparing = threading.Thread(target=_prepare_compiler, args=(worker.index,), daemon=True)
         worker.preparing.start()
     for line in sys.stdin:
         print(json.dumps(worker.answer(json.loads(line))), file=answers, flush=True)

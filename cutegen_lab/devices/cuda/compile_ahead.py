@@ -1,0 +1,89 @@
+"""A process that compiles the reference by torch.compile while candidates are checked.
+
+What it compiles is in torch.compile's cache on disk when the worker, which would have to do it between two checks or
+after them, asks for it. Its inputs are zeros, and its memory is its own: no candidate finds an answer there.
+``compile_ahead.py INDEX`` reads one request on stdin.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+
+from cutegen_lab.core.problem import Problem, TensorSpec
+from cutegen_lab.devices.cuda.worker_protocol import problem_from_request, problem_to_request
+
+MODULE = "cutegen_lab.devices.cuda.compile_ahead"
+_SHARE = 1 / 32  # of the free memory of the GPU, for the tensors: checks have the rest
+_FEWEST_CORES = 4  # with fewer, checks would wait for it
+_NICENESS = 5
+_LAST_SECONDS = 1.0  # that timing waits for it
+
+
+class CompileAhead:
+    """The parent's half. Starts at once: what torch.compile needs takes seconds to import."""
+
+    def __init__(self, index: int, module: str = MODULE) -> None:
+        self._problem: Problem | None = None
+        self._process: subprocess.Popen[str] | None = None
+        if len(os.sched_getaffinity(0)) >= _FEWEST_CORES:
+            self._process = subprocess.Popen(  # noqa: S603 - this package's own module
+                [sys.executable, "-m", module, str(index)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+            )  # fmt: skip
+
+    def compile(self, problem: Problem) -> None:
+        """Sends the first problem; later ones have nothing that compiles them ahead."""
+        if self._problem is not None or self._process is None:
+            return
+        self._problem, workload = problem, problem.workload
+        specs = {kind: [s.to_dict() for s in getattr(workload, kind)] for kind in ("inputs", "outputs")}
+        pipe = self._process.stdin
+        assert pipe is not None, "started with a pipe"
+        with suppress(BrokenPipeError):
+            pipe.write(json.dumps({"problem": problem_to_request(problem), **specs}) + "\n")
+            pipe.close()
+
+    def end(self) -> None:
+        """Waits a little if it has something to compile, then kills it: nothing else may use the GPU in a timing."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LAST_SECONDS if self._problem else 0.0)
+        process.kill()
+        process.wait()
+        if process.stdin:
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+
+
+def main() -> None:
+    os.nice(_NICENESS)
+    import torch
+
+    from cutegen_lab.devices.cuda.rotating_buffers import RotatingBuffers
+    from cutegen_lab.devices.cuda.subjects import ReferenceSubject
+
+    torch.cuda.set_device(int(sys.argv[1]))
+    for name in ("torch._dynamo", "torch._inductor.compile_fx", "triton"):
+        importlib.import_module(name)
+    if not (line := sys.stdin.readline()):
+        return
+    request = json.loads(line)
+    inputs, outputs = ([TensorSpec.from_dict(s) for s in request[kind]] for kind in ("inputs", "outputs"))
+    if sum(spec.storage_bytes for spec in (*inputs, *outputs)) > torch.cuda.mem_get_info()[0] * _SHARE:
+        return
+    masters = [torch.zeros(spec.storage_bytes, dtype=torch.uint8, device="cuda") for spec in inputs]
+    sets = RotatingBuffers(inputs, outputs, masters, 1)
+    sets.refresh(0)
+    ReferenceSubject(problem_from_request(request["problem"]), "compile", sets)
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)  # timing waits for it, and taking PyTorch down takes a second
