@@ -17,8 +17,9 @@ _AS_FAST = 0.01  # fraction of a copy's time within which two times count as equ
 def spent(state: RunState) -> str:
     """Why no further candidate may be requested, or "". The driver counts seconds."""
     budget = state.settings.budget
-    if len(state.candidates) >= budget.max_steps:
-        return f"budget: {len(state.candidates)} of {budget.max_steps} candidates used"
+    if (beyond := len(state.candidates) - budget.max_steps) >= 0:
+        edited = f", and {beyond} more edited by the analyst" if beyond else ""
+        return f"budget: {budget.max_steps} of {budget.max_steps} candidates used{edited}"
     used, price = tokens(state), state.settings.price
     if budget.max_tokens is not None and used.total >= budget.max_tokens:
         return f"budget: {used.total} of {budget.max_tokens} tokens used"

@@ -1,6 +1,7 @@
 // A real JupyterLab (or another host of notebooks) in a folder of its own, and a browser on it. What every UI test here
 // starts from.
 // PYTHON names the interpreter Jupyter runs in, CHROMIUM the browser, PATIENCE_S how long a step may take. Pictures go to ui-tests/shots/.
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -129,6 +130,17 @@ export function withJupyter(name, prepare, test, { app = 'jupyterlab', size, pre
   return withServer(name, prepare, words, test, { path: '/api', prefix, size });
 }
 
+/** Errors in the console of `page` from now on: ours (the widget is a module of its own, a blob), and others'. */
+function errorsOf(page) {
+  const errors = { own: [], others: [] };
+  const gone = /ERR_CONNECTION|ERR_EMPTY_RESPONSE/; // a walk that stops the server
+  const ours = text => /cutegen|blob:/i.test(text) && !gone.test(text);
+  const add = (text, from) => (ours(`${text} ${from}`) ? errors.own : errors.others).push(text);
+  page.on('pageerror', error => add(error.message, error.stack ?? ''));
+  page.on('console', message => message.type() === 'error' && add(message.text(), message.location().url));
+  return errors;
+}
+
 /** As `withJupyter`, of the server `python -m ${words(root, port)}`, which answers at `path` once it is ready. */
 export async function withServer(
   name,
@@ -150,8 +162,13 @@ export async function withServer(
     const context = await browser.newContext({ viewport: { width: size[0], height: size[1] } });
     context.setDefaultTimeout(PATIENCE_MS);
     page = await context.newPage();
-    page.on('pageerror', error => console.error(`browser: ${error.message}`));
+    const { own, others } = errorsOf(page);
     await test({ base: server.base, root, page, server });
+    assert.deepEqual(own, [], 'errors in the console');
+    const [first, ...rest] = new Set(others);
+    console.log(
+      first ? `errors of others in the console: ${first} and ${rest.length} more` : 'no errors in the console'
+    );
   } catch (error) {
     await page?.screenshot({ path: `${shots}/${name}-failure.png` });
     throw error;

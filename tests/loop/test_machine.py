@@ -217,6 +217,10 @@ def test_exhaustion_and_budgets_end_the_run() -> None:
     assert effect == Finish("nothing_accepted", "cannot read conv2d")
     _, effect = run(*passing("c1"), APPROVE, settings=RunSettings(budget=Budget(max_steps=1)))
     assert isinstance(effect, Finish) and "1 of 1 candidates" in effect.note
+    edit = Answered(Answer("edit", text="def launch(): return"))
+    edited = (*passing("c1"), edit, *passing("c2", "c1")[1:], APPROVE)
+    _, effect = run(*edited, settings=RunSettings(budget=Budget(max_steps=1)))
+    assert effect == Finish("accepted", "budget: 1 of 1 candidates used, and 1 more edited by the analyst")
     _, effect = run(*passing("c1"), APPROVE, settings=RunSettings(budget=Budget(max_tokens=15)))
     assert isinstance(effect, Finish) and "15 of 15 tokens" in effect.note
 
