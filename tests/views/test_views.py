@@ -146,3 +146,30 @@ def test_a_config_keeps_its_order_where_keys_are_sorted() -> None:
     data = view.model_dump(mode="json") | {"candidates": [candidate.model_dump(mode="json") | {"config": values}]}
     read = RunView.model_validate_json(json.dumps(data, sort_keys=True))
     assert "with vec=1 loads=1 threads=1" in report([RunPage(read)])
+
+
+def declared(css: str, selector: str) -> dict[str, str]:
+    """What the rules of exactly this selector say."""
+    found = dict[str, str]()
+    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)):
+        if selector in (each.strip() for each in re.split(r",(?![^(]*\))", selectors)):
+            parts = (part.partition(":") for part in body.split(";") if part.strip())
+            found |= {name.strip(): value.strip() for name, _, value in parts}
+    return found
+
+
+def test_measured_and_predicted_are_never_broken_into_two_lines() -> None:
+    """Cells break anywhere, for hashes and names: "predict" stood above "ed" beside a long value."""
+    page = report([RunPage(sample("review"))])
+    for html in (fragment(sample("review")), page):
+        style = "".join(re.findall(r"<style>(.*?)</style>", html, re.DOTALL))
+        rows = re.findall(
+            r"<td([^>]*)>(?:measured|predicted|bound)</td>", re.sub(r"(?s)<figure>.*?</figure>", "", html)
+        )
+        assert rows and set(rows) == {' class="cg-basis"'}
+        assert declared(style, ".cg td.cg-basis") == {"white-space": "nowrap", "overflow-wrap": "normal"}
+    assert re.search(r"<figure>.*?<td>[^<]* predicted</td>", page, re.DOTALL)
+    assert declared(page, ".cg figure td") == {"overflow-wrap": "break-word"}
+    widget = (SAMPLES[0].parents[2] / "style" / "candidate.css").read_text(encoding="utf-8")
+    assert declared(widget, ".cg-evidence td")["overflow-wrap"] == "anywhere"
+    assert declared(widget, ".cg-basis")["white-space"] == "nowrap"
