@@ -32,7 +32,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         report = out / "report.html"
         from cutegen_lab.views.html import report as page
 
-        write_out(report, page([run.view() for run in runs], title="cutegen demo"))
+        write_out(report, page([run.on_page() for run in runs], title="cutegen demo"))
         states = [run.state for run in runs]
     good = all(proven(state) for state in states)
     seconds = time.monotonic() - started

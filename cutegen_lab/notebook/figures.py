@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,53 @@ _SUMS = {  # for sources that only count the parts
 _MARKS = {"emulator": ("circle", BLUE), "hardware": ("diamond-open", ORANGE)}
 
 
+@dataclass(frozen=True)
+class Counted:
+    """A counter of a whole launch."""
+
+    source: str
+    """Who counted."""
+    counter: str
+    """Its name."""
+    value: float
+    """How many."""
+    unit: str
+    """Of what."""
+    meaning: str
+    """What it counts, in words."""
+
+
+@dataclass(frozen=True)
+class LineShare:
+    """A line that takes much of the resource that limits the kernel."""
+
+    source: str
+    """Who counted."""
+    line: int
+    """Line of the candidate's text, from 1."""
+    share: float
+    """Its share of what all lines take, 0 to 1."""
+    told: str
+    """The same in words, with the cost of an access."""
+
+
+def profile_records(profiles: Sequence[Profile]) -> list[Counted | LineShare]:
+    """The numbers of :func:`profile_figure`. Counters that are zero in all profiles are left out."""
+    return [*(mark for p in profiles for mark in _counted(p, profiles)), *(s for p in profiles for s in _shares(p))]
+
+
+def _counted(profile: Profile, beside: Sequence[Profile]) -> list[Counted]:
+    names = [name for name in _SHOWN if any(_value(p, name) > 0 for p in beside)]
+    return [Counted(profile.source, name, _value(profile, name), *COUNTERS[name]) for name in names]
+
+
+def _shares(profile: Profile) -> list[LineShare]:
+    counter, _ = limiting(profile)
+    by_line: Mapping[int, float] = {entry.line: entry.counters.get(counter, 0.0) for entry in profile.lines}
+    total = sum(value for line, value in by_line.items() if line > 0)
+    return [LineShare(profile.source, h.line, by_line[h.line] / total, str(h)) for h in hottest(profile, LINES)]
+
+
 def profile_figure(profiles: Sequence[Profile], source: str, title: str = "") -> Figure:
     """Counters of each profile on one logarithmic axis; below them the most expensive lines of the candidate.
 
@@ -40,29 +88,30 @@ def profile_figure(profiles: Sequence[Profile], source: str, title: str = "") ->
         raise ValueError("no profile to show")
     from plotly.subplots import make_subplots
 
-    names = [name for name in _SHOWN if any(_value(p, name) > 0 for p in profiles)]
-    most = max(len(hottest(p, LINES)) for p in profiles)
+    counted = [_counted(p, profiles) for p in profiles]
+    lines = [_shares(p) for p in profiles]
+    names, most = len(counted[0]), max(map(len, lines))
     figure = make_subplots(
-        rows=2, row_heights=[len(names) + 1, most + 1], vertical_spacing=0.16,
+        rows=2, row_heights=[names + 1, most + 1], vertical_spacing=0.16,
         subplot_titles=("counters of the whole launch", _lines_title(profiles)),
     )  # fmt: skip
-    for profile in profiles:
-        figure.add_trace(_counters(profile, names), row=1, col=1)
-        if (bars := _lines(profile, source)) is not None:
-            figure.add_trace(bars, row=2, col=1)
+    for profile, marks, shares in zip(profiles, counted, lines, strict=True):
+        figure.add_trace(_counters(profile.source, marks), row=1, col=1)
+        if shares:
+            figure.add_trace(_lines(profile.source, shares, source), row=2, col=1)
     figure.update_xaxes(type="log", row=1, col=1)
     figure.update_xaxes(ticksuffix="%", rangemode="tozero", row=2, col=1)
     figure.update_yaxes(autorange="reversed")
     figure.update_yaxes(tickfont_family="monospace", row=2, col=1)
     figure.update_annotations(x=0, xanchor="left")
     limiters = (f"{profile.source}: {profile.limiter}" for profile in profiles if profile.limiter)
-    lines = [line for text in (title, *limiters) for line in textwrap.wrap(text, _TITLE)]
-    above = 40 + 18 * len(lines)
+    heading = [line for text in (title, *limiters) for line in textwrap.wrap(text, _TITLE)]
+    above = 40 + 18 * len(heading)
     figure.update_layout(
-        title={"text": "<br>".join(map(escape, lines)), "font_size": 14, "yref": "container", "y": 1, "yanchor": "top",
-               "pad_t": 12},
+        title={"text": "<br>".join(map(escape, heading)), "font_size": 14, "yref": "container", "y": 1,
+               "yanchor": "top", "pad_t": 12},
         barmode="group", template=theme(),
-        height=160 + above + 26 * (len(names) + most), margin={"l": 10, "r": 10, "t": above, "b": 50},
+        height=160 + above + 26 * (names + most), margin={"l": 10, "r": 10, "t": above, "b": 50},
         legend={"orientation": "h", "y": -0.1, "yanchor": "top"},
     )  # fmt: skip
     return figure
@@ -74,38 +123,26 @@ def _value(profile: Profile, name: str) -> float:
     return sum(profile.counters.get(part, 0.0) for part in _SUMS.get(name, ()))
 
 
-def _counters(profile: Profile, names: Sequence[str]) -> Scatter:
+def _counters(source: str, marks: Sequence[Counted]) -> Scatter:
     from plotly.graph_objects import Scatter
 
-    values = [_value(profile, name) for name in names]
-    said = [
-        f"{value:,.0f} {COUNTERS[name][0]}<br>{escape(COUNTERS[name][1])}"
-        for name, value in zip(names, values, strict=True)
-    ]
-    symbol, colour = _MARKS[profile.source]
+    symbol, colour = _MARKS[source]
     return Scatter(
-        mode="markers", name=profile.source, legendgroup=profile.source,
-        marker={"symbol": symbol, "size": 11, "color": colour},
-        x=[value or None for value in values], y=[name.replace("_", " ") for name in names], customdata=said,
-        hovertemplate="%{y}<br>%{customdata}<extra>" + profile.source + "</extra>",
+        mode="markers", name=source, legendgroup=source, marker={"symbol": symbol, "size": 11, "color": colour},
+        x=[mark.value or None for mark in marks], y=[mark.counter.replace("_", " ") for mark in marks],
+        customdata=[f"{mark.value:,.0f} {mark.unit}<br>{escape(mark.meaning)}" for mark in marks],
+        hovertemplate="%{y}<br>%{customdata}<extra>" + source + "</extra>",
     )  # fmt: skip
 
 
-def _lines(profile: Profile, source: str) -> Bar | None:
+def _lines(source: str, shares: Sequence[LineShare], text: str) -> Bar:
     from plotly.graph_objects import Bar
 
-    hot = hottest(profile, LINES)
-    if not hot:
-        return None
-    counter, _ = limiting(profile)
-    by_line: Mapping[int, float] = {entry.line: entry.counters.get(counter, 0.0) for entry in profile.lines}
-    total = sum(value for line, value in by_line.items() if line > 0)
-    text = source.splitlines()
     return Bar(
-        orientation="h", name=profile.source, legendgroup=profile.source, marker_color=_MARKS[profile.source][1],
-        showlegend=False, x=[100 * by_line[h.line] / total for h in hot], y=[_label(h.line, text) for h in hot],
-        customdata=[escape(str(h)) for h in hot],
-        hovertemplate="%{customdata}<extra>" + profile.source + "</extra>",
+        orientation="h", name=source, legendgroup=source, marker_color=_MARKS[source][1], showlegend=False,
+        x=[100 * each.share for each in shares], y=[_label(each.line, text.splitlines()) for each in shares],
+        customdata=[escape(each.told) for each in shares],
+        hovertemplate="%{customdata}<extra>" + source + "</extra>",
     )  # fmt: skip
 
 

@@ -19,8 +19,6 @@ from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import NOTEBOOK
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from cutegen_lab.notebook.candidate_layouts import CandidateLayouts
     from cutegen_lab.notebook.plots import Plot
     from cutegen_lab.notebook.search import NotebookSearch
@@ -172,17 +170,17 @@ class NotebookRun:
         return draw(name, subject_of(self.handle, candidate_id, device))
 
     @verb
-    def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Figure:
-        """Profiles of one candidate on each of ``devices`` ("emulator", "cuda") in one plotly figure.
-
-        Raises InputError, SetupError.
-        """
-        from cutegen_lab.notebook.figures import profile_figure
+    def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Plot:
+        """Profiles of one candidate on each of ``devices`` ("emulator", "cuda") in one figure, with its table as of
+        :meth:`plot`. Raises InputError, SetupError."""
+        from cutegen_lab.notebook.figures import profile_figure, profile_records
+        from cutegen_lab.notebook.plots import Plot
 
         state, chosen = self.handle.state, self.handle.selected_candidate(candidate_id)
         profiles = [self.handle.profile(chosen, device) for device in devices]
         assert chosen is not None  # or there would be no profile
-        return profile_figure(profiles, state.candidates[chosen].source, f"{state.problem.name} {chosen}")
+        figure = profile_figure(profiles, state.candidates[chosen].source, f"{state.problem.name} {chosen}")
+        return Plot("profile", figure, profile_records(profiles))
 
     @verb
     def layouts(self, candidate_id: str | None = None) -> CandidateLayouts:

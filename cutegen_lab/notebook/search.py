@@ -13,7 +13,7 @@ from uuid import uuid4
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import plain
 from cutegen_lab.notebook.failures import kept_on_interrupt
-from cutegen_lab.notebook.search_figure import headline, plain_figure, search_figure
+from cutegen_lab.notebook.search_figure import headline, plain_figure, search_figure, search_records
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
@@ -22,9 +22,9 @@ from cutegen_lab.views.hints import NOTEBOOK, advised
 
 if TYPE_CHECKING:
     from ipywidgets import HBox
-    from plotly.graph_objects import Figure
 
     from cutegen_lab.core.candidate import Config
+    from cutegen_lab.notebook.plots import Plot
     from cutegen_lab.tuning.trace import Trace
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
@@ -91,17 +91,19 @@ class NotebookSearch:
         return self
 
     @verb
-    def plot(self) -> Figure:
-        """Current state of the search as a plotly figure."""
-        return search_figure(self.trace, self._title())
+    def plot(self) -> Plot:
+        """Current state of the search as a figure, with every evaluation as ``.table`` and ``.df``; ``.save`` writes
+        both."""
+        return self._plot("search", self.trace, self._title())
 
     @verb
-    def plot_replay(self) -> Figure:
-        """The same search replayed on the recorded results; nothing is compiled or run. Raises InputError."""
+    def plot_replay(self) -> Plot:
+        """The same search replayed on the recorded results; nothing is compiled or run. As :meth:`plot`. Raises
+        InputError."""
         found = self.searching.replayed()
         near = f"within 3% of the fastest after {found.near} evaluations" if found.near else "never near the fastest"
         title = f"{self._title()}, replayed on {found.configs} recorded configs: {near}"
-        return search_figure(found.trace, title)
+        return self._plot("replay", found.trace, title)
 
     @property
     def template(self) -> str:
@@ -124,6 +126,11 @@ class NotebookSearch:
         shown = SearchDisplay(self)
         shown.show()
         return shown
+
+    def _plot(self, name: str, trace: Trace, title: str) -> Plot:
+        from cutegen_lab.notebook.plots.plot import Plot
+
+        return Plot(name, search_figure(trace, title), search_records(trace))
 
     def _title(self) -> str:
         return f"{self.searching.problem.name}: {self.searching.tunable.what}"
@@ -156,7 +163,7 @@ class SearchDisplay:
             return
         from cutegen_lab.notebook.live_figure import LiveFigure
 
-        self._figure = LiveFigure(self._search.plot())
+        self._figure = LiveFigure(self._search.plot().figure)
         display(self._controls(), display_id=self._words_id)
         display(self._figure, display_id=self._figure_id)
         self._follower = threading.Thread(target=self._follow, name="cutegen-search-view", daemon=True)
@@ -191,7 +198,7 @@ class SearchDisplay:
     def _renew(self) -> None:
         log = self._search.searching.log
         self._said.value = f'<span role="status" aria-live="polite">{escape(plain(log[-1]) if log else "")}</span>'
-        self._figure.show(self._search.plot())
+        self._figure.show(self._search.plot().figure)
 
     def _rest(self) -> None:
         from IPython.display import update_display
@@ -204,7 +211,7 @@ class SearchDisplay:
 
 def figure_bundle(search: NotebookSearch) -> dict[str, Any]:
     """MIME bundle of the figure for front ends that render plotly, with one line of text for others."""
-    return {"text/plain": plain(headline(search.trace)), PLOTLY_MIME: plain_figure(search.plot())}
+    return {"text/plain": plain(headline(search.trace)), PLOTLY_MIME: plain_figure(search.plot().figure)}
 
 
 def summary_bundle(search: NotebookSearch) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,48 @@ _ACROSS = 4  # plots of parameters in one row
 _PARALLEL = "each config as a line: its values and its time"
 _SPREAD = 4.0
 _PLOT_PX, _SMALL_PX = 320, 230
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A config that a search evaluated."""
+
+    number: int
+    """Its place in the search, from 1."""
+    config: dict[str, Scalar]
+    """The config."""
+    time_us: float | None
+    """Microseconds, measured or predicted as the search says; None if it failed or is not yet timed."""
+    best_so_far_us: float | None
+    """Least time up to here."""
+    predicted_us: float | None
+    """Predicted microseconds on the first workload."""
+    failure: str
+    """Verdict, if it failed."""
+    reason: str
+    """Why it failed, in one line."""
+
+
+@dataclass(frozen=True)
+class Importance:
+    """How much of the times' variance a parameter's value explains."""
+
+    parameter: str
+    """The parameter."""
+    explained: float
+    """From 0 to 1."""
+
+
+def search_records(trace: Trace) -> list[Evaluated | Importance]:
+    """The numbers of :func:`search_figure`."""
+    best = trace.best_so_far()
+    return [
+        *(
+            Evaluated(n, dict(p.config), p.time_us, best[n - 1], p.predicted_us, p.failure, p.reason)
+            for n, p in enumerate(trace.points, 1)
+        ),
+        *(Importance(*each) for each in trace.importance().items()),
+    ]
 
 
 def search_figure(trace: Trace, title: str = "") -> Figure:

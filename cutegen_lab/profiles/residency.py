@@ -93,5 +93,6 @@ def residency_rows(about: tuple[str, str, str], build: Build, gpu: GpuSpec) -> I
 
 def taken_of(rows: Sequence[Row], candidate: str, kernel: str) -> Taken:
     """The resources that rows of :func:`residency_rows` say. Raises KeyError where they do not."""
-    by = {row.metric: int(row.value) for row in rows if (row.candidate, row.kernel) == (candidate, kernel)}
+    where = (candidate, kernel, "static")
+    by = {row.metric: int(row.value) for row in rows if (row.candidate, row.kernel, row.source) == where}
     return Taken(kernel, by["blocks"], by["threads"], by["cluster"], by["registers"], by["shared_memory"])

@@ -11,6 +11,23 @@ from cutegen_lab.profiles.records import Ceiling, RooflinePoint
 from cutegen_lab.profiles.row import Row
 from cutegen_lab.profiles.select import by_candidate, counters, of_the_problem, time_of
 
+_ROOM = 4.0  # times the outermost point, to either side
+
+
+def records(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling | RooflinePoint]:
+    """Ceilings and points; nothing without a point."""
+    found = points(rows)
+    return [*ceilings(rows, gpu), *found] if found else []
+
+
+def window(shown: Sequence[Ceiling | RooflinePoint]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """What a plot of these shows: ends of the operations a byte, and of the operations a second."""
+    points = [record for record in shown if isinstance(record, RooflinePoint)]
+    rates = [c.operations_per_s for c in shown if isinstance(c, Ceiling) and c.operations_per_s]
+    widths = [c.bytes_per_s for c in shown if isinstance(c, Ceiling) and c.bytes_per_s]
+    at = [*(p.intensity for p in points), *(rate / width for rate in rates for width in widths)]
+    return (min(at) / _ROOM, max(at) * _ROOM), (min(p.operations_per_s for p in points) / _ROOM, max(rates) * 2)
+
 
 def points(rows: Sequence[Row]) -> list[RooflinePoint]:
     """Two for each candidate with a time and counters: by its compulsory bytes, and by those it moved."""
@@ -20,7 +37,7 @@ def points(rows: Sequence[Row]) -> list[RooflinePoint]:
     for candidate, own in by_candidate(rows).items():
         counted, time = counters(own, candidate), time_of(own, candidate)
         operations = matrix + 32 * counted.get("warp_instructions_f32", 0.0)
-        if time is None or not operations:
+        if time is None or not time[0] or not operations:
             continue
         time_us, basis = time
         rate = operations / time_us * 1e6

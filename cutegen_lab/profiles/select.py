@@ -42,6 +42,11 @@ def by_candidate(rows: Iterable[Row]) -> Mapping[str, Sequence[Row]]:
     return found
 
 
+def own(rows: Iterable[Row], candidate: str) -> list[Row]:
+    """Rows of a candidate and of the problem."""
+    return [row for row in rows if row.candidate in ("", candidate)]
+
+
 def counters(rows: Iterable[Row], candidate: str, source: Source = "emulator") -> dict[str, float]:
     """Counters of a call with all its launches, by name."""
     of = [r for r in rows if (r.candidate, r.source, r.subject) == (candidate, source, "")]
@@ -96,6 +101,12 @@ def memory(rows: Sequence[Row], candidate: str) -> list[MemoryBar]:
     return found
 
 
+def moved(rows: Sequence[Row], candidate: str) -> list[MemoryBar | Registers]:
+    """:func:`memory` and :func:`registers`; nothing where nothing was counted."""
+    bars = memory(rows, candidate)
+    return [*bars, *registers(rows, candidate)] if bars else []
+
+
 def _sectors(counted: dict[str, float], way: str) -> float:
     """Bytes between L2 and multiprocessors; an atomic goes both ways."""
     names = (f"global_{way}_sectors", f"bulk_{way}_sectors", "global_atomic_sectors")
@@ -127,6 +138,11 @@ def what_if(rows: Sequence[Row], candidate: str, gpu: GpuSpec) -> list[WhatIf]:
         for value, warps in sorted({*by_smem(one, gpu), (one.smem_bytes, now)}):
             found.append(WhatIf(kernel, "shared memory a block", value, warps, value == one.smem_bytes))
     return found
+
+
+def occupancy(rows: Sequence[Row], candidate: str, gpu: GpuSpec) -> list[Limit | WhatIf]:
+    """:func:`limits` and :func:`what_if`."""
+    return [*limits(rows, candidate), *what_if(rows, candidate, gpu)]
 
 
 def limits(rows: Sequence[Row], candidate: str) -> list[Limit]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cutegen_lab.profiles.row import Row
     from cutegen_lab.session.searching import Searching
     from cutegen_lab.tuning.protocols import Limits
+    from cutegen_lab.views.html import RunPage
     from cutegen_lab.views.layouts import LayoutPicture, LayoutsView
     from cutegen_lab.views.model import ComparisonView, MachineCodeView, RunView
 
@@ -188,8 +189,15 @@ class RunHandle(DrivenRun):
 
         if not general:
             self.specialise()
-        write_out(Path(path), report([self.view()], title=f"cutegen run {self.run_id}", general=general))
+        write_out(Path(path), report([self.on_page()], title=f"cutegen run {self.run_id}", general=general))
         return Path(path)
+
+    def on_page(self) -> RunPage:
+        """What a page shows of the run."""
+        from cutegen_lab.views.again import command
+        from cutegen_lab.views.html import RunPage
+
+        return RunPage(self.view(), self.profile_rows(), command(self.state))
 
     def selected_candidate(self, candidate_id: str | None = None) -> str | None:
         """``candidate_id``, otherwise the current candidate, otherwise the accepted one; None without any."""

@@ -24,7 +24,7 @@ def comparison(
     return ComparisonView(
         before_id=before_id,
         after_id=after_id,
-        metrics=[_compared(olds.get(key), news.get(key)) for key in {**olds, **news}],
+        metrics=[compared(olds.get(key), news.get(key)) for key in {**olds, **news}],
         config_changes=changed_values(
             *({each.name: each.value for each in candidate.config} for candidate in (before, after))
         ),
@@ -54,7 +54,8 @@ def _counted(what: str, lines: list[DiffLine]) -> str:
     return f"{what}: +{added} −{removed} lines"
 
 
-def _compared(before: MetricView | None, after: MetricView | None) -> ComparedMetric:
+def compared(before: MetricView | None, after: MetricView | None) -> ComparedMetric:
+    """A number of two candidates, one of which has it."""
     known = after or before
     assert known is not None
     change, tone = _change(before, after)

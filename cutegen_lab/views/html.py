@@ -7,6 +7,7 @@ bidirectional characters are shown as escapes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -14,10 +15,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from cutegen_lab.core.plain_text import plain
+from cutegen_lab.profiles import select
+from cutegen_lab.profiles.row import Row
 from cutegen_lab.views import text
+from cutegen_lab.views.again import problem_file
+from cutegen_lab.views.coloured import coloured_lines
 from cutegen_lab.views.model import CandidateView, RunView
 from cutegen_lab.views.numbered import numbered_lines
-from cutegen_lab.views.plots import error_plot, time_plot
+from cutegen_lab.views.plots import check_matrix, of_candidate, of_run
 from cutegen_lab.views.specialised import shown
 from cutegen_lab.views.tree import candidate_tree
 from cutegen_lab.views.units import microseconds, plural, seconds, size
@@ -32,11 +37,26 @@ def fragment(view: RunView) -> str:
     return _render("fragment.html", view=view, shown=picked and shown(picked), standing=text.standing(view))
 
 
-def report(views: Sequence[RunView], title: str = "cutegen report", general: bool = False) -> str:
-    """One page for several runs: evidence, trends, candidate tree, diffs, sources, provenance. No network, no scripts.
-    ``general``: with the texts that have parameters, where there are others for one config alone."""
-    views = [v.model_copy(update={"candidates": [shown(c, general) for c in v.candidates]}) for v in views]
-    runs = [{"view": view, "shown": text.pick(view), "standing": text.standing(view)} for view in views]
+@dataclass(frozen=True)
+class RunPage:
+    """A run on a page."""
+
+    view: RunView
+    """The run."""
+    rows: Sequence[Row] = ()
+    """Its table of numbers, which most plots are drawn from."""
+    command: str = ""
+    """What starts it again."""
+
+
+def report(pages: Sequence[RunPage], title: str = "cutegen report", general: bool = False) -> str:
+    """One page for several runs: evidence, plots with their tables, lineage, checks, diffs, sources, provenance. No
+    network, no scripts. ``general``: with the texts that have parameters, where there are others for one config
+    alone."""
+    runs = []
+    for page in pages:
+        view = page.view.model_copy(update={"candidates": [shown(c, general) for c in page.view.candidates]})
+        runs.append({"page": page, "view": view, "shown": text.pick(view), "standing": text.standing(view)})
     return _render("report.html", runs=runs, title=title, generator=Markup(GENERATOR))  # noqa: S704 - our own
 
 
@@ -55,14 +75,22 @@ def _environment() -> Environment:
     )
     env.filters.update(seconds=seconds, size=size, microseconds=microseconds, words=_words, plural=plural)
     env.globals.update(
-        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
-        error_plot=error_plot,
-        time_plot=time_plot,
+        style=_style("style.css"),
+        page_style=_style("page.css"),
+        checks_of=lambda rows, candidate_id: check_matrix(select.checks(rows, candidate_id)),
+        coloured_lines=coloured_lines,
+        problem_file=problem_file,
+        plots_of_candidate=of_candidate,
+        plots_of_run=of_run,
         candidate_tree=candidate_tree,
         numbered_lines=numbered_lines,
         verdict_tone=_tone,
     )
     return env
+
+
+def _style(name: str) -> Markup:
+    return Markup((_HERE / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
 def _words(name: str) -> str:

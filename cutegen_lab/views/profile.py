@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 from cutegen_lab.views.model import View
+
+_MOST_ROWS = 200
 
 
 class PlotEntry(View):
@@ -47,3 +53,31 @@ class PlotView(View):
     figure: FigureView
     tables: list[PlotTable]
     csv: str
+
+
+def tables_of(records: Sequence[Any]) -> list[PlotTable]:
+    """A table for each kind of record (dataclasses)."""
+    found = []
+    for kind, group in groupby(records, key=type):
+        mine = list(group)
+        rows = [list(asdict(record).items()) for record in mine[:_MOST_ROWS]]
+        found.append(
+            PlotTable(
+                title=(kind.__doc__ or kind.__name__).partition("\n")[0].rstrip("."), count=len(mine),
+                columns=[name.replace("_", " ") for name, _ in rows[0]],
+                rows=[[_cell(value) for _, value in row] for row in rows],
+            )
+        )  # fmt: skip
+    return found
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case int() | float():
+            whole = math.isfinite(value) and value == int(value)
+            return f"{value:,.0f}" if whole else f"{value:.4g}"
+    return str(value)

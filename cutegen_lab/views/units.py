@@ -43,6 +43,14 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.2e}"
 
 
+def prefixed(value: float) -> str:
+    """A tick of an axis: ``0.1``, ``100``, ``10 k``, ``1 T``."""
+    for letter, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= 0.999 * scale:
+            return f"{significant(value / scale)} {letter}"
+    return significant(value)
+
+
 def plural(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from cutegen_lab.views.model import MIME_TYPE, CandidateView, RunView
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -40,6 +43,32 @@ def test_a_tutorial_is_saved_as_run(path: Path) -> None:
     for cell in code:
         failed = any(output["output_type"] == "error" for output in cell["outputs"])
         assert failed == ("raises-exception" in cell["metadata"].get("tags", ())), "".join(cell["source"])
+
+
+def runs_of(path: Path) -> list[RunView]:
+    """Runs that a tutorial shows, those in which it asks for kernels."""
+    outputs = [output for cell in cells(path, "code") for output in cell["outputs"] if "data" in output]
+    views = [RunView.model_validate(o["data"][MIME_TYPE]) for o in outputs if MIME_TYPE in o["data"]]
+    return [view for view in views if view.candidates]
+
+
+def changed_places(candidate: CandidateView) -> int:
+    """How many stretches of its diff hold changes."""
+    stretches = groupby(candidate.diff, key=lambda line: line.kind == "gap")
+    return sum(any(line.kind in ("added", "removed") for line in lines) for _, lines in stretches)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_mends_what_it_breaks_one_change_at_a_time(path: Path) -> None:
+    """One promised a repair and ended with nothing accepted, after an edit of two unrelated places."""
+    for view in runs_of(path):
+        ids = [each.id for each in view.candidates]
+        accepted = [each.id for each in view.candidates if each.accepted]
+        failed = [each.id for each in view.candidates if each.verdict != "passed"]
+        assert (view.status, view.outcome) == ("done", "accepted") and accepted
+        assert all(ids.index(each) < ids.index(accepted[-1]) for each in failed), f"{failed} stay broken"
+        edits = [each for each in view.candidates if each.provider == "analyst"]
+        assert {each.id: n for each in edits if (n := changed_places(each)) > 1} == {}
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)

@@ -55,10 +55,13 @@ def test_a_profile_and_its_plot(run: NotebookRun) -> None:
     assert profile.source == "emulator" and profile.lines
     recorded = run.handle.state.trials["c1"].profile
     assert recorded is profile and run.profile("c1", "emulator") is recorded, "counted once"
-    figure = run.plot_profile("c1")
-    shown = next(t for t in figure.data if t.type == "scatter")
+    drawn = run.plot_profile("c1")
+    shown = next(t for t in drawn.figure.data if t.type == "scatter")
     counted = dict(zip(shown.y, shown.x, strict=True))
     assert counted["global load sectors"] == profile.counters["global_load_sectors"] > 0
+    rows = {row["counter"]: row["value"] for row in drawn.table if row["record"] == "Counted"}
+    assert rows["global_load_sectors"] == profile.counters["global_load_sectors"]
+    assert any(row["record"] == "LineShare" for row in drawn.table) and "<plot profile: " in repr(drawn)
     with pytest.raises(InputError, match=r"c9 of run .* is not compiled"):
         run.profile("c9")
     if not torch.cuda.is_available():

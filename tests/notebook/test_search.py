@@ -12,8 +12,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.notebook.plots import Plot
 from cutegen_lab.notebook.search import PLOTLY_MIME, NotebookSearch, figure_bundle, summary_bundle
-from cutegen_lab.notebook.search_figure import headline, search_figure
+from cutegen_lab.notebook.search_figure import headline, search_figure, search_records
 from cutegen_lab.tuning import Patience
 from cutegen_lab.tuning.trace import Point, Trace
 
@@ -85,6 +86,18 @@ def test_text_of_others_is_escaped_and_predictions_are_named_so() -> None:
     assert "measured" in headline(trace()) and "best 10 µs by vec=1" in headline(trace())
 
 
+def test_the_table_of_a_figure_has_every_evaluation_with_its_config() -> None:
+    drawn = Plot("search", search_figure(trace()), search_records(trace()))
+    assert drawn.table[1] == {
+        "record": "Evaluated", "number": 2, "config.vec": 2, "config.kind": "b", "config.one": 7, "time_us": None,
+        "best_so_far_us": 20.0, "predicted_us": None, "failure": "wrong_result", "reason": "y[3] is <script>4</script>",
+    }  # fmt: skip
+    assert drawn.csv.splitlines()[3] == "Evaluated,3,1,<b>a</b>,7,10.0,10.0,9.0,,"
+    points = tuple(Point({"vec": vec, "kind": "b", "one": 7}, 10.0 * vec + at) for vec in (1, 4) for at in (0, 1))
+    *_, last = Plot("search", None, search_records(trace(points=points))).table
+    assert last["record"] == "Importance" and last["parameter"] == "vec" and last["explained"] > 0.9
+
+
 @pytest.mark.parametrize("points", [(), (POINTS[1],), POINTS[:1]])
 def test_a_search_that_has_hardly_begun_has_a_figure(points: tuple[Point, ...]) -> None:
     assert len(search_figure(trace(points=points)).data) >= 4
@@ -117,7 +130,12 @@ def test_cancel_keeps_what_is_known_and_resume_goes_on(shell: InteractiveShell, 
     shown = figure_bundle(search)
     ran = next(t for t in shown[PLOTLY_MIME]["data"] if t.get("name") == "ran")
     assert len(ran["x"]) == known + stats.evaluated
-    assert "replayed on" in search.plot_replay().layout.title.text
+    drawn = search.plot()
+    assert [row["time_us"] for row in drawn.table if row["record"] == "Evaluated" and not row["failure"]] == ran["y"]
+    assert drawn.df["time_us"].min() == drawn.table[known + stats.evaluated - 1]["best_so_far_us"]
+    saved = drawn.save(tmp_path / "search.csv").read_text()
+    assert saved == drawn.csv == search.plot().save(tmp_path / "search.csv").read_text()
+    assert "replayed on" in search.plot_replay().figure.layout.title.text
 
 
 def test_a_live_figure_follows_its_search_and_loads_at_once(shell: InteractiveShell) -> None:

@@ -13,7 +13,7 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.run import Step
 from cutegen_lab.notebook.run import NotebookRun
 from cutegen_lab.session import Session
-from cutegen_lab.views.html import fragment, report
+from cutegen_lab.views.html import RunPage, fragment, report
 from cutegen_lab.views.text import evidence_table
 from tests.loop.scripted import PROBLEM, ScriptedCompiler, ScriptedDevice, ScriptedJudge, ScriptedProvider
 from tests.loop.test_notes import KERNEL, OTHER
@@ -87,7 +87,7 @@ def test_the_state_of_each_is_told_beside_every_candidate(opened: Callable[[str]
     table = evidence_table(view, "c2")
     assert "pin n2 on `stages` of c1 (stages = 3), broken: keep the pipeline" in table
     assert "comment n1 on lines 1–2 of c1, open: \\x1b]0;owned" in table and "\x1b" not in table
-    for page in (fragment(view), report([view])):
+    for page in (fragment(view), report([RunPage(view)])):
         assert "keep the pipeline" in page and "<img" not in page and "\x1b" not in page and "\u202e" not in page
     run.lift("n2")
     assert run.handle.state.trials["c2"].verdict.passed

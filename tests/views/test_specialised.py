@@ -9,7 +9,7 @@ from run_script import Script
 from cutegen_lab.core.trial import LineCounters, Profile
 from cutegen_lab.core.verdict import Diagnostic
 from cutegen_lab.views.build import build_view
-from cutegen_lab.views.html import fragment, report
+from cutegen_lab.views.html import RunPage, fragment, report
 from cutegen_lab.views.specialised import SpecialisedText, config_changes, shown
 from cutegen_lab.views.text import changes_text, evidence_table
 
@@ -52,9 +52,9 @@ def test_texts_and_pages_show_it_and_the_other_on_request() -> None:
     view = view_of(Script().proven())
     assert "Line 2" in evidence_table(view) and "Line 4" in evidence_table(view, general=True)
     assert "second = 2" in fragment(view) and "for its config alone" in fragment(view)
-    assert "second = 2" in report([view])
-    assert "second = 2" not in report([view], general=True) and "for its config alone" not in report(
-        [view], general=True
+    assert "second = 2" in report([RunPage(view)])
+    assert "second = 2" not in report([RunPage(view)], general=True) and "for its config alone" not in report(
+        [RunPage(view)], general=True
     )
 
 

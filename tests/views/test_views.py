@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
-from cutegen_lab.views.html import fragment, report
+from cutegen_lab.views.html import RunPage, fragment, report
 from cutegen_lab.views.model import RunView, TrendPoint
 from cutegen_lab.views.text import diff_text, evidence_table, standing, summary
 
@@ -67,7 +67,7 @@ def test_text_from_outside_is_escaped_everywhere() -> None:
         for row in candidate["evidence"]:
             row["value"] = row["detail"] = HOSTILE
     view = RunView.model_validate(data)
-    for html in (fragment(view), report([view], title=HOSTILE)):
+    for html in (fragment(view), report([RunPage(view)], title=HOSTILE)):
         seen = tags(html)
         assert "script" not in seen.tags and "img" not in seen.tags and not seen.handlers
 
@@ -85,7 +85,14 @@ def test_no_text_from_outside_acts_on_a_terminal() -> None:
             line["text"] = acting
     view = RunView.model_validate(data)
     diffs = [diff_text(candidate.diff) for candidate in view.candidates]
-    for text in (summary(view), evidence_table(view), standing(view), *diffs, fragment(view), report([view], acting)):
+    for text in (
+        summary(view),
+        evidence_table(view),
+        standing(view),
+        *diffs,
+        fragment(view),
+        report([RunPage(view)], acting),
+    ):
         assert not set(acting) & set(text) - set("]0;t"), ascii(text)
         assert not text or r"\x1b]0;t\x07\x9b\x08\x7f\u202e\u2066\u200b" in text
 
@@ -100,7 +107,7 @@ def test_times_say_whether_they_were_measured_or_predicted() -> None:
 def test_a_report_is_one_self_contained_page_even_with_infinite_errors() -> None:
     view = sample("review")
     odd = [TrendPoint(candidate_id="c9", verdict="wrong_result", error=math.inf, torch_error=1e-7)]
-    page = report([view.model_copy(update={"trend": [*view.trend, *odd]})], title="runs")
+    page = report([RunPage(view.model_copy(update={"trend": [*view.trend, *odd]}))], title="runs")
     assert page.lstrip().startswith("<!")
     assert not re.search(r"(src|href)=[\"']https?:", page)
 
@@ -118,14 +125,16 @@ def _contrast(colour: str, ground: str) -> float:
 
 
 def test_tones_of_a_page_can_be_read_on_light_and_on_dark() -> None:
-    found = re.findall(r"--cg-(\w+):light-dark\((#\w{6}),(#\w{6})\)", report([sample("review")]))
-    assert {name for name, _, _ in found} == {"good", "bad", "warn", "mark"}
+    found = re.findall(r"--cg-(\w+):light-dark\((#\w{6}),(#\w{6})\)", report([RunPage(sample("review"))]))
+    assert {name for name, _, _ in found} == {
+        "good", "bad", "warn", "mark", "least", "keyword", "string", "number", "comment", "name",
+    }  # fmt: skip
     for _, light, dark in found:
         assert _contrast(light, "#ffffff") >= 4.5 and _contrast(dark, "#1a1a1a") >= 4.5
 
 
 def test_seeds_and_hashes_of_a_report_are_folded_away() -> None:
-    html = report([sample("review")])
+    html = report([RunPage(sample("review"))])
     assert html.count("<details><summary>Provenance of c") == len(sample("review").candidates)
 
 
@@ -136,4 +145,31 @@ def test_a_config_keeps_its_order_where_keys_are_sorted() -> None:
     values = [{"name": name, "value": 1} for name in ("vec", "loads", "threads")]
     data = view.model_dump(mode="json") | {"candidates": [candidate.model_dump(mode="json") | {"config": values}]}
     read = RunView.model_validate_json(json.dumps(data, sort_keys=True))
-    assert "with vec=1 loads=1 threads=1" in report([read])
+    assert "with vec=1 loads=1 threads=1" in report([RunPage(read)])
+
+
+def declared(css: str, selector: str) -> dict[str, str]:
+    """What the rules of exactly this selector say."""
+    found = dict[str, str]()
+    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)):
+        if selector in (each.strip() for each in re.split(r",(?![^(]*\))", selectors)):
+            parts = (part.partition(":") for part in body.split(";") if part.strip())
+            found |= {name.strip(): value.strip() for name, _, value in parts}
+    return found
+
+
+def test_measured_and_predicted_are_never_broken_into_two_lines() -> None:
+    """Cells break anywhere, for hashes and names: "predict" stood above "ed" beside a long value."""
+    page = report([RunPage(sample("review"))])
+    for html in (fragment(sample("review")), page):
+        style = "".join(re.findall(r"<style>(.*?)</style>", html, re.DOTALL))
+        rows = re.findall(
+            r"<td([^>]*)>(?:measured|predicted|bound)</td>", re.sub(r"(?s)<figure>.*?</figure>", "", html)
+        )
+        assert rows and set(rows) == {' class="cg-basis"'}
+        assert declared(style, ".cg td.cg-basis") == {"white-space": "nowrap", "overflow-wrap": "normal"}
+    assert re.search(r"<figure>.*?<td>[^<]* predicted</td>", page, re.DOTALL)
+    assert declared(page, ".cg figure td") == {"overflow-wrap": "break-word"}
+    widget = (SAMPLES[0].parents[2] / "style" / "candidate.css").read_text(encoding="utf-8")
+    assert declared(widget, ".cg-evidence td")["overflow-wrap"] == "anywhere"
+    assert declared(widget, ".cg-basis")["white-space"] == "nowrap"

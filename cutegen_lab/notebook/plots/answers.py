@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import asdict
 from html import unescape
-from itertools import groupby
-from typing import Any
 
-from cutegen_lab.notebook.plots.plot import Plot
 from cutegen_lab.notebook.plots.table import PLOTS, Subject, draw
 from cutegen_lab.notebook.search_figure import plain_figure
-from cutegen_lab.views.profile import FigureView, PlotEntry, PlotList, PlotTable, PlotView
-
-_MOST_ROWS = 200
+from cutegen_lab.views.profile import FigureView, PlotEntry, PlotList, PlotView, tables_of
 
 
 def plot_list(of: Subject) -> PlotList:
@@ -30,33 +23,5 @@ def plot_view(of: Subject, name: str) -> PlotView:
     title = found["layout"]["title"]["text"].partition("<br>")[0]
     return PlotView(
         candidate_id=of.candidate, name=name, title=unescape(re.sub(r"</?b>", "", title)),
-        figure=FigureView(data=found["data"], layout=found["layout"]), tables=_tables(plot), csv=plot.csv,
+        figure=FigureView(data=found["data"], layout=found["layout"]), tables=tables_of(plot.flat), csv=plot.csv,
     )  # fmt: skip
-
-
-def _tables(plot: Plot) -> list[PlotTable]:
-    """A table for each kind of record."""
-    found = []
-    for kind, group in groupby(plot.flat, key=type):
-        records = list(group)
-        rows = [list(asdict(record).items()) for record in records[:_MOST_ROWS]]
-        found.append(
-            PlotTable(
-                title=(kind.__doc__ or kind.__name__).partition("\n")[0].rstrip("."), count=len(records),
-                columns=[name.replace("_", " ") for name, _ in rows[0]],
-                rows=[[_cell(value) for _, value in row] for row in rows],
-            )
-        )  # fmt: skip
-    return found
-
-
-def _cell(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "yes" if value else "no"
-        case int() | float():
-            whole = math.isfinite(value) and value == int(value)
-            return f"{value:,.0f}" if whole else f"{value:.4g}"
-    return str(value)

@@ -9,7 +9,8 @@ from cutegen_lab.notebook.plot_theme import BLUE, GREY, HUES, ORANGE, PATTERNS, 
 from cutegen_lab.profiles import select
 from cutegen_lab.profiles.records import MemoryBar, MixShare, Registers, Stall, TermBar, WholeTime
 from cutegen_lab.profiles.row import Row
-from cutegen_lab.views.units import count, microseconds, significant, size
+from cutegen_lab.views.plots.words import level_name, memory_notes, moved_text
+from cutegen_lab.views.units import count, microseconds
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Bar, Figure
@@ -58,28 +59,22 @@ def _indented(term: TermBar) -> str:
     return f"waits: {term.name}" if term.part_of_waits else term.name
 
 
-def pick_memory(rows: Sequence[Row], candidate: str) -> list[MemoryBar | Registers]:
-    bars = select.memory(rows, candidate)
-    return [*bars, *select.registers(rows, candidate)] if bars else []
-
-
 def draw_memory(picked: Sequence[MemoryBar | Registers], title: str) -> Figure:
     """Bytes by level, with a mark at what must move."""
     from plotly.graph_objects import Figure, Scatter
 
     records = [record for record in picked if isinstance(record, MemoryBar)]
     sources = list(dict.fromkeys(r.source for r in records))
-    names = [f"{r.level}, {r.part}" for r in records]
-    order = list(dict.fromkeys(names))
+    order = list(dict.fromkeys(map(level_name, records)))
     figure = Figure()
     for number, source in enumerate(sources):
         of = [r for r in records if r.source == source]
         bars = _bar(
-            source, [r.nbytes / _MIB for r in of], [f"{r.level}, {r.part}" for r in of], [_times(r) for r in of],
+            source, [r.nbytes / _MIB for r in of], [level_name(r) for r in of], [moved_text(r) for r in of],
             (BLUE, ORANGE)[number % 2], PATTERNS[number],
         )  # fmt: skip
         figure.add_trace(bars)
-    least = {f"{r.level}, {r.part}": r.compulsory_bytes for r in records if r.compulsory_bytes}
+    least = {level_name(r): r.compulsory_bytes for r in records if r.compulsory_bytes}
     figure.add_trace(
         Scatter(
             name="must move", mode="markers", x=[value / _MIB for value in least.values()], y=list(least),
@@ -89,22 +84,7 @@ def draw_memory(picked: Sequence[MemoryBar | Registers], title: str) -> Figure:
     )  # fmt: skip
     figure.update_yaxes(categoryorder="array", categoryarray=order[::-1])
     figure.update_xaxes(title_text="MiB", range=[0, 1.3 * max(r.nbytes for r in records) / _MIB])
-    notes = [_kept(record) for record in picked if isinstance(record, Registers)]
-    if "emulator" in sources:
-        notes.append("the emulator takes repeated reads of DRAM to hit L2")
-    return laid_out(figure, f"Memory of {title}", "\n".join(notes), rows=len(order) * len(sources))
-
-
-def _kept(record: Registers) -> str:
-    """``row_kernel: 48 registers a thread, none spilled``."""
-    spilled = f"{record.spill_bytes:,} bytes of spills" if record.spill_bytes else "none spilled"
-    return f"{f'{record.kernel}: ' if record.kernel else ''}{record.registers} registers a thread, {spilled}"
-
-
-def _times(bar: MemoryBar) -> str:
-    """Bytes, and how many times what must move."""
-    more = f", {significant(bar.nbytes / bar.compulsory_bytes)} × compulsory" if bar.compulsory_bytes else ""
-    return size(bar.nbytes) + more
+    return laid_out(figure, f"Memory of {title}", "\n".join(memory_notes(picked)), rows=len(order) * len(sources))
 
 
 def draw_mix(records: Sequence[MixShare], title: str) -> Figure:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cutegen_lab.notebook.plot_theme import laid_out
 from cutegen_lab.profiles.records import CheckCell
+from cutegen_lab.views.plots.words import cell_text, cell_told, checks_note
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -27,33 +28,17 @@ def draw(records: Sequence[CheckCell], title: str) -> Figure:
     figure = Figure(
         Heatmap(
             x=workloads, y=draws, z=[[_level(c) for c in row] for row in cells],
-            text=[[_said(c) for c in row] for row in cells], texttemplate="%{text}",
-            textfont={"color": "white", "size": 11}, customdata=[[_told(c) for c in row] for row in cells],
+            text=[[cell_text(c) for c in row] for row in cells], texttemplate="%{text}",
+            textfont={"color": "white", "size": 11}, customdata=[[cell_told(c) for c in row] for row in cells],
             hovertemplate="%{x}, %{y}: %{customdata}<extra></extra>",
             colorscale=_SCALE, zmin=0, zmax=2, showscale=False, xgap=2, ygap=2, hoverongaps=False,
         )
     )  # fmt: skip
     figure.update_yaxes(autorange="reversed", showgrid=False)
     figure.update_xaxes(side="top", showgrid=False)
-    failed = sum(r.failed for r in records)
-    note = f"largest error over what is allowed: {failed} of {sum(r.checks for r in records)} checks failed (✗)"
-    return laid_out(figure, f"Checks of {title}", note, rows=math.ceil(0.8 * len(draws)), top=14)
+    return laid_out(figure, f"Checks of {title}", checks_note(records), rows=math.ceil(0.8 * len(draws)), top=14)
 
 
 def _level(cell: CheckCell | None) -> float | None:
     """0.5 for a pass, 1.5 for a failure, None for what was not checked."""
     return None if cell is None else 1.5 if cell.failed else 0.5
-
-
-def _said(cell: CheckCell | None) -> str:
-    if cell is None:
-        return ""
-    share = cell.error_over_budget
-    number = "" if share is None else f"{share:.0%}" if share < 10 else f"{share:.0e}×" if math.isfinite(share) else "∞"
-    return " ".join(filter(None, ("✗" if cell.failed else "", number))) or "✓"
-
-
-def _told(cell: CheckCell | None) -> str:
-    if cell is None:
-        return ""
-    return f"{cell.checks - cell.failed} of {cell.checks} passed, error {_said(cell)} of what is allowed"

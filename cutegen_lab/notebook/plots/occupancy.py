@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from cutegen_lab.notebook.plot_theme import BLUE, ORANGE, laid_out
 from cutegen_lab.profiles.records import Limit, WhatIf
+from cutegen_lab.views.plots.words import limited_by, resource_name
 from cutegen_lab.views.units import size
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_SHORT = {"blocks a multiprocessor": "the GPU"}
 _RESOURCES = ("registers a thread", "shared memory a block")
 
 
@@ -38,11 +38,7 @@ def draw(records: Sequence[Limit | WhatIf], title: str) -> Figure:
     figure.update_xaxes(title_text="blocks", type="log", col=3)
     figure.update_yaxes(rangemode="tozero", col=1)
     figure.update_yaxes(rangemode="tozero", col=2)
-    limits = {r.kernel: [] for r in records if isinstance(r, Limit)}  # type: dict[str, list[str]]
-    for record in records:
-        if isinstance(record, Limit) and record.limits:
-            limits[record.kernel].append(record.resource)
-    note = "; ".join(f"{kernel} is limited by {' and '.join(by)}" for kernel, by in limits.items())
+    note = limited_by([record for record in records if isinstance(record, Limit)])
     return laid_out(figure, f"Occupancy of {title}", note, rows=10 * len(kernels))
 
 
@@ -77,7 +73,7 @@ def _sweep(figure: Figure, points: Sequence[WhatIf], row: int, column: int) -> N
 def _limits(figure: Figure, limits: Sequence[Limit], row: int) -> None:
     from plotly.graph_objects import Bar
 
-    names = [f"{'►' if limit.limits else ''}{_SHORT.get(limit.resource, limit.resource)}" for limit in limits]
+    names = [resource_name(limit) for limit in limits]
     figure.add_trace(
         Bar(
             orientation="h", name="blocks", showlegend=False, y=names, x=[limit.blocks for limit in limits],

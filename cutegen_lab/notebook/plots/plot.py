@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ class Plot:
     figure: Figure
     """The plotly figure."""
     records: Sequence[Any]
-    """What it shows: records of :mod:`cutegen_lab.profiles.records`, or timelines."""
+    """What it shows: records of :mod:`cutegen_lab.profiles.records`, those of a search or a profile, or timelines."""
 
     def __repr__(self) -> str:
         return f"<plot {self.name}: {len(self.table)} rows; .table, .df, .save('{self.name}.svg')>"
@@ -47,8 +47,8 @@ class Plot:
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """A mapping for each row of the table."""
-        return [{RECORD: type(record).__name__, **asdict(record)} for record in self.flat]
+        """A mapping for each row of the table; a config has a column for each parameter (``config.threads``)."""
+        return [{RECORD: type(record).__name__, **dict(_columns(record))} for record in self.flat]
 
     @property
     def df(self) -> DataFrame:
@@ -97,3 +97,11 @@ class Plot:
                 f"no image was made: {str(error).strip().splitlines()[0]}",
                 "pip install kaleido (it needs Chrome), or save .html and use the camera above the plot.",
             ) from None
+
+
+def _columns(record: Any) -> Iterator[tuple[str, Any]]:
+    for name, value in asdict(record).items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{key}", each) for key, each in value.items())
+        else:
+            yield name, value

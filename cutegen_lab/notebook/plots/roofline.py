@@ -6,24 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.notebook.plot_theme import BLUE, GREY, ORANGE, laid_out
-from cutegen_lab.profiles import roofline
 from cutegen_lab.profiles.records import Ceiling, RooflinePoint
-from cutegen_lab.profiles.row import Row
+from cutegen_lab.profiles.roofline import window
+from cutegen_lab.views.plots.words import BYTES_COUNTED, roofline_note
 from cutegen_lab.views.units import microseconds
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Scatter
 
-_LOOK = {"compulsory": ("-open", ORANGE, "by compulsory bytes"), "moved": ("", BLUE, "by bytes moved from L2")}
+_LOOK = {"compulsory": ("-open", ORANGE), "moved": ("", BLUE)}
 _SHAPES = {"measured": "diamond", "predicted": "circle"}
-_ROOM = 4.0  # times the outermost point, to either side
-
-
-def pick(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling | RooflinePoint]:
-    found = roofline.points(rows)
-    return [*roofline.ceilings(rows, gpu), *found] if found else []
 
 
 def draw(records: Sequence[Ceiling | RooflinePoint], title: str) -> Figure:
@@ -34,22 +27,16 @@ def draw(records: Sequence[Ceiling | RooflinePoint], title: str) -> Figure:
     points = [record for record in records if isinstance(record, RooflinePoint)]
     ceilings = [record for record in records if isinstance(record, Ceiling)]
     rates = [c.operations_per_s for c in ceilings if c.operations_per_s]
-    widths = [c.bytes_per_s for c in ceilings if c.bytes_per_s]
-    ridges = [rate / width for rate in rates for width in widths]
-    at = [p.intensity for p in points]
-    low, high = min([*at, min(ridges)]) / _ROOM, max([*at, max(ridges)]) * _ROOM
+    (low, high), (floor, top) = window(records)
     figure = Figure([*(_ceiling(c, low, high, max(rates)) for c in ceilings)])
     for name in _LOOK:
         figure.add_trace(_trail([p for p in points if p.bytes_counted == name], name))
-    basis = " and ".join(dict.fromkeys(p.basis for p in points))
     figure.update_xaxes(type="log", title_text="operations a byte", exponentformat="power", dtick=1)
     figure.update_yaxes(type="log", title_text="operations a second", exponentformat="power", dtick=1)
-    floor, top = min(p.operations_per_s for p in points) / _ROOM, max(rates) * 2
     figure.update_yaxes(range=_log(floor, top))
     figure.update_xaxes(range=_log(low, high))
     what = title.rpartition(" ")[0] or title  # of all candidates
-    note = f"times are {basis}; a lane's fp32 instruction is one operation"
-    return laid_out(figure, f"Roofline of {what}", note, rows=15)
+    return laid_out(figure, f"Roofline of {what}", roofline_note(points), rows=15)
 
 
 def _log(low: float, high: float) -> list[float]:
@@ -81,9 +68,10 @@ def _ceiling(ceiling: Ceiling, low: float, high: float, most: float) -> Scatter:
 def _trail(points: Sequence[RooflinePoint], name: str) -> Scatter:
     from plotly.graph_objects import Scatter
 
-    suffix, colour, said = _LOOK[name]
+    suffix, colour = _LOOK[name]
     return Scatter(
-        name=said, mode="lines+markers+text", x=[p.intensity for p in points], y=[p.operations_per_s for p in points],
+        name=BYTES_COUNTED[name], mode="lines+markers+text",
+        x=[p.intensity for p in points], y=[p.operations_per_s for p in points],
         text=[p.candidate for p in points], textposition="bottom center" if name == "moved" else "top center",
         line={"color": colour, "width": 1, "dash": "dot"}, textfont={"color": colour},
         marker={"symbol": [_SHAPES[p.basis] + suffix for p in points], "size": 10 if name == "moved" else 15,

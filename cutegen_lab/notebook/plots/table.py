@@ -15,6 +15,7 @@ from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.notebook.plots import bars, checks, occupancy, roofline, timeline, times
 from cutegen_lab.notebook.plots.plot import Plot
 from cutegen_lab.profiles import select
+from cutegen_lab.profiles.roofline import records as roofline_records
 from cutegen_lab.profiles.row import Row
 from cutegen_lab.session.handle import unknown_candidate
 
@@ -44,7 +45,7 @@ class Subject:
     @cached_property
     def own(self) -> Sequence[Row]:
         """Rows of the candidate and of the problem."""
-        return [row for row in self.rows if row.candidate in ("", self.candidate)]
+        return select.own(self.rows, self.candidate)
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class PlotSpec:
 PLOTS: Mapping[str, PlotSpec] = {
     "roofline": PlotSpec(
         "every candidate under the GPU's ceilings, by the bytes it must move and those it moves",
-        lambda of: roofline.pick(of.rows, of.gpu), roofline.draw,
+        lambda of: roofline_records(of.rows, of.gpu), roofline.draw,
         "no candidate has a time, counters and arithmetic: they come once one is timed",
     ),
     "time": PlotSpec(
@@ -80,13 +81,13 @@ PLOTS: Mapping[str, PlotSpec] = {
     ),
     "memory": PlotSpec(
         "bytes that each level of memory moved, next to those that must move; registers and spills",
-        lambda of: bars.pick_memory(of.own, of.candidate), bars.draw_memory,
+        lambda of: select.moved(of.own, of.candidate), bars.draw_memory,
         "it has no profile: run.profile(candidate) has the emulator profile it",
     ),
     "occupancy": PlotSpec(
         "resident warps, what limits them, and what if the kernel took less",
-        lambda of: [*select.limits(of.own, of.candidate), *select.what_if(of.own, of.candidate, of.gpu)],
-        occupancy.draw, "it is not compiled: choose a candidate that is",
+        lambda of: select.occupancy(of.own, of.candidate, of.gpu), occupancy.draw,
+        "it is not compiled: choose a candidate that is",
     ),
     "mix": PlotSpec(
         "warp instructions of every candidate by class",

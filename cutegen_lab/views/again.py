@@ -1,0 +1,31 @@
+"""The command that starts a run again."""
+
+from __future__ import annotations
+
+import shlex
+
+from cutegen_lab.core.plain_text import one_line
+from cutegen_lab.core.run import Budget, RunSettings, RunState
+
+
+def problem_file(name: str) -> str:
+    """The name of a file for the problem ``name``."""
+    return f"{''.join(c if c.isalnum() or c in '-_' else '_' for c in name)}.py"
+
+
+def command(state: RunState) -> str:
+    """``cutegen run`` with the settings of a run that are not its defaults."""
+    of, usual, first = state.settings, RunSettings(), Budget()
+    budget, price = of.budget, of.price
+    given = {
+        "provider": (of.provider, usual.provider), "model": (of.model, usual.model),
+        "language": (of.language, usual.language), "arch": (of.arch, ""), "gpu": (state.sol.gpu, ""),
+        "device": (of.device, usual.device), "inputs": (state.problem.inputs_text, ""),
+        "max-steps": (budget.max_steps, first.max_steps), "max-seconds": (budget.max_seconds, first.max_seconds),
+        "max-tokens": (budget.max_tokens, first.max_tokens), "max-cost": (budget.max_usd, first.max_usd),
+        "price": (f"{price.prompt_usd:g}/{price.completion_usd:g}" if price else "", ""),
+        "auto": (of.auto, usual.auto),
+    }  # fmt: skip
+    chosen = {name: value for name, (value, default) in given.items() if value != default}
+    options = [name if value is True else f"{name}={one_line(str(value))}" for name, value in chosen.items()]
+    return shlex.join(["cutegen", "run", problem_file(state.problem.name), *(f"--{each}" for each in options)])
