@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from cutegen_lab.core.artifact import Build
-from cutegen_lab.core.predicted import as_counters
+from cutegen_lab.core.predicted import WAITS, as_counters
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.roofline import GpuSpec
@@ -20,6 +20,7 @@ from cutegen_lab.core.verdict import Fault
 from cutegen_lab.emulator import Options, Order, Result, run_plan
 from cutegen_lab.emulator.analysis.examine import examined
 from cutegen_lab.emulator.analysis.independent_blocks import why_not_alone
+from cutegen_lab.emulator.counters.totals import added
 from cutegen_lab.emulator.execution_order import CLOCK_BITS
 from cutegen_lab.perfmodel import MODEL, error_band, predict_plan
 
@@ -97,6 +98,7 @@ class EmulatorDevice:
         compulsory = float(sum(spec.nbytes for spec in tensors[: len(tensors) - len(build.plan.workspace)]))
         by_line = result.lines(build)
         prediction = predict_plan(result.per_launch, build.plan.launches, kernels, gpu, compulsory, by_line)
+        stalls = {line: as_counters({WAITS: wait_us}) for line, wait_us in prediction.stalls_us.items()}
         timing = Timing(
             kind="predicted", time_us=prediction.time_us, device=gpu.name,
             method=f"{MODEL}; counts from {'a sample of blocks' if sampled else 'every block'}",
@@ -108,7 +110,7 @@ class EmulatorDevice:
             counters["waves"] = prediction.occupancy.waves
         lines = tuple(
             LineCounters(line, {name: value for name, value in found.items() if value})
-            for line, found in by_line.items()
+            for line, found in added([*by_line, stalls]).items()
         )
         launches = tuple(map(LaunchCounters, (x.kernel for x in build.plan.launches), result.per_launch))
         each = launches if len(launches) > 1 else ()

@@ -22,7 +22,7 @@ from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.core.verdict import Fault, Verdict, quoted
 from cutegen_lab.emulator.analysis import examine
 from cutegen_lab.emulator.counters.launch_counters import Counters, Uncounted
-from cutegen_lab.emulator.counters.totals import NOT_SUMS, LaunchCounts, Sums, by_line
+from cutegen_lab.emulator.counters.totals import NOT_SUMS, LaunchCounts, Sums
 from cutegen_lab.emulator.execution_order import Order
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.isa.approximate import as_near_as_hardware
@@ -65,9 +65,9 @@ class Result:
     accounts: list[LaunchCounts] = field(default_factory=list)
     timelines: list[Timeline] = field(default_factory=list)
 
-    def lines(self, build: Build) -> dict[int, Sums]:
-        """Counters of all launches by line of the candidate, 0 for what belongs to none."""
-        return by_line(self.accounts, build)
+    def lines(self, build: Build) -> list[dict[int, Sums]]:
+        """Counters of each launch by line of the candidate, 0 for what belongs to none."""
+        return [account.by_line(build) for account in self.accounts]
 
 
 def run_plan(

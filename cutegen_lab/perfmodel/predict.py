@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cutegen_lab.core.artifact import PROGRAMMATIC, KernelInfo, Launch
 from cutegen_lab.core.predicted import COPY, L2, LAUNCH, LAUNCH_US, MEMORY, SPILLS, STARTS, WAITS
@@ -24,6 +24,7 @@ from cutegen_lab.perfmodel import cost_terms
 from cutegen_lab.perfmodel.findings import ByLine, findings
 from cutegen_lab.perfmodel.limiter import at_the_floor, limiter, runner_up
 from cutegen_lab.perfmodel.occupancy import Occupancy, occupancy
+from cutegen_lab.perfmodel.stalls import stalls_us
 from cutegen_lab.perfmodel.traffic import traffic
 from cutegen_lab.perfmodel.waits import hidden_us, waits_us
 
@@ -48,6 +49,8 @@ class Prediction:
     """Residency of the launch, of several the longest one's."""
     dram_share: float
     """DRAM traffic over the whole time, as a fraction of peak."""
+    stalls_us: Mapping[int, float] = field(default_factory=dict)
+    """Microseconds of the part *waits* by line of the candidate's text, 0 for what belongs to none."""
 
 
 def predict_launch(
@@ -74,9 +77,11 @@ def predict_launch(
     spills = {SPILLS: cost_terms.spills_us(moved, gpu)}
     named = limiter({**terms_us, **spills}, waited, unit, counters, shape, dram_share)
     second = runner_up(terms_us, waited, unit, counters)
-    found = findings(counters, launch, kernel, shape, gpu, moved, named, lines or {0: counters})
+    lines = lines or {0: counters}
+    found = findings(counters, launch, kernel, shape, gpu, moved, named, lines)
     parts = {**memory, **spills, **beside, **units, **waited, **starts}
-    return Prediction(time_us, named, parts, (*found, second) if second else found, shape, dram_share)
+    stalls = stalls_us(waited, lines, counters, launch, shape, moved, gpu)
+    return Prediction(time_us, named, parts, (*found, second) if second else found, shape, dram_share, stalls)
 
 
 def _in_step(counters: Mapping[str, float]) -> bool:
@@ -92,29 +97,32 @@ def predict_plan(
     kernels: Mapping[str, KernelInfo],
     gpu: GpuSpec,
     compulsory_bytes: float = 0.0,
-    lines: ByLine | None = None,
+    lines: Sequence[ByLine] | None = None,
 ) -> Prediction:
     """Launches run one after another, with a small overlap; the limiter is the longest launch's. There are no findings
-    if the launches take no longer than a copy of ``compulsory_bytes`` and one launch's overhead."""
+    if the launches take no longer than a copy of ``compulsory_bytes`` and one launch's overhead. ``lines``: of each
+    launch."""
     each = [
-        predict_launch(c, launch, kernels.get(launch.kernel), gpu, lines)
-        for c, launch in zip(per_launch, launches, strict=True)
+        predict_launch(c, launch, kernels.get(launch.kernel), gpu, of_lines)
+        for c, launch, of_lines in zip(per_launch, launches, lines or [{}] * len(launches), strict=True)
     ]
     each[1:] = [_overlapping(p) if _programmatic(x) else p for p, x in zip(each[1:], launches[1:], strict=True)]
     longest = max(each, key=lambda p: p.time_us)
-    parts: dict[str, float] = {}
+    parts, stalls = dict[str, float](), dict[int, float]()
     for prediction in each:
         for name, value in prediction.parts.items():
             parts[name] = parts.get(name, 0.0) + value
+        for line, value in prediction.stalls_us.items():
+            stalls[line] = stalls.get(line, 0.0) + value
     total = sum(p.time_us for p in each)
     parts[COPY] = compulsory_bytes / gpu.copy_bytes_per_s * 1e6
     dram_share = sum(p.dram_share * p.time_us for p in each) / total
     floor_us = parts[COPY] * cost_terms.last_wave(longest.occupancy) + LAUNCH_US
     if floor := at_the_floor(total, max(parts[MEMORY], parts[L2]), parts[COPY], floor_us, dram_share):
-        return Prediction(total, floor, parts, (), longest.occupancy, dram_share)
+        return Prediction(total, floor, parts, (), longest.occupancy, dram_share, stalls)
     share = f"{len(each)} launches; the longest takes {longest.time_us:.0f} of {total:.0f} µs"
     found = (share, *longest.findings) if len(each) > 1 else longest.findings
-    return Prediction(total, longest.limiter, parts, found, longest.occupancy, dram_share)
+    return Prediction(total, longest.limiter, parts, found, longest.occupancy, dram_share, stalls)
 
 
 def _programmatic(launch: Launch) -> bool:

@@ -51,15 +51,15 @@ def waits_us(
     alone = {
         BLOCK: _BLOCK_START_US + _WARP_START_US * warps / blocks,
         **_reads_us(counters, blocks, warps, moved, times, shape, gpu),
-        BARRIERS: _barriers_us(counters, blocks, warps, gpu),
-        CLUSTER: _cluster_us(counters, launch, blocks, warps),
+        BARRIERS: barriers_us(counters, blocks, warps, gpu),
+        CLUSTER: cluster_us(counters, launch, warps) + exchanges_us(counters, blocks),
     }
     work_us, stages_us = _work_us(unit_us, blocks, warps, shape), 0.0
     work = _EXPOSED_WORK / _parts(counters, blocks, warps)
     if counters.get("bulk_load_bytes", 0.0):
         alone[BLOCK] += _stage_us(counters, launch, gpu)  # nothing is there to work on before
         work, stages_us = 1.0, _stages_us(counters, launch, blocks, work_us, gpu)
-    at_a_time = [_instructions_us(counters, warps, gpu), {WORK: work * work_us}, {STAGES: stages_us}]
+    at_a_time = [instructions_us(counters, warps, gpu), {WORK: work * work_us}, {STAGES: stages_us}]
     if not counters.get("barrier_waits", 0.0):  # one warp works while another's loads arrive
         at_a_time.append({ARRIVAL: alone.pop(ARRIVAL)})
     longest: dict[str, float] = max(at_a_time, key=lambda found: sum(found.values()))
@@ -80,23 +80,41 @@ def _reads_us(
     block's bytes. A single batch waits for both; with several, the next is requested while other warps' bytes arrive,
     unless there is a barrier between. Batches that L1 keeps (``hot``) wait for it alone, and the first block of a
     multiprocessor for DRAM once."""
-    hot, loaded = counters.get("hot_load_waits", 0.0) / warps, counters["global_load_bytes"]
-    waits = (counters["load_waits"] / warps - hot) * _refills(counters, shape)
-    others = max(loaded - counters.get("hot_load_bytes", 0.0), 1.0) / max(loaded, 1.0)
-    far = min(moved.far / others, 1.0)
-    near = min(moved.near / others, 1.0 - far)
-    l1 = 1 - far - near
-    loads = max(counters["global_load_requests"] / max(counters["load_waits"], 1.0), 1.0)  # that a wait is for
-    slow, l1 = 1 - (1 - far) ** loads, max(l1, 0.0) ** loads  # the slowest of them decides
-    answers = (
-        waits * (slow * _LATENCY_US + (1 - slow - l1) * _L2_LATENCY_US + l1 * _L1_LATENCY_US) + hot * _L1_LATENCY_US
-    )
-    first = _first_waits(counters, hot) * (_LATENCY_US - _L1_LATENCY_US) / times
+    loaded, (far, _) = counters["global_load_bytes"], _levels(counters, moved)
+    waits = _batches(counters, warps) * _refills(counters, shape)
+    answers = answers_us(counters, counters, warps, moved, shape)
+    first = _first_waits(counters, counters.get("hot_load_waits", 0.0) / warps) * (_LATENCY_US - _L1_LATENCY_US) / times
     # a multiprocessor's share of the memory's rate, and no more than it can take from L2
     rate = min(gpu.copy_bytes_per_s / min(blocks, gpu.sm_count), LOADED_A_CYCLE * gpu.clock_hz)
     arrives = _EXPOSED_LOADS * moved.far * loaded / blocks / rate * 1e6
     in_turns = counters.get("barrier_waits", 0.0) >= counters["load_waits"]  # a barrier after each batch
     return {LOADS: answers + first, ARRIVAL: arrives if in_turns else arrives / max(far * waits, 1.0)}
+
+
+def answers_us(
+    of: Mapping[str, float], counters: Mapping[str, float], warps: int, moved: Traffic, shape: Occupancy
+) -> float:
+    """Latencies of the batches of loads that ``of`` counts: ``counters``, or a part of them by line."""
+    far, near = _levels(counters, moved)
+    l1 = 1 - far - near
+    loads = max(counters["global_load_requests"] / max(counters["load_waits"], 1.0), 1.0)  # that a wait is for
+    slow, l1 = 1 - (1 - far) ** loads, max(l1, 0.0) ** loads  # the slowest of them decides
+    answer: float = slow * _LATENCY_US + (1 - slow - l1) * _L2_LATENCY_US + l1 * _L1_LATENCY_US
+    hot = of.get("hot_load_waits", 0.0) / warps
+    return _batches(of, warps) * _refills(counters, shape) * answer + hot * _L1_LATENCY_US
+
+
+def _batches(counters: Mapping[str, float], warps: int) -> float:
+    """Batches of loads of a warp, without those that L1 keeps."""
+    return (counters.get("load_waits", 0.0) - counters.get("hot_load_waits", 0.0)) / warps
+
+
+def _levels(counters: Mapping[str, float], moved: Traffic) -> tuple[float, float]:
+    """Fractions of the loaded bytes, without those that L1 keeps, that come from DRAM and from L2."""
+    loaded = counters["global_load_bytes"]
+    others = max(loaded - counters.get("hot_load_bytes", 0.0), 1.0) / max(loaded, 1.0)
+    far = min(moved.far / others, 1.0)
+    return far, min(moved.near / others, 1.0 - far)
 
 
 def _parts(counters: Mapping[str, float], blocks: int, warps: int) -> float:
@@ -143,22 +161,26 @@ def _stage_bytes(counters: Mapping[str, float]) -> float:
     return arrives / max(counters.get("bulk_phases", 0.0), 1.0)
 
 
-def _barriers_us(counters: Mapping[str, float], blocks: int, warps: int, gpu: GpuSpec) -> float:
+def barriers_us(counters: Mapping[str, float], blocks: int, warps: int, gpu: GpuSpec) -> float:
     """Barriers of the block, which serialise its warps, and mbarriers, on which each warp waits by itself."""
     each = _BARRIER_CYCLES + _ARRIVAL_CYCLES * warps / blocks
     cycles = each * counters.get("barrier_waits", 0.0) + _BARRIER_CYCLES * counters.get("mbarrier_waits", 0.0)
     return cycles / warps / gpu.clock_hz * 1e6
 
 
-def _cluster_us(counters: Mapping[str, float], launch: Launch, blocks: int, warps: int) -> float:
-    """Waits for other blocks of the cluster: at barriers, and for data they send to shared memory, which an mbarrier
-    expects."""
-    sent = 0.0 if counters.get("bulk_load_bytes", 0.0) else counters.get("bulk_phases", 0.0)
+def cluster_us(counters: Mapping[str, float], launch: Launch, warps: int) -> float:
+    """Barriers of the cluster."""
     barrier = _CLUSTER_US + _CLUSTER_SIZE_US * math.log2(math.prod(launch.cluster))
-    return barrier * counters.get("cluster_waits", 0.0) / warps + _EXCHANGE_US * sent / blocks
+    return barrier * counters.get("cluster_waits", 0.0) / warps
 
 
-def _instructions_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> dict[str, float]:
+def exchanges_us(counters: Mapping[str, float], blocks: int) -> float:
+    """Waits for data that other blocks of the cluster send to shared memory, which an mbarrier expects."""
+    sent = 0.0 if counters.get("bulk_load_bytes", 0.0) else counters.get("bulk_phases", 0.0)
+    return _EXCHANGE_US * sent / blocks
+
+
+def instructions_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> dict[str, float]:
     """Time of a warp's instructions: the longest chain of dependent ones, and in-order issue. The fp32 units accept one
     a cycle from a single warp; only independent instructions reach that."""
     independent = max(counters.get("warp_instructions_f32", 0.0) - counters.get("chain_cycles", 0.0), 0.0)

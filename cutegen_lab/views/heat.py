@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cutegen_lab.core.hot_lines import limiting
+from cutegen_lab.core.hot_lines import PREDICTED_STALL, limiting
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.views.model import HeatColumn
 
@@ -17,11 +17,15 @@ _COLUMNS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # label -> unit and the
     "Conflicts": ("shared-memory wavefronts beyond those without bank conflicts", ("shared_conflicts",)),
     "Tensor": ("tensor operations", ("tensor_ops",)),
     "Instructions": ("warp instructions", ("warp_instructions",)),
+    "Predicted stall": (
+        f"predicted microseconds of waiting{_LOADS}; the busiest unit and the start of blocks count for no line",
+        (PREDICTED_STALL,),
+    ),
     "Waits": ("waits of warps at barriers", ("barrier_waits", "mbarrier_waits", "cluster_waits")),
 }
 _LIMITING = {  # counter of the limiting resource -> the column that shows it
     "moved_bytes": "Sectors", "shared_wavefronts": "Wavefronts", "tensor_ops": "Tensor", "barrier_waits": "Waits",
-    "cluster_waits": "Waits", "warp_instructions": "Instructions",
+    "cluster_waits": "Waits", PREDICTED_STALL: "Predicted stall", "warp_instructions": "Instructions",
 }  # fmt: skip
 
 

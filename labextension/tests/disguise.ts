@@ -18,7 +18,7 @@ const COMPARED = new Set(['blocks a multiprocessor', 'registers a thread', 'shar
 /** Fields that are dictionaries of names which are shown. */
 const NAMED = new Set(['provenance', 'versions', 'baselines']);
 /** Units, and names that are the same in every language. */
-const EVERYWHERE = ['s', 'ms', 'µs', 'min', 'T', 'KiB', 'MiB', 'PTX', 'SASS', 'PyTorch'];
+const EVERYWHERE = ['s', 'ms', 'µs', 'min', 'T', 'KiB', 'MiB', 'PTX', 'SASS', 'SVG', 'PyTorch'];
 
 const pieces = (shown: string) => shown.split(/[^\p{L}\p{N}]+/u).filter(piece => /[A-Za-z]/.test(piece));
 

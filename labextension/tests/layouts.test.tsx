@@ -7,7 +7,7 @@ import { drawingOf, Layouts, LayoutsTab } from '../src/run/layouts';
 import type { Look } from '../src/run/verbs';
 import type { LayoutPicture, LayoutsView } from '../src/schema';
 import { host } from './host';
-import { unattached } from './samples';
+import { button, unattached } from './samples';
 
 const answer = (name: string): unknown =>
   JSON.parse(readFileSync(resolve(import.meta.dirname, `answers/${name}.json`), 'utf8'));
@@ -19,12 +19,13 @@ const answering = () =>
   vi.fn<Look>(({ query, text }) => Promise.resolve(query === 'layouts' ? LISTED : PICTURES[Number(text)]));
 
 function show(look: Look, id = 'c5'): void {
-  void act(() => render(<Layouts id={id} look={look} />, host));
+  void act(() => render(<Layouts id={id} look={look} run="softmax-1" />, host));
 }
 
 const drawn = (number: number) =>
-  vi.waitFor(() =>
-    expect(host.querySelector('.cg-drawing svg title')?.textContent).toBe(PICTURES[number]?.title)
+  vi.waitFor(
+    () => expect(host.querySelector('.cg-drawing svg title')?.textContent).toBe(PICTURES[number]?.title),
+    { timeout: 5000 } // the first drawing loads the parser
   );
 
 describe('the layouts of a candidate', () => {
@@ -53,6 +54,24 @@ describe('the layouts of a candidate', () => {
     expect(look).toHaveBeenCalledTimes(3);
     expect(host.querySelector('.cg-drawing')?.getAttribute('aria-label')).toBe(PICTURES[2]?.title);
     expect(host.querySelectorAll('table')).toHaveLength(PICTURES[2]?.tables.length ?? 0);
+  });
+
+  it('are saved as they are drawn, as a picture of its own', async () => {
+    show(answering());
+    await drawn(0);
+    const files: string[] = [];
+    const made = vi.fn((file: Blob) => `blob:${file.type}`);
+    vi.stubGlobal('URL', Object.assign(URL, { createObjectURL: made, revokeObjectURL: vi.fn() }));
+    vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+      files.push(`${this.href} ${this.download}`);
+    });
+    button(host, 'SVG').click();
+    expect(files).toEqual(['blob:image/svg+xml softmax-1-c5-layout-0.svg']);
+    const reader = new FileReader();
+    reader.readAsText(made.mock.calls[0]?.[0] as Blob);
+    await vi.waitFor(() => expect(reader.result).toContain('</svg>'));
+    expect(drawingOf(reader.result as string)?.outerHTML).toBe(drawingOf(PICTURES[0]?.svg ?? '')?.outerHTML);
+    vi.restoreAllMocks();
   });
 
   it('show text of a candidate as text', async () => {

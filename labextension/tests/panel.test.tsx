@@ -190,7 +190,7 @@ describe('what is shown', () => {
 describe('hostile text', () => {
   it('is shown as text everywhere and makes no element', async () => {
     await show(sample('hostile'));
-    expect(host.querySelector('img, script, b > b')).toBeNull();
+    expect(host.querySelector('img:not(.cm-widgetBuffer), script, b > b')).toBeNull(); // CodeMirror's own
     expect((globalThis as Record<string, unknown>).pwned).toBeUndefined();
     expect(host.querySelector('h2')?.textContent).toBe(sample('hostile').problem.name);
     expect(host.querySelector('.cg-diagnostic pre')?.innerHTML).toContain('&lt;img');
@@ -539,6 +539,48 @@ describe('the source as a profiler', () => {
       });
       expect(figures()).toEqual(expected);
     }
+  });
+
+  it('leads from a line back to what the evidence, diagnostics and notes say of it', async () => {
+    const view = profiled();
+    const [first] = view.candidates;
+    if (first) {
+      const row = { label: 'Time', value: '71.8 µs', detail: '', tone: 'neutral', basis: '' } as const;
+      first.evidence = [
+        { ...row, key: 'time' },
+        { ...row, key: 'hot', label: 'Line 2', value: '75%', detail: 'PTX line 3' }
+      ];
+      first.diagnostics = [
+        { severity: 'warning', code: 'W1', message: 'slow', line: 2, excerpt: '', suggestion: '' }
+      ];
+      first.notes = [
+        {
+          id: 'n1',
+          candidate_id: 'c1',
+          pin: false,
+          what: 'lines 3 to 3',
+          first: 3,
+          last: 3,
+          quote: '',
+          text: 'why?',
+          state: 'open'
+        }
+      ];
+    }
+    await show(view);
+    const said = [...host.querySelectorAll<HTMLButtonElement>('.cg-said')];
+    expect(said.map(each => each.ariaLabel)).toEqual([
+      '2 entries of the evidence name line 2',
+      '1 entry of the evidence names line 3'
+    ]);
+    expect(said[0]?.title.split('\n').slice(1)).toEqual(['W1 slow', 'Line 2 · 75% · PTX line 3']);
+    const marked = () => [...host.querySelectorAll('.cg-pointed')];
+    await act(() => said[0]?.click());
+    expect(marked().map(each => each.className.includes('cg-diagnostic'))).toEqual([true, false]);
+    expect(marked()[1]?.textContent).toContain('Line 2');
+    expect(host.ownerDocument.activeElement).toBe(marked()[0]);
+    await act(() => said[1]?.click());
+    expect(marked().map(each => each.textContent)).toEqual([expect.stringContaining('why?')]);
   });
 
   it('has PTX and SASS beside it, asked for once, with the lines that belong to one marked in all', async () => {

@@ -139,6 +139,9 @@ async function show(name, sample, { scheme = 'light', width = 1040, height = 900
 await show('review-light', 'review');
 await show('review-dark', 'review', { scheme: 'dark' });
 await show('review-narrow', 'review', { width: 420 });
+const said = page => page.locator('.cg-said').first().click();
+await show('said-light', 'review', { height: 2400, act: said });
+await show('said-dark-narrow', 'review', { scheme: 'dark', width: 420, height: 2800, act: said });
 await show('running', 'running');
 await show('done', 'done');
 await show('failed-candidate', 'review', {

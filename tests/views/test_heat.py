@@ -30,6 +30,12 @@ def test_the_resource_that_limits_comes_first_and_code_of_no_line_counts_in_the_
     assert heat(None) == [] and heat(replace(profile(""), lines=())) == []
 
 
+def test_predicted_waits_come_first_where_latency_limits() -> None:
+    waits = (*LINES, LineCounters(0, {"predicted_waits_us": 0.5}), LineCounters(5, {"predicted_waits_us": 1.5}))
+    first = heat(replace(profile("memory latency: too few loads in flight"), lines=waits))[0]
+    assert (first.label, first.total, first.lines) == ("Predicted stall", 2.0, {5: 1.5})
+
+
 def test_it_is_by_the_lines_of_the_text_that_is_shown() -> None:
     script = Script().proven()
     state = script.state()

@@ -6,8 +6,8 @@ Both are sums of the same parts, so the lines add up to the launch. Names are th
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,6 @@ class LaunchCounts:
         found["blocks"] = self.counters.blocks * self.scale
         found["blocks_counted"] = float(self.counters.blocks)
         found["load_bytes_in_flight"] = self._in_flight()
-        found["chain_cycles"] = self._chain_cycles() * self.scale
         found["bulk_phases"] = self.counters.expectations * self.scale
         found["bulk_expected_bytes"] = self.counters.expected_bytes * self.scale
         found["bulk_stages"] = self.counters.stages()
@@ -51,23 +50,23 @@ class LaunchCounts:
         found["hot_load_bytes"] = self.counters.hot_bytes() * self.scale
         found["warm_load_bytes"] = self.counters.warm_bytes(self.scale)
         found["hot_stretch_bytes"] = float(self.counters.hot_stretch())
-        for name, count in self._load_waits().items():
-            found[name] = count * self.scale
         return found
 
-    def by_ptx_line(self) -> dict[int, Sums]:
-        """Counters of each line of the PTX."""
-        parts: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    def by_line(self, build: Build) -> dict[int, Sums]:
+        """Counters of each line of the candidate's text; line 0 has what belongs to none."""
+        parts: dict[int, list[tuple[str, float]]] = defaultdict(list)
         for instruction, name, count in self._each():
-            parts[instruction.line].append((name, count))
-        return {line: _named(found, self.scale) for line, found in parts.items()}
+            parts[build.source_line(instruction.line)].append((name, count))
+        return {line: _named(found, self.scale) for line, found in sorted(parts.items())}
 
-    def _parts(self) -> Iterator[tuple[str, int]]:
+    def _parts(self) -> Iterator[tuple[str, float]]:
         for _, name, count in self._each():
             yield name, count
 
-    def _each(self) -> Iterator[tuple[Instruction, str, int]]:
+    def _each(self) -> Iterator[tuple[Instruction, str, float]]:
         """(instruction, counter, count) for all that was counted."""
+        yield from self._chains()
+        yield from self._load_waits()
         for number, block in enumerate(self.program.blocks):
             warps, lanes = self._issued(number), self.counters.block_lanes[number]
             if not warps:
@@ -96,23 +95,26 @@ class LaunchCounts:
             for batch in self.program.straight[block].load_batches:
                 weighted += batch.size * batch.size * warps
                 total += batch.size * warps
-        copied, in_flight = self._copied()
+        copied, in_flight, _ = self._copied()
         weighted, total = weighted + copied * in_flight, total + copied
         return weighted / total if total else 0.0
 
-    def _load_waits(self) -> Sums:
+    def _load_waits(self) -> Iterator[tuple[Instruction, str, float]]:
         """How often warps wait for global loads, all as the slowest of their block; of that, for loads of stretches
-        that stay in L1 only, and their bytes."""
-        copied, in_flight = self._copied()
-        waits, hot_waits, hot_bytes, hot = copied / in_flight if in_flight else 0.0, 0, 0, self.counters.hot_sites()
+        that stay in L1 only, and their bytes. Each at the first instruction that needs what was loaded."""
+        copied, in_flight, waited = self._copied()
+        every = sum(warps for _, warps in waited)
+        for instruction, warps in waited if in_flight else ():
+            yield instruction, "load_waits", copied / in_flight * (warps / every)
+        hot = self.counters.hot_sites()
         for block in self.counters.block_warps:
             for batch in self.program.straight[block].load_batches:
                 times, asked = self.counters.loads(batch.sites)
                 times = self._by_slowest(times)
-                waits += times
+                yield batch.needed_by, "load_waits", times
                 if hot.issuperset(batch.sites):
-                    hot_waits, hot_bytes = hot_waits + times, hot_bytes + asked
-        return {"load_waits": waits, "hot_load_waits": hot_waits, "hot_waited_bytes": hot_bytes}
+                    yield batch.needed_by, "hot_load_waits", times
+                    yield batch.needed_by, "hot_waited_bytes", asked
 
     def _turns(self) -> float:
         """How often a warp comes by an instruction, on the mean over all that are executed: in a kernel that spends its
@@ -125,10 +127,12 @@ class LaunchCounts:
         warps = self.counters.block_warps[0]
         return max(weighted / (executed * warps), 1.0) if executed and warps else 1.0
 
-    def _copied(self) -> tuple[float, float]:
-        """(bytes a lane copies by cp.async, summed over warps; what of it a thread has outstanding where it waits). A
-        copy is under way until its group is waited for, whatever branch it stands in."""
-        copied = commits = waits = left = 0
+    def _copied(self) -> tuple[float, float, list[tuple[Instruction, int]]]:
+        """(bytes a lane copies by cp.async, summed over warps; what of it a thread has outstanding where it waits;
+        the waits and how many warps come there). A copy is under way until its group is waited for, whatever branch it
+        stands in."""
+        waits = list[tuple[Instruction, int]]()
+        copied = commits = left = 0
         for number, block in enumerate(self.program.blocks):
             warps = self.counters.block_warps[number]
             for emit in block.emits if warps else ():
@@ -137,18 +141,20 @@ class LaunchCounts:
                 copied += emit.load_bytes * warps
                 commits += warps * ("commit_group" in emit.ins.mods)
                 if emit.waits_loads:
-                    waits += warps
+                    waits.append((emit.ins, warps))
                     left = max(left, _left_under_way(emit))
         if not waits:
-            return 0.0, 0.0
-        group = copied / (commits or waits)  # wait_all makes a group of its own
-        return float(copied), min(group * (left + 1), copied / max(self.counters.block_warps[0], 1))
+            return 0.0, 0.0, []
+        group = copied / (commits or sum(warps for _, warps in waits))  # wait_all makes a group of its own
+        return float(copied), min(group * (left + 1), copied / max(self.counters.block_warps[0], 1)), waits
 
-    def _chain_cycles(self) -> float:
+    def _chains(self) -> Iterator[tuple[Instruction, str, float]]:
         """Cycles of the longest chains of dependent instructions of all straight code, summed over warps, all as the
         slowest of their block."""
-        straight, executed = self.program.straight, self.counters.block_warps
-        return float(sum(straight[block].chain_cycles * self._by_slowest(warps) for block, warps in executed.items()))
+        for block, warps in self.counters.block_warps.items():
+            times = self._by_slowest(warps)
+            for instruction, cycles in self.program.straight[block].chain:
+                yield instruction, "chain_cycles", cycles * times
 
     def _by_slowest(self, warps: int) -> int:
         """How often all warps would execute what ``warps`` did, were each as slow as the slowest of its block, for
@@ -158,12 +164,13 @@ class LaunchCounts:
         return max(warps, min(warps * every // max(self.counters.blocks, 1), every))
 
 
-def by_line(accounts: Sequence[LaunchCounts], build: Build) -> dict[int, Sums]:
-    """Counters of several launches by line of the candidate; line 0 has what belongs to none."""
-    found: dict[int, Counter[str]] = defaultdict(Counter)
-    for account in accounts:
-        for ptx_line, sums in account.by_ptx_line().items():
-            found[build.source_line(ptx_line)].update(sums)
+def added(each: Iterable[Mapping[int, Sums]]) -> dict[int, Sums]:
+    """The sum of several counters by line."""
+    found: dict[int, Sums] = defaultdict(lambda: defaultdict(float))
+    for lines in each:
+        for line, sums in lines.items():
+            for name, value in sums.items():
+                found[line][name] += value
     return {line: dict(sums) for line, sums in sorted(found.items())}
 
 
@@ -202,8 +209,8 @@ def _waits(emit: Emit) -> str:
     return ""
 
 
-def _named(parts: Iterable[tuple[str, int]], scale: float) -> Sums:
-    counted: Counter[str] = Counter(dict.fromkeys(_ALWAYS, 0))
+def _named(parts: Iterable[tuple[str, float]], scale: float) -> Sums:
+    counted: dict[str, float] = defaultdict(float, dict.fromkeys(_ALWAYS, 0))
     for name, count in parts:
         counted[name] += count
     found = {name: value * scale for name, value in sorted(counted.items()) if not name.endswith("_phases")}
@@ -218,6 +225,6 @@ def _named(parts: Iterable[tuple[str, int]], scale: float) -> Sums:
 
 _ALWAYS = (
     "warp_instructions", "lane_instructions", "tensor_instructions", "tensor_ops", "mma_sync_ops", "barrier_waits",
-    "mbarrier_waits", "cluster_waits", *FIELDS,
+    "mbarrier_waits", "cluster_waits", "load_waits", "hot_load_waits", "hot_waited_bytes", "chain_cycles", *FIELDS,
 )  # fmt: skip
 """Counters that are there even where they are 0."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cutegen_lab.emulator.translate.cfg import EXIT, Block
 
 if TYPE_CHECKING:
+    from cutegen_lab.emulator.ptx.syntax import Instruction
     from cutegen_lab.emulator.translate.emit import Emit
 
 _HOISTED = 128  # bytes of loads that ptxas finds registers for
@@ -25,19 +26,22 @@ _OTHER_CYCLES = 2
 
 @dataclass(frozen=True)
 class LoadBatch:
-    """Global loads outstanding together: bytes of a lane, and the sites that count them."""
+    """Global loads outstanding together: bytes of a lane, the sites that count them, and the first instruction that
+    needs one of their values (the last load, if only other code needs them)."""
 
     size: int
     sites: tuple[int, ...]
+    needed_by: Instruction
 
 
 @dataclass(frozen=True)
 class DependencyChains:
     """Of the straight code that begins with a basic block. ``load_batches``: what a lane loads, then waits for; without
-    cp.async where groups of it are waited for. ``chain_cycles``: its longest chain of dependent results."""
+    cp.async where groups of it are waited for. ``chain``: its longest chain of dependent results, as instructions and
+    their cycles."""
 
     load_batches: tuple[LoadBatch, ...] = ()
-    chain_cycles: int = 0
+    chain: tuple[tuple[Instruction, int], ...] = ()
 
 
 def straight_code(blocks: list[Block], hammocks: Container[int]) -> tuple[DependencyChains, ...]:
@@ -101,14 +105,21 @@ def _batches(emits: list[Emit], bodies: Container[int], in_groups: bool) -> tupl
     """Global loads that can be outstanding together: ptxas hoists a load over what does not feed its address, up to a
     store or wait it may not cross, and up to about as many registers as ``_HOISTED`` bytes take. A load that not all
     lanes execute, in ``bodies`` or under a guard, leaves the others' values: it waits for what its register expects."""
+    if not emits:
+        return ()
     batches, size, sites, pending = list[LoadBatch](), 0, list[int](), set[str]()
+    needed_by, needed = emits[0].ins, False
     for place, emit in enumerate(emits):
         bytes_ = 0 if in_groups and copies(emit) else emit.load_bytes
         waits = emit.waits_loads or emit.klass in ("store", "atomic", "barrier")
         depends = bool(pending & {*emit.uses, *(emit.defs if place in bodies else ())})
+        if depends and not needed:
+            needed_by, needed = emit.ins, True
         if size and (waits or (bytes_ and (depends or size + bytes_ > _HOISTED))):
-            batches.append(LoadBatch(size, tuple(sites)))
-            size, sites, pending, depends = 0, [], set(), False
+            batches.append(LoadBatch(size, tuple(sites), needed_by))
+            size, sites, pending, depends, needed = 0, [], set(), False, False
+        if bytes_ and not needed:
+            needed_by = emit.ins
         size += bytes_
         if bytes_ and emit.site is not None:
             sites.append(emit.site)
@@ -116,20 +127,28 @@ def _batches(emits: list[Emit], bodies: Container[int], in_groups: bool) -> tupl
             pending |= set(emit.defs)
         elif emit.ins.guard is None and place not in bodies:
             pending -= set(emit.defs)
-    return tuple([*batches, LoadBatch(size, tuple(sites))] if size else batches)
+    return tuple([*batches, LoadBatch(size, tuple(sites), needed_by)] if size else batches)
 
 
-def _chain(emits: list[Emit]) -> int:
-    """Cycles of the longest chain of results, each of which needs the one before."""
-    ready: dict[str, int] = {}
-    longest = 0
-    for emit in emits:
-        needs = [ready[name] for name in emit.uses if name in ready]
-        if emit.ins.guard is not None and emit.ins.guard.name in ready:
-            needs.append(ready[emit.ins.guard.name])
-        cycles = 0 if emit.sums is not None else _CYCLES.get(emit.klass, _OTHER_CYCLES)
-        done = max(needs, default=0) + cycles
-        longest = max(longest, done)
+def _chain(emits: list[Emit]) -> tuple[tuple[Instruction, int], ...]:
+    """The longest chain of results, each of which needs the one before: instructions, and the cycles of each."""
+    ready: dict[str, int] = {}  # register -> place of what writes it
+    ends, before = list[int](), list[int]()  # by place: cycles until its result is there, and what it needs last
+    for place, emit in enumerate(emits):
+        guard = [] if emit.ins.guard is None else [emit.ins.guard.name]
+        needs = [ready[name] for name in (*emit.uses, *guard) if name in ready]
+        last = max(needs, key=lambda need: ends[need], default=-1)
+        ends.append((ends[last] if needs else 0) + _cycles(emit))
+        before.append(last)
         for name in emit.defs:
-            ready[name] = done
-    return longest
+            ready[name] = place
+    found, at = [], max(range(len(emits)), key=lambda place: ends[place], default=-1)
+    while at >= 0:
+        if cycles := _cycles(emits[at]):
+            found.append((emits[at].ins, cycles))
+        at = before[at]
+    return tuple(reversed(found))
+
+
+def _cycles(emit: Emit) -> int:
+    return 0 if emit.sums is not None else _CYCLES.get(emit.klass, _OTHER_CYCLES)

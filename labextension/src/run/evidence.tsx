@@ -1,10 +1,20 @@
 import type { CandidateView, DiagnosticView, EvidenceRow } from '../schema';
 import { basisWord, itStandsTo, slower } from './format';
+import { linesOf, partsOf } from './named';
+import { pointedAt } from './pointed';
 import { trans } from './words';
 
 const TONE_MARKS: Record<EvidenceRow['tone'], string> = { neutral: '', good: '✓', bad: '✕', warn: '!' };
 
 type OnLine = (line: number) => void;
+
+interface IPlacesProps<Item> {
+  items: readonly Item[];
+  /** Shows a line of the source. */
+  onLine: OnLine;
+  /** A line of the source: what names it is marked. */
+  pointed: number;
+}
 
 function LineLink({ line, text, onLine }: { line: number; text: string; onLine: OnLine }) {
   return (
@@ -18,31 +28,29 @@ function LineLink({ line, text, onLine }: { line: number; text: string; onLine: 
 function WithLines({ text, onLine }: { text: string; onLine: OnLine }) {
   return (
     <>
-      {text
-        .split(/\b((?:L|l)ine \d+)\b/)
-        .map((part, index) =>
-          index % 2 ? <LineLink key={index} line={Number(part.slice(5))} text={part} onLine={onLine} /> : part
-        )}
+      {partsOf(text).map(({ part, line }, index) =>
+        line === null ? part : <LineLink key={index} line={line} text={part} onLine={onLine} />
+      )}
     </>
   );
 }
 
 /** What is known about a candidate. "measured", "predicted" and "bound" stand beside every time. */
-export function Evidence({ rows, onLine }: { rows: readonly EvidenceRow[]; onLine: OnLine }) {
+export function Evidence({ items, onLine, pointed }: IPlacesProps<EvidenceRow>) {
   return (
     <section class="cg-evidence" aria-label={trans.__('Evidence')}>
       <header class="cg-section-head">
         <h4>{trans.__('Evidence')}</h4>
       </header>
-      {rows.length === 0 ? (
+      {items.length === 0 ? (
         <p class="cg-empty">
           {trans.__('None yet: it comes in as the candidate is compiled, checked and timed.')}
         </p>
       ) : (
         <table>
           <tbody>
-            {rows.map(row => (
-              <tr key={row.key}>
+            {items.map(row => (
+              <tr key={row.key} class={pointedAt(linesOf(row).includes(pointed))} tabIndex={-1}>
                 <th scope="row">
                   <WithLines text={row.label} onLine={onLine} />
                 </th>
@@ -85,7 +93,7 @@ function severityWord(severity: DiagnosticView['severity']): string {
 }
 
 /** What the gate, the lint rules and the compiler say, each with its place and what to write instead. */
-export function Diagnostics({ items, onLine }: { items: readonly DiagnosticView[]; onLine: OnLine }) {
+export function Diagnostics({ items, onLine, pointed }: IPlacesProps<DiagnosticView>) {
   if (items.length === 0) {
     return null;
   }
@@ -98,7 +106,11 @@ export function Diagnostics({ items, onLine }: { items: readonly DiagnosticView[
       </header>
       <ul>
         {items.map((item, index) => (
-          <li key={index} class={`cg-diagnostic cg-diagnostic-${item.severity}`}>
+          <li
+            key={index}
+            class={`cg-diagnostic cg-diagnostic-${item.severity} ${pointedAt(item.line === pointed)}`}
+            tabIndex={-1}
+          >
             <p>
               <span class={`cg-severity cg-tone-${SEVERITY_TONE[item.severity]}`}>
                 {severityWord(item.severity)}

@@ -1,6 +1,7 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import type { LayoutPicture, LayoutsView } from '../schema';
 import { useAnswer } from './answer';
+import { Save, saveText } from './saving';
 import { Tables } from './tables';
 import type { ITabProps } from './tabs';
 import type { Look } from './verbs';
@@ -32,17 +33,25 @@ export function drawingOf(text: string): Element | null {
   return clean(root) && root.localName === 'svg' ? root : null;
 }
 
-function Picture({ id, number, look }: { id: string; number: number; look: Look }) {
+interface ILayoutsProps {
+  id: string;
+  look: Look;
+  /** The run that the candidate is of: names files. */
+  run: string;
+}
+
+function Picture({ id, look, run, number }: ILayoutsProps & { number: number }) {
   const place = useRef<HTMLDivElement>(null);
   const { found, error } = useAnswer<LayoutPicture>(look, `${id} ${number}`, {
     query: 'layout',
     candidate_id: id,
     text: String(number)
   });
-  useEffect(() => {
-    const drawing = found && drawingOf(found.svg);
-    place.current?.replaceChildren(...(drawing ? [document.importNode(drawing, true)] : []));
-  }, [found]);
+  const drawing = useMemo(() => found && drawingOf(found.svg), [found]);
+  useEffect(
+    () => place.current?.replaceChildren(...(drawing ? [document.importNode(drawing, true)] : [])),
+    [drawing]
+  );
   if (found === null) {
     return (
       <p class="cg-empty" role="status">
@@ -53,6 +62,18 @@ function Picture({ id, number, look }: { id: string; number: number; look: Look 
   return (
     <>
       <div class="cg-scroll cg-drawing" role="group" aria-label={found.title} tabIndex={0} ref={place} />
+      {drawing && (
+        <Save
+          formats={{
+            SVG: () =>
+              saveText(
+                `${run}-${id}-layout-${number}.svg`,
+                new XMLSerializer().serializeToString(drawing),
+                'image/svg+xml'
+              )
+          }}
+        />
+      )}
       <Tables
         tables={found.tables.map(({ title, rows: [heads = [], ...rows] }) => ({ title, heads, rows }))}
       />
@@ -69,7 +90,7 @@ function linesOf(lines: readonly number[]): string {
 }
 
 /** The layouts that a candidate makes and uses, and a picture of the chosen one. */
-export function Layouts({ id, look }: { id: string; look: Look }) {
+export function Layouts({ id, look, run }: ILayoutsProps) {
   const name = useId();
   const [chosen, setChosen] = useState(0);
   const { found, error } = useAnswer<LayoutsView>(look, id, { query: 'layouts', candidate_id: id });
@@ -107,13 +128,13 @@ export function Layouts({ id, look }: { id: string; look: Look }) {
           </label>
         ))}
       </fieldset>
-      <Picture key={chosen} id={id} number={chosen} look={look} />
+      <Picture key={chosen} id={id} number={chosen} look={look} run={run} />
     </section>
   );
 }
 
 /** The layouts of the selected candidate as a tab. They are asked for when it is first shown. */
-export function LayoutsTab({ candidate, look }: ITabProps) {
+export function LayoutsTab({ view, candidate, look }: ITabProps) {
   const compiled = candidate.steps.some(step => step.step === 'compile' && step.status === 'done');
   if (look === null || !compiled) {
     return (
@@ -126,5 +147,5 @@ export function LayoutsTab({ candidate, look }: ITabProps) {
       </p>
     );
   }
-  return <Layouts key={candidate.id} id={candidate.id} look={look} />;
+  return <Layouts key={candidate.id} id={candidate.id} look={look} run={view.run_id} />;
 }

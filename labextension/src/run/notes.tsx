@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { CandidateView, NoteView } from '../schema';
+import { pointedAt } from './pointed';
 import { Prompt, useSending } from './sending';
 import { buttonOf, type Ask, type Verb } from './verbs';
 import { trans } from './words';
@@ -12,7 +13,7 @@ interface ILines {
 }
 
 /** Lines of a candidate's own text and those of the text that is shown; null where both are the same text. */
-type Same = Readonly<Record<string, number>> | null;
+export type Same = Readonly<Record<string, number>> | null;
 
 const MARKS: Record<NoteView['state'], string> = { open: '', gone: '', kept: '✓', broken: '✕' };
 
@@ -188,10 +189,12 @@ interface INotesProps {
   same: Same;
   noting: INoting;
   onLine: (line: number) => void;
+  /** A line of the source: what is on it is marked. */
+  pointed: number;
 }
 
 /** Comments and pins, with what became of each in this candidate. */
-export function Notes({ notes, same, noting, onLine }: INotesProps) {
+export function Notes({ notes, same, noting, onLine, pointed }: INotesProps) {
   return (
     <>
       {noting.message && (
@@ -208,7 +211,11 @@ export function Notes({ notes, same, noting, onLine }: INotesProps) {
             const lines = shownLines(note, same);
             const what = note.what.replaceAll('`', '');
             return (
-              <li key={note.id} class={`cg-noted cg-noted-${note.state}`}>
+              <li
+                key={note.id}
+                class={`cg-noted cg-noted-${note.state} ${pointedAt(lines?.first === pointed)}`}
+                tabIndex={-1}
+              >
                 <span class="cg-basis">{note.pin ? trans.__('pin') : trans.__('comment')}</span>{' '}
                 {lines === null ? (
                   what

@@ -2,6 +2,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { draw, fit, loadPlotly, type IPlotly } from '../plotly';
 import type { PlotEntry, PlotList, PlotView } from '../schema';
 import { messageOf, useAnswer } from './answer';
+import { Save, saveText } from './saving';
 import { Tables } from './tables';
 import type { ITabProps } from './tabs';
 import type { Look } from './verbs';
@@ -26,15 +27,6 @@ function usePlotly(look: Look, id: string): { plotly: IPlotly | null; error: str
     };
   }, [look, id]);
   return loaded;
-}
-
-/** Has the browser save a text as a file. */
-function save(name: string, text: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href));
 }
 
 interface IFigureProps {
@@ -71,19 +63,14 @@ function Figure({ plot, plotly, file }: IFigureProps) {
       <div class="cg-scroll cg-figure" role="group" aria-label={title} tabIndex={0}>
         <div role="img" aria-label={trans.__('%1; its numbers are in the table', title)} ref={place} />
       </div>
-      <div class="cg-row" role="group" aria-label={trans.__('Save')}>
-        <span aria-hidden="true">{trans.__('Save')}</span>
-        <button type="button" class="cg-button cg-small" onClick={() => save(`${file}.csv`, csv)}>
-          CSV
-        </button>
-        <button type="button" class="cg-button cg-small" onClick={() => image('png')}>
-          PNG
-        </button>
-        <button type="button" class="cg-button cg-small" onClick={() => image('svg')}>
-          SVG
-        </button>
-        <span role="status">{error}</span>
-      </div>
+      <Save
+        formats={{
+          CSV: () => saveText(`${file}.csv`, csv, 'text/csv'),
+          PNG: () => image('png'),
+          SVG: () => image('svg')
+        }}
+        error={error}
+      />
       <Tables
         tables={tables.map(({ title: of, columns, rows, count }) => ({
           title: rows.length < count ? trans.__('%1: the first %2 of %3', of, rows.length, count) : of,

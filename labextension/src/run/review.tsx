@@ -1,7 +1,8 @@
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { Comparison } from './comparison';
 import { Diagnostics, Evidence, Summary } from './evidence';
 import { timeRatio, words } from './format';
+import { usePointed } from './pointed';
 import { Source } from './source';
 import type { ITabProps } from './tabs';
 import { Terms } from './terms';
@@ -15,19 +16,21 @@ export function Review({ view, candidate, parent, ask, look }: ITabProps) {
   const { specialised } = candidate;
   const shown = specialised && !tunable ? { ...candidate, ...specialised } : candidate;
   const before = parent && ((!tunable && specialised ? parent.specialised?.source : null) ?? parent.source);
+  const root = useRef<HTMLDivElement>(null);
+  const { pointed, point } = usePointed(root, candidate.id);
   const showLine = (line: number) => setAsked(now => ({ line, count: now.count + 1, of: candidate.id }));
   return (
-    <>
+    <div class="cg-review" ref={root}>
       <Summary candidate={candidate} ratio={timeRatio(view, candidate.id, candidate.parent_id)} />
       {candidate.verdict_reason && candidate.verdict !== 'passed' && (
         <p class="cg-note cg-note-bad">
           <b>{words(candidate.verdict)}</b>: {candidate.verdict_reason}
         </p>
       )}
-      <Diagnostics items={shown.diagnostics} onLine={showLine} />
+      <Diagnostics items={shown.diagnostics} onLine={showLine} pointed={pointed} />
       <Comparison view={view} candidate={candidate} />
       <Terms candidate={candidate} />
-      <Evidence rows={shown.evidence} onLine={showLine} />
+      <Evidence items={shown.evidence} onLine={showLine} pointed={pointed} />
       <Source
         key={candidate.id}
         candidate={shown}
@@ -38,7 +41,9 @@ export function Review({ view, candidate, parent, ask, look }: ITabProps) {
         ask={ask}
         look={look}
         asked={asked.of === candidate.id ? asked : NOT_ASKED}
+        pointed={pointed}
+        onPoint={point}
       />
-    </>
+    </div>
   );
 }

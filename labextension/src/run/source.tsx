@@ -2,8 +2,10 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { changesSince } from '../code/changes';
 import { barredLines, heatGutter, stallGutter } from '../code/marks';
 import { Pane } from '../code/pane';
+import { saidLines } from '../code/said';
 import type { CandidateView, HeatColumn, ListingLine } from '../schema';
 import { ConfigChanges } from './comparison';
+import { saidOfLines } from './named';
 import { attached, textOf, useMachineCode } from './machine';
 import { NoteForm, Notes, shownLines, useNoting } from './notes';
 import { buttonOf, type Ask, type Look, type Verb } from './verbs';
@@ -66,13 +68,18 @@ interface ISourceProps {
   look: Look | null;
   /** A line that is asked for elsewhere, and how often one was. */
   asked: { line: number; count: number };
+  /** A line whose diagnostics, evidence and notes are marked. */
+  pointed: number;
+  /** Shows what is said of a line. */
+  onPoint: (line: number) => void;
 }
 
 /**
  * A candidate's source as a profiler shows it: what changed since its parent or the whole text, what each line costs,
  * and PTX and SASS beside it, with the lines that belong together marked in all of them.
  */
-export function Source({ candidate, before, tunable, onTunable, verbs, ask, look, asked }: ISourceProps) {
+export function Source(props: ISourceProps) {
+  const { candidate, before, tunable, onTunable, verbs, ask, look, asked, pointed, onPoint } = props;
   const [whole, setWhole] = useState(false);
   const [heat, setHeat] = useState<string | null>(null); // the label of a column, '' for none, null for the first
   const [beside, setBeside] = useState<ReadonlySet<'ptx' | 'sass'>>(new Set());
@@ -120,13 +127,15 @@ export function Source({ candidate, before, tunable, onTunable, verbs, ask, look
       }),
     [candidate.notes, same]
   );
+  const said = useMemo(() => saidOfLines(candidate, same), [candidate, same]);
   const extra = useMemo(
     () => [
       column ? heatGutter(column, columns) : [],
       showDiff ? changesSince(before) : [],
-      barredLines(bars)
+      barredLines(bars),
+      saidLines(said, onPoint)
     ],
-    [column, columns, showDiff, before, bars]
+    [column, columns, showDiff, before, bars, said, onPoint]
   );
   const linked = useMemo(() => (line > 0 ? [line] : []), [line]);
   const toggle = (which: 'ptx' | 'sass') => {
@@ -254,7 +263,7 @@ export function Source({ candidate, before, tunable, onTunable, verbs, ask, look
         </p>
       )}
       {noting.open !== null && <NoteForm candidate={candidate} noting={noting} same={same} />}
-      <Notes notes={candidate.notes} same={same} noting={noting} onLine={reveal} />
+      <Notes notes={candidate.notes} same={same} noting={noting} onLine={reveal} pointed={pointed} />
       <div class="cg-code" data-panes={1 + beside.size}>
         <Pane
           label={trans.__('Source of %1', candidate.id)}
