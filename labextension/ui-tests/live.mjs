@@ -34,6 +34,20 @@ const button = (page, name) =>
 const click = (page, name) => button(page, name).click();
 const reviewing = (page, id) => button(page, `Approve ${id}`).waitFor();
 
+/** Stop stands in the first row of the buttons, at its right; the others take as many rows as they need. */
+async function stopIsInTheFirstRow(page, rows) {
+  const bar = page.locator(`${LIVE}:visible .cg-action-bar`).first();
+  const boxes = await bar
+    .locator('button[data-verb]')
+    .evaluateAll(buttons =>
+      buttons.map(each => ({ ...each.dataset, ...each.getBoundingClientRect().toJSON() }))
+    );
+  const stop = boxes.find(each => each.verb === 'stop');
+  assert.equal(stop.top, boxes[0].top, 'Stop is in the first row');
+  assert.ok(boxes.every(each => each.right <= stop.right));
+  assert.ok(rows(new Set(boxes.map(each => each.top)).size), JSON.stringify(boxes));
+}
+
 /** c3 beside c1: numbers with their change, source and PTX. */
 async function compared(page) {
   const live = page.locator(`${LIVE}:visible`).first();
@@ -103,6 +117,14 @@ async function everyAction(page, path) {
   const added = '# écrit à la main:\t"quotes", \\n and <b>tags</b>';
   await page.keyboard.insertText(added);
   await picture(page, 'edit');
+  await stopIsInTheFirstRow(page, rows => rows === 1);
+  const { width, height } = page.viewportSize();
+  await page.setViewportSize({ width: 620, height });
+  await page.waitForTimeout(1000);
+  await button(page, 'Stop').scrollIntoViewIfNeeded();
+  await picture(page, 'edit-620');
+  await stopIsInTheFirstRow(page, rows => rows > 1);
+  await page.setViewportSize({ width, height });
   await click(page, 'Run edited');
   const edited = await saved('c5', 'edit');
   const text = find(edited, 'c4').source + added;
