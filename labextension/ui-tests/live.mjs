@@ -34,6 +34,34 @@ const button = (page, name) =>
 const click = (page, name) => button(page, name).click();
 const reviewing = (page, id) => button(page, `Approve ${id}`).waitFor();
 
+const cells = page => page.locator('.jp-Notebook .jp-Cell');
+
+/** Presses a key on the selected candidate, which is the widget's alone: A and B would insert a cell of the notebook. */
+async function press(page, key, done) {
+  const count = await cells(page).count();
+  const live = page.locator(`${LIVE}:visible`).first();
+  await live.locator('[role=treeitem][aria-selected=true]').focus();
+  await page.keyboard.press(key);
+  await done();
+  assert.equal(await cells(page).count(), count, `${key} does nothing to the notebook`);
+}
+
+/** On a cell, A inserts another one and R makes it raw; the widget takes neither as an answer. */
+async function keysOfTheNotebook(page, id) {
+  const count = await cells(page).count();
+  await cells(page).last().locator('.jp-InputPrompt').click();
+  await page.keyboard.press('a');
+  await cells(page).nth(count).waitFor();
+  await page.keyboard.press('r');
+  await page.locator('.jp-RawCell').waitFor();
+  await page.keyboard.press('e');
+  assert.equal(await button(page, `Approve ${id}`).isEnabled(), true, `${id} is not answered`);
+  assert.equal(await page.locator('[data-verb][aria-expanded=true]').count(), 0, 'no panel is open');
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  await cells(page).nth(count).waitFor({ state: 'detached' });
+}
+
 /** Stop stands in the first row of the buttons, at its right; the others take as many rows as they need. */
 async function stopIsInTheFirstRow(page, rows) {
   const bar = page.locator(`${LIVE}:visible .cg-action-bar`).first();
@@ -92,7 +120,8 @@ async function everyAction(page, path) {
   await click(page, 'Pin');
   await page.getByRole('list', { name: 'Comments and pins' }).getByText('threads_per_row of c2').waitFor();
 
-  await click(page, 'Approve c2');
+  await keysOfTheNotebook(page, 'c2');
+  await press(page, 'a', () => reviewing(page, 'c3'));
   const approved = await saved('c3', 'approve');
   const [pin] = find(approved, 'c3').notes;
   assert.deepEqual([pin?.what, pin?.pin, pin?.state], ['`threads_per_row` of c2', true, 'kept']);
@@ -133,7 +162,7 @@ async function everyAction(page, path) {
 
   await page.locator(`${LIVE}:visible`).first().getByRole('treeitem', { name: /^c1 / }).click();
   await picture(page, 'branch');
-  await click(page, 'Branch from c1');
+  await press(page, 'b', () => reviewing(page, 'c6'));
   const branched = await saved('c6', 'branch');
   assert.equal(find(branched, 'c6').parent_id, 'c1');
   assert.equal(find(branched, 'c5').answer, 'branched from c1');

@@ -62,7 +62,8 @@ async function listed(page, base) {
   const cards = page.locator('.jp-Launcher-section', { hasText: 'CuTeGen' }).locator('.jp-LauncherCard');
   assert.ok((await cards.count()) > TUTORIALS, 'a card for a new notebook, and one for each tutorial');
   await picture(page, 'launcher');
-  await showRuns(page);
+  await page.keyboard.press('Alt+Shift+R');
+  await sidebar(page).getByLabel('Search runs').waitFor();
   await row(page, 'softmax').waitFor();
   assert.equal(await sidebar(page).locator('.cg-run').count(), 8);
   assert.match(await row(page, 'softmax').innerText(), /Done · accepted · 2\.5× c1 \(predicted\)/);
