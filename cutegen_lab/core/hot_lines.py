@@ -16,9 +16,6 @@ _DIVERGED = 0.85  # fraction of active lanes below which divergence is mentioned
 _RESOURCES = (  # word of a limiter -> the counter that measures it, and its name
     ("shared memory", "shared_wavefronts", "shared-memory wavefronts"),
     ("tensor", "tensor_ops", "tensor operations"),
-    ("latency", PREDICTED_STALL, "predicted stall"),
-    ("bulk copies", PREDICTED_STALL, "predicted stall"),
-    ("dependent", PREDICTED_STALL, "predicted stall"),
     ("dependent", "warp_instructions", "instructions"),
     ("barriers", "barrier_waits", "barrier waits"),
     ("cluster waits", "cluster_waits", "cluster waits"),

@@ -5,6 +5,7 @@ import type { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { ArchiveView } from '../src/lab/archive';
 import { serverBehind } from '../src/lab/behind';
+import { ComparisonTab } from '../src/lab/comparisons';
 import { makingKernel, notebookOf, resuming } from '../src/lab/notebook';
 import { RunTab } from '../src/lab/run-tab';
 import type { IQuery } from '../src/run/verbs';
@@ -129,26 +130,27 @@ describe('the server', () => {
   });
 });
 
+const KEY = { store: '.cutegen', run_id: 'r1' };
+
+class Source {
+  readonly changes = new Signal<this, Changes | null>(this);
+  run: unknown = sample('review');
+  reads = 0;
+  view(): Promise<unknown> {
+    this.reads += 1;
+    return this.run instanceof Error ? Promise.reject(this.run) : Promise.resolve(this.run);
+  }
+  answer: unknown = new Error('the process ended');
+  asked: unknown[] = [];
+  look(key: RunKey, query: IQuery): Promise<unknown> {
+    this.asked.push({ ...key, ...query });
+    return this.answer instanceof Error ? Promise.reject(this.answer) : Promise.resolve(this.answer);
+  }
+}
+
 describe('a run in a tab', () => {
-  const KEY = { store: '.cutegen', run_id: 'r1' };
   const go = vi.fn();
   const away = () => ({ reason: 'answered in a notebook', label: 'Resume in a notebook', go });
-
-  class Source {
-    readonly changes = new Signal<this, Changes | null>(this);
-    run: unknown = sample('review');
-    reads = 0;
-    view(): Promise<unknown> {
-      this.reads += 1;
-      return this.run instanceof Error ? Promise.reject(this.run) : Promise.resolve(this.run);
-    }
-    answer: unknown = new Error('the process ended');
-    asked: unknown[] = [];
-    look(key: RunKey, query: IQuery): Promise<unknown> {
-      this.asked.push({ ...key, ...query });
-      return this.answer instanceof Error ? Promise.reject(this.answer) : Promise.resolve(this.answer);
-    }
-  }
 
   async function opened(source: Source): Promise<RunTab> {
     const tab = new RunTab(KEY, source, away, trans);
@@ -231,6 +233,63 @@ describe('a run in a tab', () => {
     await settled();
     expect(tab.node.querySelector('.cg-root')).not.toBeNull();
     tab.dispose();
+  });
+});
+
+describe('two runs in a tab', () => {
+  const OTHER = { store: 'other/.cutegen', run_id: 'r2' };
+
+  async function opened(source: Source, titles: [string, string], open = vi.fn()): Promise<ComparisonTab> {
+    const [before, after] = titles;
+    const tab = new ComparisonTab({ ...KEY, title: before }, { ...OTHER, title: after }, source, open, trans);
+    document.body.append(tab.node);
+    await settled();
+    return tab;
+  }
+
+  it('are called by their titles, by their names where these are the same', async () => {
+    const named = await opened(new Source(), ['fast', 'slow']);
+    expect(named.title.label).toBe('fast · slow');
+    expect(named.title.caption).toBe('r1 in .cutegen\nr2 in other/.cutegen');
+    expect(named.node.querySelector('table')?.getAttribute('aria-label')).toBe(
+      'Numbers of fast c1 and slow c1'
+    );
+    const alike = await opened(new Source(), ['softmax', 'softmax']);
+    expect(alike.title.label).toBe('r1 · r2');
+    named.dispose();
+    alike.dispose();
+  });
+
+  it('are opened and asked each for itself', async () => {
+    const source = new Source();
+    const open = vi.fn();
+    const tab = await opened(source, ['fast', 'slow'], open);
+    button(tab.node, 'slow').click();
+    expect(open).toHaveBeenCalledWith(expect.objectContaining(OTHER));
+    button(tab.node, 'Compare PTX').click();
+    await settled();
+    expect(source.asked).toEqual([
+      expect.objectContaining({ ...KEY, query: 'machine_code' }),
+      expect.objectContaining({ ...OTHER, query: 'machine_code' })
+    ]);
+    tab.dispose();
+  });
+
+  it('follow changes of both until the tab is closed', async () => {
+    const source = new Source();
+    const tab = await opened(source, ['fast', 'slow']);
+    expect(source.reads).toBe(2);
+    for (const key of [KEY, OTHER]) {
+      source.changes.emit({ ...CHANGES, changed: [key] });
+      await settled();
+    }
+    expect(source.reads).toBe(6);
+    source.changes.emit({ ...CHANGES, changed: [{ ...OTHER, store: '.cutegen' }] });
+    expect(source.reads).toBe(6);
+    tab.dispose();
+    source.changes.emit(CHANGES);
+    expect(source.reads).toBe(6);
+    expect(tab.node.querySelector('.cg-root')).toBeNull();
   });
 });
 

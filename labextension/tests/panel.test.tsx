@@ -341,7 +341,7 @@ describe('keys', () => {
     expect(sent).toEqual([]);
   });
 
-  it("are not the host's, but those that save or search the notebook are", async () => {
+  it("are not the host's, but those that save or search the notebook, or have Alt, are", async () => {
     await show(sample('review'));
     const root = host.querySelector('.cg-root') as HTMLElement;
     const kept = () => root.hasAttribute('data-lm-suppress-shortcuts');
@@ -356,6 +356,10 @@ describe('keys', () => {
       await press(key, on, { ctrlKey: true });
       expect(kept()).toBe(expected);
     }
+    await press('R', root, { altKey: true, shiftKey: true });
+    expect(kept()).toBe(false);
+    await press('ArrowUp', text(host, 'Source of c5').contentDOM, { altKey: true });
+    expect(kept()).toBe(true);
   });
 
   it('keep the focus in the widget when a panel closes', async () => {

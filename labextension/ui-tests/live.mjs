@@ -34,6 +34,48 @@ const button = (page, name) =>
 const click = (page, name) => button(page, name).click();
 const reviewing = (page, id) => button(page, `Approve ${id}`).waitFor();
 
+const cells = page => page.locator('.jp-Notebook .jp-Cell');
+
+/** Presses a key on the selected candidate, which is the widget's alone: A and B would insert a cell of the notebook. */
+async function press(page, key, done) {
+  const count = await cells(page).count();
+  const live = page.locator(`${LIVE}:visible`).first();
+  await live.locator('[role=treeitem][aria-selected=true]').focus();
+  await page.keyboard.press(key);
+  await done();
+  assert.equal(await cells(page).count(), count, `${key} does nothing to the notebook`);
+}
+
+/** On a cell, A inserts another one and R makes it raw; the widget takes neither as an answer. */
+async function keysOfTheNotebook(page, id) {
+  const count = await cells(page).count();
+  await cells(page).last().locator('.jp-InputPrompt').click();
+  await page.keyboard.press('a');
+  await cells(page).nth(count).waitFor();
+  await page.keyboard.press('r');
+  await page.locator('.jp-RawCell').waitFor();
+  await page.keyboard.press('e');
+  assert.equal(await button(page, `Approve ${id}`).isEnabled(), true, `${id} is not answered`);
+  assert.equal(await page.locator('[data-verb][aria-expanded=true]').count(), 0, 'no panel is open');
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  await cells(page).nth(count).waitFor({ state: 'detached' });
+}
+
+/** Stop stands in the first row of the buttons, at its right; the others take as many rows as they need. */
+async function stopIsInTheFirstRow(page, rows) {
+  const bar = page.locator(`${LIVE}:visible .cg-action-bar`).first();
+  const boxes = await bar
+    .locator('button[data-verb]')
+    .evaluateAll(buttons =>
+      buttons.map(each => ({ ...each.dataset, ...each.getBoundingClientRect().toJSON() }))
+    );
+  const stop = boxes.find(each => each.verb === 'stop');
+  assert.equal(stop.top, boxes[0].top, 'Stop is in the first row');
+  assert.ok(boxes.every(each => each.right <= stop.right));
+  assert.ok(rows(new Set(boxes.map(each => each.top)).size), JSON.stringify(boxes));
+}
+
 /** c3 beside c1: numbers with their change, source and PTX. */
 async function compared(page) {
   const live = page.locator(`${LIVE}:visible`).first();
@@ -78,7 +120,8 @@ async function everyAction(page, path) {
   await click(page, 'Pin');
   await page.getByRole('list', { name: 'Comments and pins' }).getByText('threads_per_row of c2').waitFor();
 
-  await click(page, 'Approve c2');
+  await keysOfTheNotebook(page, 'c2');
+  await press(page, 'a', () => reviewing(page, 'c3'));
   const approved = await saved('c3', 'approve');
   const [pin] = find(approved, 'c3').notes;
   assert.deepEqual([pin?.what, pin?.pin, pin?.state], ['`threads_per_row` of c2', true, 'kept']);
@@ -103,6 +146,14 @@ async function everyAction(page, path) {
   const added = '# écrit à la main:\t"quotes", \\n and <b>tags</b>';
   await page.keyboard.insertText(added);
   await picture(page, 'edit');
+  await stopIsInTheFirstRow(page, rows => rows === 1);
+  const { width, height } = page.viewportSize();
+  await page.setViewportSize({ width: 620, height });
+  await page.waitForTimeout(1000);
+  await button(page, 'Stop').scrollIntoViewIfNeeded();
+  await picture(page, 'edit-620');
+  await stopIsInTheFirstRow(page, rows => rows > 1);
+  await page.setViewportSize({ width, height });
   await click(page, 'Run edited');
   const edited = await saved('c5', 'edit');
   const text = find(edited, 'c4').source + added;
@@ -111,7 +162,7 @@ async function everyAction(page, path) {
 
   await page.locator(`${LIVE}:visible`).first().getByRole('treeitem', { name: /^c1 / }).click();
   await picture(page, 'branch');
-  await click(page, 'Branch from c1');
+  await press(page, 'b', () => reviewing(page, 'c6'));
   const branched = await saved('c6', 'branch');
   assert.equal(find(branched, 'c6').parent_id, 'c1');
   assert.equal(find(branched, 'c5').answer, 'branched from c1');

@@ -16,6 +16,7 @@ kernel linear for sm_90a
 in  x: bf16[512, 256]  # rows
 out y: bf16 = gelu(x, approximate="tanh")`;
 const TUTORIALS = 9;
+const SIZE = [1440, 900];
 
 const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 const picture = (page, name) => page.screenshot({ path: `${shots}/runs-${name}.png` });
@@ -60,9 +61,10 @@ async function listed(page, base) {
   const cards = page.locator('.jp-Launcher-section', { hasText: 'CuTeGen' }).locator('.jp-LauncherCard');
   assert.ok((await cards.count()) > TUTORIALS, 'a card for a new notebook, and one for each tutorial');
   await picture(page, 'launcher');
-  await showRuns(page);
+  await page.keyboard.press('Alt+Shift+R');
+  await sidebar(page).getByLabel('Search runs').waitFor();
   await row(page, 'softmax').waitFor();
-  assert.equal(await sidebar(page).locator('.cg-run').count(), 5);
+  assert.equal(await sidebar(page).locator('.cg-run').count(), 8);
   assert.match(await row(page, 'softmax').innerText(), /Done · accepted · 2\.5× c1 \(predicted\)/);
   assert.match(await row(page, 'rms_norm').innerText(), /Interrupted · at review/);
   assert.match(await sidebar(page).innerText(), /<img src=x.*\\u202egnp/, 'hostile text is text');
@@ -110,17 +112,92 @@ async function renamedAndTrashed(page) {
   await row(page, 'gelu').waitFor();
 }
 
-async function compared(page) {
-  await row(page, 'softmax').hover();
-  await within(page, 'softmax', 'Compare').click();
-  await row(page, 'rms_norm').hover();
-  await within(page, 'rms_norm', 'Compare with softmax').click();
-  await until(
-    'two runs beside each other',
-    async () => (await page.locator('.cg-page:visible').count()) === 2
-  );
-  await page.locator('.cg-page .cg-root', { hasText: 'c2' }).first().waitFor();
+async function useTheme(page, name) {
+  await page.keyboard.press('Control+Shift+c');
+  await page.locator('#modal-command-palette input').fill(`Use Theme: ${name}`);
+  await page.keyboard.press('Enter');
+  await page.locator(`body[data-jp-theme-name="${name}"]`).waitFor({ state: 'attached' });
+  await page.waitForTimeout(1500);
+}
+
+async function darkAndNarrow(page, what) {
+  await useTheme(page, 'JupyterLab Dark');
+  await picture(page, `${what}-dark`);
+  await page.setViewportSize({ width: 620, height: 900 });
+  await page.waitForTimeout(1000);
+  await picture(page, `${what}-620`);
+}
+
+async function lightAndWide(page) {
+  await page.setViewportSize({ width: SIZE[0], height: SIZE[1] });
+  await useTheme(page, 'JupyterLab Light');
+}
+
+/** JupyterLab keeps the tabs some time after they change; a page that is loaded before has the tabs of before. */
+async function layoutSaved(page, base, tab) {
+  let before = '';
+  await until('the layout with the tab is kept', async () => {
+    const { data } = await page.evaluate(
+      async url => (await fetch(url)).json(),
+      `${base}/lab/api/workspaces/default`
+    );
+    const now = JSON.stringify(data['layout-restorer:data']?.main ?? '');
+    const settled = now === before; // not between two of its changes
+    before = now;
+    await page.waitForTimeout(1500);
+    return settled && tab.test(now);
+  });
+}
+
+/** Compares two runs from the list; the tab with their comparison. */
+async function compare(page, before, after) {
+  await row(page, before).hover();
+  await within(page, before, 'Compare').click();
+  await row(page, after).hover();
+  await within(page, after, `Compare with ${before}`).click();
+  const tab = page.locator('.cg-page:visible .cg-compared');
+  await tab.getByRole('button', { name: after }).waitFor();
+  return tab;
+}
+
+/** The cells of a row of the numbers. */
+const cells = (tab, label) =>
+  tab.locator('tr', { has: tab.page().getByRole('rowheader', { name: label, exact: true }) }).locator('td');
+
+async function compared(page, base) {
+  const tab = await compare(page, 'scores from a model', 'scores from templates');
+  assert.deepEqual(await cells(tab, 'Time').allInnerTexts(), [
+    '71.8 µspredicted',
+    '38.1 µspredicted',
+    '−47%'
+  ]);
+  await tab
+    .getByRole('textbox', { name: /^Source from/ })
+    .locator('.cm-changedLine')
+    .first()
+    .waitFor();
+  await accessible(page, 'the comparison', '.cg-compared');
   await picture(page, 'compared');
+  await tab.getByLabel('Candidate of scores from a model').focus();
+  await tab.getByLabel('Candidate of scores from templates').selectOption('c4');
+  await tab.getByRole('columnheader', { name: 'scores from templates c4' }).waitFor();
+
+  const measured = await compare(page, 'scores from templates', 'scores on a GPU');
+  const [, , change] = await cells(measured, 'Time').allInnerTexts();
+  assert.equal(change, 'not compared: one is measured, one predicted');
+  assert.match((await cells(measured, 'Speedup over eager').allInnerTexts())[1], /^2\.66×/);
+  await picture(page, 'compared-measured');
+  await layoutSaved(page, base, /cutegen-comparisons:.*scores-0a03/);
+  await page.reload();
+  const label = page.locator('.lm-TabBar-tabLabel', { hasText: 'scores from templates · scores on a GPU' });
+  await label.click();
+  await cells(measured, 'Time').first().waitFor();
+  await darkAndNarrow(page, 'compared');
+  await lightAndWide(page);
+  await measured.getByRole('button', { name: 'scores on a GPU' }).click();
+  await page.locator('.lm-TabBar-tab.lm-mod-current', { hasText: 'scores-0a03' }).waitFor();
+  await label.locator('xpath=..').locator('.lm-TabBar-tabCloseIcon').click();
+  await label.waitFor({ state: 'detached' });
 }
 
 async function filesOpen(page, base) {
@@ -219,17 +296,6 @@ async function aKernelOfAFile(page, base) {
   await picture(page, 'made');
 }
 
-/** JupyterLab keeps the tabs some time after they change; a page that is loaded before has the tabs of before. */
-async function layoutSaved(page, base) {
-  await until('the layout with the tab is kept', async () => {
-    const answer = await page.evaluate(
-      async url => (await fetch(url)).text(),
-      `${base}/lab/api/workspaces/default`
-    );
-    return /cutegen-runs:.*live-/.test(answer);
-  });
-}
-
 async function aRunOutlivesItsKernel(page, base) {
   await openNotebook(page, base, 'live.ipynb');
   await kernelIdle(page);
@@ -254,7 +320,7 @@ async function aRunOutlivesItsKernel(page, base) {
   await tab.getByText('Interrupted', { exact: false }).first().waitFor();
   await picture(page, 'killed');
   await accessible(page, "the run's tab", '.cg-page .cg-root');
-  await layoutSaved(page, base);
+  await layoutSaved(page, base, /cutegen-runs:.*live-/);
   await page.reload();
   await kernelIdle(page); // The notebook of the address comes to the front after all tabs are back.
   await page.locator('.lm-TabBar-tabLabel', { hasText: /^live-/ }).click();
@@ -267,18 +333,6 @@ async function aRunOutlivesItsKernel(page, base) {
   await picture(page, 'resumed');
 }
 
-async function darkAndNarrow(page) {
-  await page.keyboard.press('Control+Shift+c');
-  await page.locator('#modal-command-palette input').fill('Use Theme: JupyterLab Dark');
-  await page.keyboard.press('Enter');
-  await page.locator('body[data-jp-theme-light="false"]').waitFor({ state: 'attached' });
-  await page.waitForTimeout(1500);
-  await picture(page, 'dark');
-  await page.setViewportSize({ width: 620, height: 900 });
-  await page.waitForTimeout(1000);
-  await picture(page, '620');
-}
-
 await withJupyter(
   'runs',
   prepare,
@@ -286,16 +340,16 @@ await withJupyter(
     await part(listed, page, base);
     await part(searched, page);
     await part(renamedAndTrashed, page);
-    await part(compared, page);
+    await part(compared, page, base);
     await part(filesOpen, page, base);
     await part(specsAreColoured, page, base);
     await part(settingsAreEdited, page);
     await part(aKernelOfAFile, page, base);
     await part(aRunOutlivesItsKernel, page, base);
-    await part(darkAndNarrow, page);
+    await part(darkAndNarrow, page, 'run');
     console.log(
       `runs are listed, searched, renamed, trashed, compared, told of, made of files, outlive kernels, are asked without one; pictures in ${shots}`
     );
   },
-  { size: [1440, 900] }
+  { size: SIZE }
 );

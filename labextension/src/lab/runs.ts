@@ -17,6 +17,7 @@ import { RunServer } from '../runs/server';
 import { keyOf } from '../runs/words';
 import type { RunKey, RunRow } from '../schema';
 import { addArchives } from './archive';
+import { addComparisons } from './comparisons';
 import { cutegenIcon } from './icon';
 import { openNewNotebook } from './new-notebook';
 import { makingKernel, notebookOf, resuming } from './notebook';
@@ -114,26 +115,27 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
       go: () => void resume(key)
     });
 
-    const openRun = (key: RunKey, beside: RunTab | null = null): RunTab => {
+    const openRun = (key: RunKey): RunTab => {
       let tab = tracker.find(each => keyOf(each.key) === keyOf(key)) ?? null;
       if (tab === null) {
         tab = new RunTab(key, server, () => away(key), trans);
-        tab.title.icon = cutegenIcon;
         void tracker.add(tab);
       }
       if (!tab.isAttached) {
-        shell.add(tab, 'main', beside ? { mode: 'split-right', ref: beside.id } : {});
+        shell.add(tab, 'main');
       }
       shell.activateById(tab.id);
       return tab;
     };
+
+    const compare = addComparisons(app, server, restorer, key => void openRun(key), trans);
 
     const sidebar = new RunsSidebar(
       server,
       {
         onOpen: row => void openRun(row),
         onResume: row => void resume(row),
-        onCompare: (first, second) => void openRun(second, openRun(first)),
+        onCompare: compare,
         onNew: () => void commands.execute(Quickstart.newNotebook)
       },
       trans

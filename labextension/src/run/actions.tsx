@@ -169,34 +169,37 @@ export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) 
 
   return (
     <section class="cg-actions" aria-label={trans.__('Actions')}>
-      <div class="cg-row">
-        {elsewhere ? (
-          (view.status === 'review' || view.status === 'running') && (
-            <button type="button" class="cg-button" onClick={() => onSelect(id)}>
-              {view.status === 'review' ? trans.__('Review %1', id) : trans.__('Back to %1', id)}
-            </button>
-          )
-        ) : (
-          <>
-            {button(
-              'approve',
-              () => (slower ? toggle('approve') : approve()),
-              slower ? '' : 'cg-primary',
-              slower ? open === 'approve' : undefined
-            )}
-            {can('approve') && !view.settings.auto && <ScopeChoice scope={scope} onChange={setScope} />}
-            {button('reject', () => toggle('reject'), '', open === 'reject')}
-            {button('edit', () => toggle('edit'), '', open === 'edit')}
-            {button('retry', () => say('retry'))}
-            {button('approve_unproven', () => toggle('approve_unproven'), '', open === 'approve_unproven')}
-          </>
-        )}
-        {selected !== null &&
-          view.branch_points.includes(selected.id) &&
-          button('branch', () => say('branch', { target_id: selected.id }), '', undefined, selected.id)}
-        {button('resume', () => say('resume'), 'cg-primary')}
-        {ratio !== null && !elsewhere && <span class={slower ? 'cg-tone-warn' : 'cg-tone-good'}>{how}</span>}
-        <span class="cg-spacer" />
+      <div class="cg-action-bar">
+        <div class="cg-row">
+          {elsewhere ? (
+            (view.status === 'review' || view.status === 'running') && (
+              <button type="button" class="cg-button" onClick={() => onSelect(id)}>
+                {view.status === 'review' ? trans.__('Review %1', id) : trans.__('Back to %1', id)}
+              </button>
+            )
+          ) : (
+            <>
+              {button(
+                'approve',
+                () => (slower ? toggle('approve') : approve()),
+                slower ? '' : 'cg-primary',
+                slower ? open === 'approve' : undefined
+              )}
+              {can('approve') && !view.settings.auto && <ScopeChoice scope={scope} onChange={setScope} />}
+              {button('reject', () => toggle('reject'), '', open === 'reject')}
+              {button('edit', () => toggle('edit'), '', open === 'edit')}
+              {button('retry', () => say('retry'))}
+              {button('approve_unproven', () => toggle('approve_unproven'), '', open === 'approve_unproven')}
+            </>
+          )}
+          {selected !== null &&
+            view.branch_points.includes(selected.id) &&
+            button('branch', () => say('branch', { target_id: selected.id }), '', undefined, selected.id)}
+          {button('resume', () => say('resume'), 'cg-primary')}
+          {ratio !== null && !elsewhere && (
+            <span class={slower ? 'cg-tone-warn' : 'cg-tone-good'}>{how}</span>
+          )}
+        </div>
         {button('stop', () => say('stop'), 'cg-danger')}
       </div>
       <p class={`cg-reply${failed ? ' cg-tone-bad' : ''}`} role={failed ? 'alert' : 'status'}>

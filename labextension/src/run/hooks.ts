@@ -74,7 +74,8 @@ const TEXTS = 'input, textarea, select, .cm-editor';
 
 /**
  * Keeps the host's shortcuts (Lumino's) away from keys that are the widget's: Enter and letters on its buttons, and what
- * its texts edit and search with. The others stay the host's: Ctrl-S saves the notebook wherever the focus is.
+ * its texts edit and search with. The others stay the host's: those with Ctrl, Cmd or Alt outside of texts, and Ctrl-S,
+ * which saves the notebook, in texts too.
  */
 export function useHostShortcuts(root: RefObject<HTMLElement | null>): void {
   useEffect(() => {
@@ -82,7 +83,9 @@ export function useHostShortcuts(root: RefObject<HTMLElement | null>): void {
     const decide = (event: KeyboardEvent) => {
       const target = event.target instanceof Element ? event.target : null;
       const saves = event.key.toLowerCase() === 's';
-      const hosts = (event.ctrlKey || event.metaKey) && (saves || !target?.closest(TEXTS));
+      const inText = Boolean(target?.closest(TEXTS));
+      const commanded = event.ctrlKey || event.metaKey;
+      const hosts = inText ? commanded && saves : commanded || event.altKey;
       if (hosts) {
         root.current?.removeAttribute('data-lm-suppress-shortcuts');
       } else {
