@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cutegen_lab.core.counters import SECTOR_BYTES, divergence
-from cutegen_lab.core.predicted import AT_THE_FLOOR, WAITS, as_counters
+from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.trial import Profile
 
 SHOWN = 3
-(PREDICTED_STALL,) = as_counters({WAITS: 0.0})
-"""Counter of a line: its microseconds of the predicted waits."""
 _DIVERGED = 0.85  # fraction of active lanes below which divergence is mentioned
 _RESOURCES = (  # word of a limiter -> the counter that measures it, and its name
     ("shared memory", "shared_wavefronts", "shared-memory wavefronts"),

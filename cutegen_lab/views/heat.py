@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cutegen_lab.core.hot_lines import PREDICTED_STALL, limiting
+from cutegen_lab.core.hot_lines import limiting
+from cutegen_lab.core.predicted import WAITS, as_counters
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.views.model import HeatColumn
 
 _WAYS = ("global_load", "global_store", "global_atomic", "bulk_load", "bulk_store")
 _LOADS = ", of loads where their values are first used"  # to there the compiler moves them
+_STALLS = "Predicted stall"
 _COLUMNS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # label -> unit and the counters it adds
     "Sectors": (f"sectors of 32 bytes of global memory{_LOADS}", tuple(f"{way}_sectors" for way in _WAYS)),
     "Bytes": (f"requested bytes of global memory{_LOADS}", tuple(f"{way}_bytes" for way in _WAYS)),
@@ -17,16 +19,17 @@ _COLUMNS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # label -> unit and the
     "Conflicts": ("shared-memory wavefronts beyond those without bank conflicts", ("shared_conflicts",)),
     "Tensor": ("tensor operations", ("tensor_ops",)),
     "Instructions": ("warp instructions", ("warp_instructions",)),
-    "Predicted stall": (
+    _STALLS: (
         f"predicted microseconds of waiting{_LOADS}; the busiest unit and the start of blocks count for no line",
-        (PREDICTED_STALL,),
+        tuple(as_counters({WAITS: 0.0})),
     ),
     "Waits": ("waits of warps at barriers", ("barrier_waits", "mbarrier_waits", "cluster_waits")),
 }
 _LIMITING = {  # counter of the limiting resource -> the column that shows it
     "moved_bytes": "Sectors", "shared_wavefronts": "Wavefronts", "tensor_ops": "Tensor", "barrier_waits": "Waits",
-    "cluster_waits": "Waits", PREDICTED_STALL: "Predicted stall", "warp_instructions": "Instructions",
+    "cluster_waits": "Waits", "warp_instructions": "Instructions",
 }  # fmt: skip
+_WAITING = ("latency", "bulk copies", "dependent")  # words of limiters that are waits
 
 
 def heat(profile: Profile | None) -> list[HeatColumn]:
@@ -39,5 +42,6 @@ def heat(profile: Profile | None) -> list[HeatColumn]:
         if total := sum(by_line.values()):
             lines = {line: value for line, value in by_line.items() if line > 0 and value}
             found.append(HeatColumn(label=label, unit=unit, total=total, lines=lines))
-    first = _LIMITING.get(limiting(profile)[0], "")
+    waits = any(word in profile.limiter for word in _WAITING) and any(column.label == _STALLS for column in found)
+    first = _STALLS if waits else _LIMITING.get(limiting(profile)[0], "")
     return sorted(found, key=lambda column: column.label != first)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cutegen_lab.core.artifact import Build
-from cutegen_lab.core.hot_lines import PREDICTED_STALL, hottest
+from cutegen_lab.core.hot_lines import hottest
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.protocols import Execution
 from cutegen_lab.core.roofline import GPUS
@@ -157,11 +157,13 @@ def test_a_profile_says_what_each_line_costs(compiler: Compiler) -> None:
     by_line = {entry.line: entry.counters for entry in profile.lines}
     for name in (
         "warp_instructions", "global_load_sectors", "moved_bytes", "shared_wavefronts", "barrier_waits",
-        PREDICTED_STALL,
+        "predicted_waits_us",
     ):  # fmt: skip
         assert sum(c.get(name, 0) for c in by_line.values()) == pytest.approx(profile.counters[name]), name
     load = by_line[source_line("autovec_copy(tX, r)")]
-    assert load[PREDICTED_STALL] == max(c.get(PREDICTED_STALL, 0.0) for c in by_line.values())  # the latency of DRAM
+    assert load["predicted_waits_us"] == max(
+        c.get("predicted_waits_us", 0.0) for c in by_line.values()
+    )  # the latency of DRAM
     assert load["global_load_sectors"] == x.nbytes / 32 and "global_store_sectors" not in load
     first = hottest(profile)[0]
     assert first.share == "50% of global sectors" and first.cost == "16.0 sectors a request of 16 ideal"

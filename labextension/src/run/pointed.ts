@@ -22,6 +22,6 @@ export function usePointed(root: RefObject<HTMLElement | null>, of: string) {
       first.scrollIntoView({ block: 'center' });
       first.focus({ preventScroll: true });
     }
-  }, [asked]);
+  }, [asked, root]);
   return { pointed: asked.of === of ? asked.line : 0, point };
 }
