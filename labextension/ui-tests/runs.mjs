@@ -322,7 +322,7 @@ async function aRunOutlivesItsKernel(page, base) {
   await accessible(page, "the run's tab", '.cg-page .cg-root');
   await layoutSaved(page, base, /cutegen-runs:.*live-/);
   await page.reload();
-  await kernelIdle(page); // The notebook of the address comes to the front after all tabs are back.
+  await page.locator('.jp-Notebook-ExecutionIndicator').first().waitFor({ state: 'attached' }); // all tabs are back
   await page.locator('.lm-TabBar-tabLabel', { hasText: /^live-/ }).click();
   await tab.getByText('c1').first().waitFor();
   await askedWithoutAKernel(page, tab);
