@@ -135,7 +135,10 @@ function errorsOf(page) {
   const errors = { own: [], others: [] };
   const gone = /ERR_CONNECTION|ERR_EMPTY_RESPONSE/; // a walk that stops the server
   const ours = text => /cutegen|blob:/i.test(text) && !gone.test(text);
-  const add = (text, from) => (ours(`${text} ${from}`) ? errors.own : errors.others).push(text);
+  const add = (...said) => {
+    const text = said.join(' ');
+    (ours(text) ? errors.own : errors.others).push(text);
+  };
   page.on('pageerror', error => add(error.message, error.stack ?? ''));
   page.on('console', message => message.type() === 'error' && add(message.text(), message.location().url));
   return errors;
