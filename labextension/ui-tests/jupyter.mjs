@@ -133,8 +133,8 @@ export function withJupyter(name, prepare, test, { app = 'jupyterlab', size, pre
 /** Errors in the console of `page` from now on: ours (the widget is a module of its own, a blob), and others'. */
 function errorsOf(page) {
   const errors = { own: [], others: [] };
-  const gone = /ERR_CONNECTION|ERR_EMPTY_RESPONSE/; // a walk that stops the server
-  const ours = text => /cutegen|blob:/i.test(text) && !gone.test(text);
+  const meant = /ERR_CONNECTION|ERR_EMPTY_RESPONSE|broken\.cutegen/; // the server is stopped, a file is broken
+  const ours = text => /cutegen|blob:/i.test(text) && !meant.test(text);
   const add = (...said) => {
     const text = said.join(' ');
     (ours(text) ? errors.own : errors.others).push(text);
