@@ -55,6 +55,11 @@ class PlotView(View):
     csv: str
 
 
+def whole_table(title: str, columns: list[str], rows: list[list[str]]) -> PlotTable:
+    """A table with all of its rows."""
+    return PlotTable(title=title, columns=columns, rows=rows, count=len(rows))
+
+
 def tables_of(records: Sequence[Any]) -> list[PlotTable]:
     """A table for each kind of record (dataclasses)."""
     found = []

@@ -7,7 +7,6 @@ after them, asks for it. Its inputs are zeros, and its memory is its own: no can
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -28,7 +27,6 @@ class CompileAhead:
     """The parent's half. Starts at once: what torch.compile needs takes seconds to import."""
 
     def __init__(self, index: int, module: str = MODULE) -> None:
-        self._problem: Problem | None = None
         self._process: subprocess.Popen[str] | None = None
         if len(os.sched_getaffinity(0)) >= _FEWEST_CORES:
             self._process = subprocess.Popen(  # noqa: S603 - this package's own module
@@ -38,12 +36,11 @@ class CompileAhead:
 
     def compile(self, problem: Problem) -> None:
         """Sends the first problem; later ones have nothing that compiles them ahead."""
-        if self._problem is not None or self._process is None:
+        process = self._process
+        pipe = process.stdin if process else None
+        if pipe is None or pipe.closed:
             return
-        self._problem, workload = problem, problem.workload
-        specs = {kind: [s.to_dict() for s in getattr(workload, kind)] for kind in ("inputs", "outputs")}
-        pipe = self._process.stdin
-        assert pipe is not None, "started with a pipe"
+        specs = {kind: [s.to_dict() for s in getattr(problem.workload, kind)] for kind in ("inputs", "outputs")}
         with suppress(BrokenPipeError):
             pipe.write(json.dumps({"problem": problem_to_request(problem), **specs}) + "\n")
             pipe.close()
@@ -51,15 +48,13 @@ class CompileAhead:
     def end(self) -> None:
         """Waits a little if it has something to compile, then kills it: nothing else may use the GPU in a timing."""
         process, self._process = self._process, None
-        if process is None:
+        if process is None or process.stdin is None:
             return
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_LAST_SECONDS if self._problem else 0.0)
+            process.wait(_LAST_SECONDS if process.stdin.closed else 0.0)
         process.kill()
         process.wait()
-        if process.stdin:
-            with suppress(BrokenPipeError):
-                process.stdin.close()
+        process.stdin.close()
 
 
 def main() -> None:
@@ -67,11 +62,10 @@ def main() -> None:
     import torch
 
     from cutegen_lab.devices.cuda.rotating_buffers import RotatingBuffers
-    from cutegen_lab.devices.cuda.subjects import ReferenceSubject
+    from cutegen_lab.devices.cuda.subjects import ReferenceSubject, import_compiler
 
     torch.cuda.set_device(int(sys.argv[1]))
-    for name in ("torch._dynamo", "torch._inductor.compile_fx", "triton"):
-        importlib.import_module(name)
+    import_compiler()
     if not (line := sys.stdin.readline()):
         return
     request = json.loads(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Protocol
@@ -100,6 +101,12 @@ class ReferenceSubject:
         self.call(0)
         if counters["stats"]["unique_graphs"] == before:
             raise RuntimeError("it found nothing to compile")
+
+
+def import_compiler() -> None:
+    """Imports what torch.compile needs, which takes seconds."""
+    for name in ("torch._dynamo", "torch._inductor.compile_fx", "triton"):
+        importlib.import_module(name)
 
 
 def _channels_last(tensor: torch.Tensor) -> torch.Tensor:

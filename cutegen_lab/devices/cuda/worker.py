@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import ctypes
 import gc
-import importlib
 import json
 import mmap
 import os
@@ -32,6 +31,7 @@ from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild, ve
 from cutegen_lab.devices.cuda.launching import BoundPlan, LoadedModule
 from cutegen_lab.devices.cuda.lent import Handle
 from cutegen_lab.devices.cuda.nvml import Card
+from cutegen_lab.devices.cuda.subjects import import_compiler
 from cutegen_lab.devices.cuda.worker_protocol import (
     GUARD_BYTES,
     GUARD_VALUE,
@@ -283,8 +283,7 @@ def _prepare_compiler(index: int) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     torch.cuda.set_device(index)  # each thread has its own
     with suppress(Exception):  # whatever it is, the baseline that needs it reports it
-        for name in ("torch._dynamo", "torch._inductor.compile_fx", "triton"):
-            importlib.import_module(name)
+        import_compiler()
         torch.compile(_trifle, dynamic=False)(torch.ones(64, 64, device="cuda"))
     sys.setswitchinterval(_USUAL_SWITCH_SECONDS)
 

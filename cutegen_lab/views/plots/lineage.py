@@ -7,7 +7,7 @@ from markupsafe import Markup
 from cutegen_lab.views.compare import compared
 from cutegen_lab.views.model import CandidateView, ComparedMetric, MetricView, RunView
 from cutegen_lab.views.plots.picture import CHARACTER, WIDTH, Picture, mark, path, svg, text
-from cutegen_lab.views.profile import PlotTable
+from cutegen_lab.views.profile import whole_table
 from cutegen_lab.views.tree import candidate_tree
 
 _ROW, _STEP, _LEFT = 40, 16, 10
@@ -42,7 +42,7 @@ def lineage_plot(view: RunView) -> Picture | None:
                       of.title])  # fmt: skip
     columns = ["candidate", "made from", "verdict", "time", "to that one's", "answer", "change"]
     drawn = svg(_TITLE, _ROW * len(rows), [*edges, *nodes])
-    return Picture(_TITLE, drawn, [PlotTable(title="Candidates", columns=columns, rows=table, count=len(table))])
+    return Picture(_TITLE, drawn, [whole_table("Candidates", columns, table)])
 
 
 def _time(of: CandidateView, parent: CandidateView | None) -> ComparedMetric | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cutegen_lab.views.model import RunView, TrendPoint
 from cutegen_lab.views.plots.picture import WIDTH, LogAxis, Picture, mark, path, svg, text
-from cutegen_lab.views.profile import PlotTable
+from cutegen_lab.views.profile import PlotTable, whole_table
 from cutegen_lab.views.units import microseconds, relative, significant
 
 HEIGHT = 180
@@ -37,7 +37,7 @@ def error_plot(view: RunView) -> Picture | None:
         [p.candidate_id, p.verdict.replace("_", " "), *(relative(e) if e else "" for e in (p.error, p.torch_error))]
         for p in view.trend
     ]
-    table = _table("Error against fp64", ["candidate", "verdict", "kernel", "PyTorch"], rows)
+    table = whole_table("Error against fp64", ["candidate", "verdict", "kernel", "PyTorch"], rows)
     return _plot(view.trend, marks, None, relative, "Error against fp64: kernel (dot), PyTorch (ring)", table)
 
 
@@ -58,13 +58,9 @@ def time_plot(view: RunView) -> Picture | None:
          f"{significant(p.sol_gap)}×" if p.sol_gap else ""]
         for p in view.trend
     ]  # fmt: skip
-    table = _table("Time", ["candidate", "time", "basis", "over the speed of light"], rows)
+    table = whole_table("Time", ["candidate", "time", "basis", "over the speed of light"], rows)
     title = "Time: measured (dot), predicted (ring), speed of light (line)"
     return _plot(view.trend, marks, view.sol.time_us, microseconds, title, table)
-
-
-def _table(title: str, columns: list[str], rows: list[list[str]]) -> PlotTable:
-    return PlotTable(title=title, columns=columns, rows=rows, count=len(rows))
 
 
 def _plot(
