@@ -53,7 +53,7 @@ def _warp_barrier(e: Emit) -> None:
     if e.ins.guard is not None:
         _begin(e, e.ops[0])
         return
-    e.parks = True
+    e.parks, e.meets = True, "a warp-wide instruction"
     mask, given = e.ops[0], e.s(e.ops[0], "u32")
     every = isinstance(mask, ptx.Imm) and mask.value & 0xFFFF_FFFF == 0xFFFF_FFFF
     e.line(f"return warp_barrier(g,{None if every else given})")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cutegen_lab.emulator.machine.cta_batch import CtaBatch
     from cutegen_lab.emulator.machine.lane_group import LaneGroup
     from cutegen_lab.emulator.ptx.syntax import Instruction
+    from cutegen_lab.emulator.translate.emit import Emit
 
 _MOST = 8  # groups of threads that are named
 
@@ -20,10 +21,16 @@ _MOST = 8  # groups of threads that are named
 def stuck(chunk: CtaBatch, parked: list[LaneGroup]) -> Trap:
     """The trap for groups that all wait at one barrier or another."""
     groups = sorted(parked, key=lambda g: g.pc)
-    named = [g for g in groups if _is_named_barrier(_instruction(chunk, g))]
-    alone = [g for g in groups if "warp" in _instruction(chunk, g).mods]
+    named = [g for g in groups if _is_named_barrier(_instruction(chunk, g)) and not _emit(chunk, g).meets]
+    polled = [g.gid >> 5 for g in groups if chunk.program.wait_rows[g.pc] is not None]
+    waited_for = np.concatenate(polled) if polled else np.array([], np.int64)  # warps with lanes at an mbarrier
+    alone = [g for g in groups if _emit(chunk, g).meets and not np.isin(g.gid >> 5, waited_for).any()]
     if alone:
-        verdict, message, first = Verdict.BARRIER_DIVERGENCE, chunk.warp_barrier.stuck(alone[0]), alone[0]
+        verdict, message, first = (
+            Verdict.BARRIER_DIVERGENCE,
+            chunk.warp_barrier.stuck(alone[0], _emit(chunk, alone[0]).meets),
+            alone[0],
+        )
     elif named:
         gone = int(chunk.threads * chunk.count) - int((~chunk.exited).sum())
         verdict, message, first = (
@@ -40,7 +47,11 @@ def stuck(chunk: CtaBatch, parked: list[LaneGroup]) -> Trap:
 
 
 def _instruction(chunk: CtaBatch, g: LaneGroup) -> Instruction:
-    return chunk.program.blocks[g.pc].emits[0].ins
+    return _emit(chunk, g).ins
+
+
+def _emit(chunk: CtaBatch, g: LaneGroup) -> Emit:
+    return chunk.program.blocks[g.pc].emits[0]
 
 
 def _is_named_barrier(instruction: Instruction) -> bool:

@@ -57,15 +57,14 @@ class SharedRaces:
             self._m.causality.read(self._left, g.gid, index * width, order)
         k = width // self.unit
         self.copies.check(g, index, k, "reads")
-        written, known = self.writer.reshape(-1, k)[index], self._known(g)
-        self._trap(g, index, width, self._racing(g, known, written, order), written, "reads", "wrote")
-        reader, other = self.reader.reshape(-1, k), self.other.reshape(-1, k)
-        last, first = reader[index], other[index]
-        past = (first, last) if self._keeps_late else (last, first)
+        writer, reader, other = (table.reshape(-1, k) for table in (self.writer, self.reader, self.other))
+        written, last, first, known = writer[index], reader[index], other[index], self._known(g)
         kept = stamp
-        for found in past:
-            if (race := self._racing(g, known, found)).any():
-                kept = np.where(race, found, kept)
+        if not self._all_over(known, written, last, first):
+            self._trap(g, index, width, self._racing(g, known, written, order), written, "reads", "wrote")
+            for found in (first, last) if self._keeps_late else (last, first):
+                if (race := self._racing(g, known, found)).any():
+                    kept = np.where(race, found, kept)
         other[index[::-1]] = kept[::-1]  # of many lanes that read a cell at once, this keeps the first …
         reader[index] = stamp  # … and this the last
 
@@ -121,8 +120,11 @@ class SharedRaces:
         k = width // self.unit
         known = self._known(g)
         self.copies.check(g, index, k, "writes")
-        for table, did in ((self.writer, "wrote"), (self.reader, "read"), (self.other, "read")):
-            found = table.reshape(-1, k)[index]
+        tables = (self.writer, "wrote"), (self.reader, "read"), (self.other, "read")
+        past = [(table.reshape(-1, k)[index], did) for table, did in tables]
+        if self._all_over(known, *(found for found, _ in past)):
+            return
+        for found, did in past:
             self._trap(g, index, width, self._racing(g, known, found, order) & changed, found, "writes", did)
 
     def _record(self, index: Array, k: int, stamp: Array) -> None:
@@ -153,6 +155,13 @@ class SharedRaces:
             return None
         by_lane = np.repeat(counts, 32) if g.whole() else counts[np.searchsorted(g.warp_numbers(), g.gid >> 5)]
         return (by_lane + 1 << _COUNT)[:, None]
+
+    def _all_over(self, known: Array | None, a: Array, b: Array, c: Array) -> bool:
+        """Is each of the accesses ``a``, ``b`` and ``c`` [lanes, cells] known to be over, as most often after a
+        barrier? False where that is not told as quickly. ``known`` is :meth:`_known`."""
+        if known is None or not (np.maximum(np.maximum(a, b), c) < known).all():
+            return False
+        return bool(((a | b | c) & _COLUMN < self._clocks.size << _WARP).all())
 
     def _racing(self, g: LaneGroup, known: Array | None, found: Array, order: Ordering = WEAK) -> Array:
         """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now? Strong ones

@@ -13,7 +13,7 @@ from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.ptx.types import FILES
 from cutegen_lab.emulator.translate.emit import Emit
-from cutegen_lab.emulator.translate.warpgroup_meetings import meeting, meetings
+from cutegen_lab.emulator.translate.meetings import meeting, meetings
 
 EXIT = -1
 Rows = tuple[list[int], list[int], list[int], list[int]]
@@ -44,7 +44,8 @@ class Block:
 
     @property
     def size(self) -> int:
-        return len(self.emits) + (self.terminator is not None)
+        """Number of its instructions."""
+        return sum(bool(emit.klass) for emit in self.emits) + (self.terminator is not None)
 
     def successors(self, index: int) -> list[int]:
         found = [] if self.target in (None, EXIT) else [self.target]

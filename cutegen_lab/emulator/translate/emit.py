@@ -56,6 +56,7 @@ class Emit:
         self.defs: dict[str, ptx.Reg] = {}
         self.reads: dict[str, ptx.Reg] = {}  # uses, without those that only keep what a guard leaves
         self.parks = False  # the lanes may have to wait here
+        self.meets = ""  # … for other lanes of their warp: what needs these, in words
         self.collective = False  # lanes of a warp exchange values: needs the whole group
         self.load_bytes = 0  # bytes a lane reads from global memory
         self.waits_loads = False  # earlier asynchronous copies must have landed

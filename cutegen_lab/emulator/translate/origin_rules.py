@@ -25,7 +25,8 @@ def follow(blocks: list[Block]) -> tuple[Site, ...]:
     fresh, sites = set(blocks[0].live_in), list[Site]()
     for block in blocks:
         for emit in block.emits:
-            _Followed(emit, fresh, sites).write()
+            if emit.klass:  # else it is no instruction
+                _Followed(emit, fresh, sites).write()
         if block.guard is not None and block.terminator is not None:
             tag = tag_of(block.guard)
             block.last_uses[tag.name] = tag
