@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import psutil
-
+from cutegen_lab.core.machine_memory import total_bytes
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Device
 
@@ -28,7 +27,7 @@ def sampled_share(problem: Problem, workload: Workload) -> float:
 def why_no_reference(problem: Problem, workload: Workload) -> str:
     """Why PyTorch cannot compute the reference of ``workload`` on this machine; empty if it can."""
     memory = workload.compulsory_bytes * MEMORY_FACTOR
-    if memory > (most := psutil.virtual_memory().total * _SHARE_OF_MEMORY):
+    if memory > (most := total_bytes() * _SHARE_OF_MEMORY):
         needed, usable = f"{memory / 2**30:.0f} GiB", f"{most / 2**30:.0f} GiB"
         return f"its float64 reference takes about {needed} of memory, more than the {usable} that may be used"
     if (flops := _flops(problem, workload)) > SAMPLED_FLOPS:

@@ -10,12 +10,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import psutil
 from loky import cpu_count
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import Cancelled, SetupError
 from cutegen_lab.core.forks import Forked, ForkEnded, Forks
+from cutegen_lab.core.machine_memory import available_bytes
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Judge
 from cutegen_lab.core.roofline import GpuSpec
@@ -121,7 +121,7 @@ def predicted(judge: Judge, gpu: GpuSpec, problem: Problem, artifact: Artifact) 
 def _concurrent_predictions(workloads: Sequence[Workload]) -> int:
     """Number of predictions that fit in memory at once; at least one."""
     each = _PROCESS_BYTES + 4 * max(workload.compulsory_bytes for workload in workloads)
-    return max(1, int(psutil.virtual_memory().available // each))
+    return max(1, int(available_bytes() // each))
 
 
 class MeasuredTimer:

@@ -19,6 +19,7 @@ from loky import cpu_count
 
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.forks import ForkEnded, Forks, Tasks
+from cutegen_lab.core.machine_memory import available_bytes
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, MakeEmulator
 from cutegen_lab.core.roofline import target_gpu
@@ -28,6 +29,7 @@ from cutegen_lab.judge.checks.workload_checks import Omitted, draw_checks
 from cutegen_lab.problems import Reference
 
 Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # workloads of a check, and the draws of each
+_ROOM = 1 << 30  # bytes of memory that other processes need: one to fork from, and what its children take
 LARGE_BYTES = 1 << 20  # the analyst's workloads are large from this total on
 
 CheckHere = Callable[[Workload, Sequence[str], Omitted], Iterator[WorkloadCheck]]  # checks a workload in this process
@@ -163,7 +165,8 @@ def for_other_processes(plan: Plan) -> Plan:
 
 
 def can_fork(device: Device, make_emulator: MakeEmulator | None) -> bool:
-    """Whether other processes can check on ``device``: a core is free, and ``make_emulator`` makes an emulator."""
-    if device.kind != "emulator" or make_emulator is None or cpu_count() < 2:
+    """Whether other processes can check on ``device``: a core and memory are free, and ``make_emulator`` makes an
+    emulator."""
+    if device.kind != "emulator" or make_emulator is None or cpu_count() < 2 or available_bytes() < _ROOM:
         return False
     return type(make_emulator()) is type(device)

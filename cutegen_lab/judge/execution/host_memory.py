@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import psutil
-
 from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.machine_memory import available_bytes
 from cutegen_lab.core.problem import Workload
 
 _MESSAGES = ("can't allocate memory", "out of memory", "not enough memory", "Cannot allocate memory")
@@ -17,7 +16,7 @@ def lacks_memory(error: Exception) -> bool:
 
 def require_memory(bytes: int) -> None:
     """Raises MemoryError if the host has less memory left: Linux would end the process instead."""
-    if bytes > (left := psutil.virtual_memory().available):
+    if bytes > (left := available_bytes()):
         raise MemoryError(f"not enough memory: {bytes / 2**30:.1f} GiB needed, {left / 2**30:.1f} GiB available")
 
 
