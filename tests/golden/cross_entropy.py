@@ -306,6 +306,14 @@ def rescale(before: Float32, after: Float32):
     return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)
 
 
+def nearest(at, count, wraps=False):
+    """``at``, or of ``count`` positions the end that it lies beyond. Where it ``wraps``, one below 0 counts from the
+    end, as PyTorch's ``x[index]`` has it."""
+    if wraps:
+        at = cutlass.select_(at < 0, at + count, at)
+    return cutlass.min(cutlass.max(at, 0), count - 1)
+
+
 LOAD = cute.autovec_copy  # of a vector, to registers
 
 
@@ -351,10 +359,10 @@ def positions(start, stride, shape):
     return rColumn.load()
 
 
-def pick(gX, at, row):
-    """The element of a row that ``at`` names: the nearest, where it lies beyond an end."""
-    last = cute.size(gX, mode=[0]) - 1
-    return Float32(gX[cutlass.min(cutlass.max(cutlass.Int32(at), 0), last), row])
+def pick(gX, at, row, wraps=False):
+    """The element of a row that ``at`` names: the nearest, where it lies beyond an end. Where it ``wraps``, one below 0
+    counts from the end."""
+    return Float32(gX[nearest(cutlass.Int32(at), cute.size(gX, mode=[0]), wraps), row])
 
 
 def stageable(tensors, slots):

@@ -28,6 +28,9 @@ from tests.harness.checking import ARCH, Compiler, answered, compiled, judged, o
         ("torch.min(x, torch.tensor(0.3, device=x.device)) * torch.as_tensor([3])", "x: {}[9,40]"),
         ("torch.where(x > 0.1, x * x.new_tensor(0.1), torch.tensor(-math.inf))", "x: {}[9,40]"),
         ("torch.index_select(x, 1, i) * 2", "x: {}[9,40], i: i64[20]"),
+        ("x[i] * 2", "x: {}[90,40], i: i64[4,5]"),  # whose negative indices count from the end
+        ("x[:, i] + 1", "x: {}[9,40], i: i32[20]"),
+        ("torch.softmax(x, -1) * w[i].unsqueeze(1)", "x: {0}[9,40], w: {0}[50], i: i64[9]"),
     ],
 )
 def test_kernels(compiler: Compiler, expression: str, inputs: str, dtype: str) -> None:

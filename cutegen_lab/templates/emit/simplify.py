@@ -13,13 +13,14 @@ from cutegen_lab.templates.emit.literals import with_literals_in_place
 from cutegen_lab.templates.emit.names import dotted, is_range
 from cutegen_lab.templates.emit.unread import with_read_names_only
 
-# Calls that may be removed if their result is unused: they have no side effects.
-_PURE = {
-    "min", "max", "len", "sum", "any", "all", "tuple", "range", "enumerate", "zip", "math.gcd", "math.prod",
+CHANGE_NOTHING = {
+    "min", "max", "len", "sum", "any", "all", "int", "bool", "abs", "isinstance", "getattr", "tuple", "list", "sorted",
+    "reversed", "range", "enumerate", "zip", "math.gcd", "math.prod",
     "cute.ceil_div", "cute.size", "cute.make_layout", "cute.make_identity_tensor", "cute.arch.thread_idx",
     "cute.arch.block_idx", "cute.arch.lane_idx", "cute.arch.warp_idx", "cutlass.min", "cutlass.max",
     "cutlass.const_expr", "Float32",
 }  # fmt: skip
+"""Calls without side effects, which may be removed if their result is unused."""
 _MOST_ROUNDS = 8
 
 
@@ -29,7 +30,7 @@ class Simplify(Branches):
 
     def __init__(self, constants: Constants, pure: set[str], returns: Mapping[str, Any]) -> None:
         super().__init__()
-        self._constants, self._pure, self._returns = constants, _PURE | pure, returns
+        self._constants, self._pure, self._returns = constants, CHANGE_NOTHING | pure, returns
 
     def test(self, original: cst.If | cst.IfExp, updated: cst.If | cst.IfExp) -> bool | None:
         value = evaluate(updated.test, self._constants)

@@ -27,7 +27,7 @@ from cutegen_lab.templates.emit.reach import reachable
 from cutegen_lab.templates.emit.rename import with_good_names
 from cutegen_lab.templates.emit.repeats import Repeats, computed_once
 from cutegen_lab.templates.emit.results import with_read_results_only, with_results_of_one_open
-from cutegen_lab.templates.emit.simplify import Simplify
+from cutegen_lab.templates.emit.simplify import CHANGE_NOTHING, Simplify
 from cutegen_lab.templates.emit.split import with_short_tuples_open
 from cutegen_lab.templates.emit.tidy import tidy
 
@@ -174,10 +174,9 @@ def _returns(module: cst.Module, constants: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _pure(module: cst.Module) -> set[str]:
-    """Functions that only compute with shapes: not compiled, and without method calls."""
-    found = set[str]()
-    for name, function in functions(module).items():
-        calls = called(function)
-        if not function.decorators and "" not in calls and not any(call.startswith("cute.") for call in calls):
-            found.add(name)
+    """Functions that only compute with shapes: not compiled, and all that they call does so too."""
+    calls = {name: called(function) for name, function in functions(module).items() if not function.decorators}
+    found = set(calls)
+    while effects := {name for name in found if not calls[name] <= found | CHANGE_NOTHING}:
+        found -= effects
     return found

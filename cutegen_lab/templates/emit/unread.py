@@ -1,4 +1,4 @@
-"""Drops assignments to names that nobody reads."""
+"""Drops assignments to names that nobody reads, and calls that change nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def with_read_names_only(function: cst.FunctionDef, pure: set[str]) -> cst.Funct
 
 
 class _Unread(Branches):
-    """Drops assignments to names that are never read, where computing the value changes nothing."""
+    """Drops calls of ``pure`` functions, and assignments of such values to names that are never read."""
 
     def __init__(self, read: Mapping[str, int], pure: set[str]) -> None:
         super().__init__()
@@ -46,6 +46,12 @@ class _Unread(Branches):
         if len(kept) == len(found):
             return updated_node
         return assignment_of(kept)
+
+    def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.Expr | cst.Pass:
+        if not isinstance(updated_node.value, cst.Call) or not self._is_pure(updated_node.value):
+            return updated_node
+        self.dropped += 1
+        return cst.Pass()
 
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock

@@ -192,12 +192,13 @@ class _Elementwise(KernelModule):
         )
 
     def _gathers(self) -> list[str]:
-        """Text of each gather's table, and of the input that holds its indices."""
-        return [
-            f"({self.tables.index(view.name)}, {self.views.loaded.index(self.views.of_load[at].name)})"
-            for index, view in self.views.of_gather.items()
-            for at in self.graph.nodes[index].args[:1]
-        ]
+        """Text of each gather's table, of the input that holds its indices, and of whether these may be negative."""
+        found = []
+        for index, gather in self.graph.gathers():
+            table = self.tables.index(self.views.of_gather[index].name)
+            names = self.views.loaded.index(self.views.of_load[gather.args[0]].name)
+            found.append(f"({table}, {names}, {gather.wraps})")
+        return found
 
     def _ranges(self) -> list[str]:
         """Text of the dimensions along which places are wanted."""

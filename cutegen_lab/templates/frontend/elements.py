@@ -41,24 +41,25 @@ def _part(g: Lowering, index: int, symbol: int, new: int, start: int, beyond: bo
     return g.build.add(Load(node.tensor, tuple(dims), tuple(slices)))
 
 
-def picked(g: Lowering, value: Value, dim: int, at: Value) -> int:
-    """Node of the element of ``value`` at position ``at`` along ``dim``: its inputs are indexed."""
-    return _picked(g, value.node, g.counted(g.whole(value.axes[dim])), at.node)
+def picked(g: Lowering, value: Value, dim: int, at: Value, wraps: bool = False) -> int:
+    """Node of the element of ``value`` at position ``at`` along ``dim``: its inputs are indexed. ``wraps``: negative
+    positions count from the end."""
+    return _picked(g, value.node, g.counted(g.whole(value.axes[dim])), at.node, wraps)
 
 
-def _picked(g: Lowering, index: int, symbol: int, at: int) -> int:
+def _picked(g: Lowering, index: int, symbol: int, at: int, wraps: bool) -> int:
     node = g.build.nodes[index]
     if symbol not in g.depends(index):
         return index
     if isinstance(node, Elementwise):
-        return g.build.map(node.op, *(_picked(g, a, symbol, at) for a in node.args))
-    if isinstance(node, ReducedIota | Iota):
+        return g.build.map(node.op, *(_picked(g, a, symbol, at, wraps) for a in node.args))
+    if isinstance(node, ReducedIota | Iota) and not wraps:
         return at
     if not isinstance(node, Load) or node.slices:
         raise Unsupported("an indexed element of a value other than a whole input or one row of it")
     axis = _walks(g, node, symbol)[0]
     dims = tuple(None if s is None or g.axes.find(s) == symbol else s for s in node.dims)
-    return g.build.add(Gather(node.tensor, axis, dims, (at,)))
+    return g.build.add(Gather(node.tensor, axis, dims, (at,), wraps))
 
 
 def flipped(g: Lowering, value: Value, dim: int) -> Value:

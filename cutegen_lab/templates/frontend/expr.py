@@ -39,12 +39,13 @@ class Load:
 @dataclass(frozen=True)
 class Gather:
     """One element of input ``tensor``. Along dimension ``axis`` its position is ``args[0]``, clamped to the
-    tensor; along the others as ``dims`` say."""
+    tensor; along the others as ``dims`` say. ``wraps``: negative positions count from the end."""
 
     tensor: int
     axis: int
     dims: Dims
     args: tuple[int, ...]
+    wraps: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting
+from cutegen_lab.templates.kernels.device.positions import nearest
 
 
 @cute.kernel
@@ -121,12 +122,14 @@ def picked(
     threads: cutlass.Constexpr,
     vectors: cutlass.Constexpr,
 ):
-    """Vectors of what ``picks`` name: from which of ``gTables`` (values of a vector, choices, vectors), and which of
-    ``rXs`` has the numbers of the choices, one for each value or for all of a vector."""
+    """Vectors of what ``picks`` name: from which of ``gTables`` (values of a vector, choices, vectors), which of
+    ``rXs`` has the numbers of the choices, one for each value or for all of a vector, and whether negative ones count
+    from the end."""
     values = []
-    for table, names in picks:
+    for table, names, wraps in picks:
         gTable, rName = gTables[table], rXs[names]
         each, loads = rName.shape
+        count = cute.size(gTable, mode=[1])
         rPick = cute.make_rmem_tensor((max(each, cute.size(gTable, mode=[0])), loads), gTable.element_type)
         rPick.fill(0.0)
         for i in cutlass.range_constexpr(loads):
@@ -134,16 +137,11 @@ def picked(
             if at < vectors:
                 if cutlass.const_expr(each > 1):
                     for j in cutlass.range_constexpr(each):
-                        rPick[j, i] = gTable[j, nearest(gTable, rName[j, i]), at]
+                        rPick[j, i] = gTable[j, nearest(rName[j, i], count, wraps), at]
                 else:
-                    cute.autovec_copy(gTable[None, nearest(gTable, rName[0, i]), at], rPick[None, i])
+                    cute.autovec_copy(gTable[None, nearest(rName[0, i], count, wraps), at], rPick[None, i])
         values.append(rPick.load().to(Float32))
     return values
-
-
-def nearest(gTable, at):
-    """``at``, or the end that it lies beyond."""
-    return cutlass.min(cutlass.max(at, 0), cute.size(gTable, mode=[1]) - 1)
 
 
 def places(first_vec, stride, each, count, shape):

@@ -523,3 +523,39 @@ def test_a_list_that_is_changed_keeps_its_elements() -> None:
 def test_what_is_bound_again_is_no_longer_what_it_was() -> None:
     source = module("n = x.shape[0]\npair = (n, 3)\nn = n + 1\na, b = pair\nnote(a, b, n)")
     assert "(n, 3)" in folded(source, 8, 9)
+
+
+def test_a_function_that_calls_one_with_effects_stays() -> None:
+    """Its own text computes with shapes only; what it calls reads from memory."""
+    source = module("""
+kept = asked(note, vec)
+if kept == "memory":
+    note(1)
+""", VEC).replace("@cute.jit\ndef launch", """@cute.jit
+def fetch(note, n):
+    note(n)
+
+
+def asked(note, n):
+    fetch(note, n)
+    return "registers"
+
+
+@cute.jit
+def launch""")  # fmt: skip
+    assert "kept = asked(note)" in folded(source)
+
+
+def test_a_function_of_which_nothing_is_left_is_not_called() -> None:
+    source = module("""
+arrive(vec)
+note(1)
+""", VEC).replace("@cute.jit\ndef launch", """def arrive(n):
+    if n > 8:
+        cute.arch.sync_threads()
+
+
+@cute.jit
+def launch""")  # fmt: skip
+    assert launch_of(folded(source)) == ["    note(1)"]
+    assert "arrive" not in folded(source)

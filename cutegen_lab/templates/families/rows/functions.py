@@ -16,7 +16,7 @@ from cutegen_lab.templates.emit.module import signature, text_of_tuple
 from cutegen_lab.templates.families.rows.online import Moments, in_one_walk
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.rows.skewed import skewed
-from cutegen_lab.templates.frontend.expr import Graph, Reduce
+from cutegen_lab.templates.frontend.expr import Gather, Graph, Reduce
 from cutegen_lab.templates.frontend.names import variable
 
 
@@ -106,11 +106,13 @@ class RowFunctions(RowKernel):
             lines.append(f"{named[index]} = Float32(row // within_{iota.dim} % count_{iota.dim})")
         env = dict(named)
         for index, view in self.views.of_gather.items():
-            at = self.graph.nodes[index].args[0]
+            gather = self.graph.nodes[index]
+            assert isinstance(gather, Gather)
+            (at,), wraps = gather.args, ", wraps=True" if gather.wraps else ""
             lines += self.writer.assignments([at], env, self._local)
             text, _ = self.writer.expression(at, env)
             named[index] = env[index] = self.writer.name("gathered")
-            lines.append(f"{named[index]} = pick({variable('g', view.name)}, {text}, row)")
+            lines.append(f"{named[index]} = pick({variable('g', view.name)}, {text}, row{wraps})")
         self._reads = lines
         return named
 

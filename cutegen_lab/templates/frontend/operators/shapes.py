@@ -197,6 +197,16 @@ def index_select(g: Lowering, a: Value, dim: int, index: Value) -> Value:
     return Value(picked(g, a, at, index), (*a.axes[:at], *index.axes, *a.axes[at + 1 :]))
 
 
+@rule("index.Tensor")
+def index(g: Lowering, a: Value, indices: Sequence[Value | None]) -> Value:
+    """``a[:, i]``: indices of one dimension, of which negative ones count from the end."""
+    found = [(at, each) for at, each in enumerate(indices) if each is not None]
+    if len(found) != 1:
+        raise Unsupported("indices of several dimensions at once")
+    at, given = found[0]
+    return Value(picked(g, a, at, given, wraps=True), (*a.axes[:at], *given.axes, *a.axes[at + 1 :]))
+
+
 @rule("full.default")
 def full(g: Lowering, sizes: Sequence[int], value: float, **_: Any) -> Value:
     return Value(g.build.const(value), tuple(g.axes.fresh(int(s)) for s in sizes))

@@ -9,6 +9,8 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
+from cutegen_lab.templates.kernels.device.positions import nearest
+
 LOAD = cute.autovec_copy  # of a vector, to registers
 
 
@@ -54,7 +56,7 @@ def positions(start, stride, shape):
     return rColumn.load()
 
 
-def pick(gX, at, row):
-    """The element of a row that ``at`` names: the nearest, where it lies beyond an end."""
-    last = cute.size(gX, mode=[0]) - 1
-    return Float32(gX[cutlass.min(cutlass.max(cutlass.Int32(at), 0), last), row])
+def pick(gX, at, row, wraps=False):
+    """The element of a row that ``at`` names: the nearest, where it lies beyond an end. Where it ``wraps``, one below 0
+    counts from the end."""
+    return Float32(gX[nearest(cutlass.Int32(at), cute.size(gX, mode=[0]), wraps), row])
