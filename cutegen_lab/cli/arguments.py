@@ -16,6 +16,7 @@ from cutegen_lab.exports import FORMATS
 from cutegen_lab.layouts import options as layouts
 
 _DEFAULTS, _BUDGET = RunSettings(), Budget()
+_RUN = "a run of the store: its id, the beginning of it, or its name"
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,7 +47,7 @@ def build_parser() -> Parser:
 
     command("doctor", "doctor", "what this machine has, what it lacks, and what to do about it")
     demo = command(
-        "demo", "demo", "two references from naive kernels to faster ones, with their evidence, in about a minute"
+        "demo", "demo", "two references from naive kernels to faster ones, with their evidence; a minute or two"
     )
     demo.add_argument("--out", default="demo-out", metavar="DIR", help="kernels and report.html go here")
     _general(demo)
@@ -74,7 +75,7 @@ def build_parser() -> Parser:
     for name, settings in layouts.OPTIONS.items():
         layout.add_argument(name, **settings)
     profile = command("profile", "profile", "every number of RUN: times, counters, errors, resources")
-    profile.add_argument("run_id", metavar="RUN")
+    profile.add_argument("run_id", metavar="RUN", help=_RUN)
     profile.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
     profile.add_argument("--count", metavar="DEVICE", help="first count its work there: emulator or cuda")
     profile.add_argument("--csv", metavar="FILE", help="write the table here")
@@ -204,7 +205,7 @@ def _add_runs(runs: Parser) -> None:
         elif verb == "import":
             added.add_argument("file", metavar="FILE", type=Path)
         elif verb != "list":
-            added.add_argument("run_id", metavar="RUN")
+            added.add_argument("run_id", metavar="RUN", help=_RUN)
         if verb == "show":
             added.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
         if verb == "resume":
@@ -223,7 +224,7 @@ def _add_runs(runs: Parser) -> None:
 
 
 def _add_export(export: Parser) -> None:
-    export.add_argument("run_id", metavar="RUN", nargs="?", help="a run of the store")
+    export.add_argument("run_id", metavar="RUN", nargs="?", help=_RUN)
     export.add_argument("--format", default="", metavar="FORMAT",
                         help=f"{', '.join(FORMATS)} (default: by the name of --out)")  # fmt: skip
     export.add_argument("--out", metavar="FILE", help="(default: RUN with the end that the format's files have)")

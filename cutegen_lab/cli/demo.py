@@ -32,7 +32,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         report = out / "report.html"
         from cutegen_lab.views.html import report as page
 
-        write_out(report, page([run.on_page() for run in runs], title="cutegen demo"))
+        write_out(report, page([run.on_page() for run in runs], title="cutegen demo", general=arguments.general))
         states = [run.state for run in runs]
     good = all(proven(state) for state in states)
     seconds = time.monotonic() - started
@@ -71,11 +71,14 @@ def _make(session: Session, name: str, arguments: argparse.Namespace, output: Ou
 def _show(run: RunHandle, out: Path, output: Output, general: bool) -> Path | None:
     from cutegen_lab.views.text import evidence_table, summary
 
-    view, state = run.view(), run.state
+    state, kernel = run.state, None
+    if not general:
+        run.specialise(say=told)
+    if state.incumbent_id:
+        kernel = run.export(out / f"{state.problem.name}.py", general=general, say=told)
+    view = run.view()
     output.line(summary(view))
     output.line()
-    output.line(evidence_table(view))
+    output.line(evidence_table(view, general=general))
     output.line()
-    if not state.incumbent_id:
-        return None
-    return run.export(out / f"{state.problem.name}.py", general=general, say=told)
+    return kernel

@@ -20,7 +20,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if not arguments.run_id:
         raise InputError("which run?", "Name one, as `cutegen runs list` does; --list lists the formats.")
     with Session.open(arguments.workdir) as session:
-        handle = session.attach(arguments.run_id)
+        handle = session.find(arguments.run_id)
         suffix = FORMATS[arguments.format].suffix if arguments.format in FORMATS else ".py"
         path = Path(arguments.out or f"{arguments.run_id}{suffix}")
         written = handle.export_as(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cutegen_lab.cli.output import Output
+from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.timeline import said_of, trace_events
 from cutegen_lab.profiles.kernel_names import short_names
 from cutegen_lab.profiles.row import Row, to_csv, to_json
@@ -16,18 +17,19 @@ from cutegen_lab.profiles.rows import CANDIDATE
 from cutegen_lab.session import RunHandle, Session
 from cutegen_lab.session.handle import unknown_candidate
 from cutegen_lab.session.outputs import may_write, write_out
+from cutegen_lab.views.hints import COMMAND_LINE, advised
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     for path in filter(None, (arguments.csv, arguments.trace)):
         may_write(Path(path))
     with Session.open(arguments.workdir) as session:
-        handle = session.attach(arguments.run_id)
+        handle = session.find(arguments.run_id)
         chosen = _chosen(handle, arguments.candidate)
         if arguments.count:
-            handle.profile(chosen, arguments.count)
+            _count(handle, chosen, arguments.count)
         rows = handle.profile_rows()
-        output.line(_summary(handle, rows))
+        output.line(_summary(handle, rows) if handle.state.candidates else "no candidate yet")
         if chosen:
             output.line()
             output.line(_counters(rows, chosen))
@@ -57,6 +59,13 @@ def _chosen(handle: RunHandle, asked: str | None) -> str | None:
     if asked and asked not in known:
         raise unknown_candidate(state, repr(asked))
     return asked or state.incumbent_id or (known[-1] if known else None)
+
+
+def _count(handle: RunHandle, chosen: str | None, device: str) -> None:
+    try:
+        handle.profile(chosen, device)
+    except SetupError as error:  # the device is named by another option than elsewhere
+        raise SetupError(error.message, advised(error, replace(COMMAND_LINE, device="--count")).action) from None
 
 
 def _summary(handle: RunHandle, rows: Sequence[Row]) -> str:

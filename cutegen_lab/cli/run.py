@@ -27,8 +27,6 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if out:
         may_write(out, arguments.problem)
     parse_problem(read_text_file(Path(arguments.problem)))  # told before anything starts
-    if not arguments.auto:
-        require_terminal("--auto")
     settings = RunSettings(
         provider=arguments.provider,
         model=arguments.model,
@@ -51,6 +49,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         from cutegen_lab.problems import read_file  # imports torch while other processes start
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs, name=arguments.name)
+        if not arguments.auto:
+            session.check(problem, settings)  # what is wrong with the options is told first
+            require_terminal("--auto")
         with Progress(problem.name) as progress:
             handle = session.start(problem, settings, subscriber=progress)
             return see_through(handle, progress, output, out, general=arguments.general)
@@ -83,7 +84,7 @@ def see_through(
     if state.incumbent_id is not None:
         exported = partial(handle.export, general=general, say=told)
         kept = exported(out) if out else handle.kernel_path(state.incumbent_id)
-    report(handle, output, kept)
+    report(handle, output, kept, general=general or out is None)
     return 0 if good else 1
 
 
@@ -92,13 +93,14 @@ def told(line: str) -> None:
     note(f"cutegen: {line}")
 
 
-def report(handle: RunHandle, output: Output, kernel: Path | None) -> None:
+def report(handle: RunHandle, output: Output, kernel: Path | None, *, general: bool) -> None:
+    """``general``: lines are those of the text with parameters, as ``kernel`` has it."""
     from cutegen_lab.views.text import evidence_table, summary
 
     view = handle.view()
     output.line(summary(view))
     output.line()
-    output.line(evidence_table(view))
+    output.line(evidence_table(view, general=general))
     if kernel is not None:
         output.line()
         output.line(f"kernel: {kernel}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from cutegen_lab.cli.facts import run_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
-from cutegen_lab.cli.run import require_terminal, see_through
+from cutegen_lab.cli.run import require_terminal, see_through, told
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.session import Session
 from cutegen_lab.session.handle import unknown_candidate
@@ -43,16 +43,16 @@ def _show(session: Session, arguments: argparse.Namespace, output: Output) -> in
     from cutegen_lab.views.compare import comparison_text
     from cutegen_lab.views.text import changes_text, evidence_table, pick, summary
 
-    handle, general = session.attach(arguments.run_id), arguments.general
+    handle, general = session.find(arguments.run_id), arguments.general
     if arguments.ptx and not arguments.compare:
         raise InputError("--ptx goes with --compare", "Say --compare c1 c2.")
+    if not general:
+        handle.specialise(say=told)
     if arguments.compare:
         found = handle.compare(*arguments.compare, general=general)
         output.line(comparison_text(found, arguments.ptx))
         output.result({**run_facts(handle.state), "comparison": found.model_dump(mode="json")})
         return 0
-    if not general:
-        handle.specialise()
     view = handle.view()
     try:
         candidate = pick(view, arguments.candidate)
@@ -79,7 +79,7 @@ def _resume(session: Session, arguments: argparse.Namespace, output: Output) -> 
     out = Path(arguments.out) if arguments.out else None
     if out:
         may_write(out)
-    handle = session.attach(arguments.run_id)
+    handle = session.find(arguments.run_id)
     if not handle.state.settings.auto:
         require_terminal("--auto when you start a run")
     with Progress(handle.state.problem.name) as progress:

@@ -65,7 +65,6 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
     """Writes the kernel's text to ``--out``, and reports the compiler's result for every workload of the spec."""
     from cutegen_lab.session.kernels import with_header, written_text
     from cutegen_lab.session.outputs import may_write, write_out
-    from cutegen_lab.session.specialised import text_to_write
 
     out = Path(arguments.out or f"{kernel.problem.name}.py")
     problem = out.with_name(f"{out.stem}_problem.py")
@@ -79,10 +78,9 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
             output.line(f"verdict: {built.verdict.value} ({built.reason})")
             output.result({**facts, "verdict": built.verdict.value, "reason": built.reason})
             return OTHER_VERDICT
-        written = text_to_write(
-            session.services.compiler, kernel.problem, kernel.source, kernel.config, kernel.arch,
-            general=arguments.general, say=told,
-        )  # fmt: skip
+        written = session.texts.written(
+            kernel.problem, kernel.source, kernel.config, kernel.arch, general=arguments.general, say=told
+        )
     uses = resources(built, kernel.problem.workload.name)
     output.line(f"  registers       {uses.registers} a thread")
     output.line(f"  shared memory   {uses.smem_bytes:,} B a block")

@@ -24,7 +24,6 @@ from cutegen_lab.session import Session
 from cutegen_lab.session.factories import make_judge, make_provider
 from cutegen_lab.session.kernels import for_one_config, read_text_file
 from cutegen_lab.session.outputs import may_write, write_out
-from cutegen_lab.session.specialised import text_to_write
 from cutegen_lab.session.tuned import PlainKernel, Tunable, TuningResult, kernel_text, report
 
 
@@ -71,10 +70,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 def _write(session: Session, problem: Problem, found: TuningResult, arguments: argparse.Namespace) -> None:
     """Writes the kernel for the best config only or, with ``--general``, with its parameters."""
     assert found.best is not None
-    written = text_to_write(
-        session.services.compiler, problem, found.tunable.source, found.best, arguments.arch,
-        general=arguments.general, say=told,
-    )  # fmt: skip
+    written = session.texts.written(
+        problem, found.tunable.source, found.best, arguments.arch, general=arguments.general, say=told
+    )
     write_out(Path(arguments.out), kernel_text(problem, found, written), arguments.problem)
 
 

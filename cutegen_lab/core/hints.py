@@ -42,6 +42,7 @@ class Advice(StrEnum):
     SEE_EVIDENCE = "Judge the kernel to see the evidence"
     JUDGE_HERE = "Write a kernel of it to a file and judge that here"
     SEARCH_FIRST = "Search before you replay"
+    NAME_CANDIDATE = "Name a candidate"
     OTHER_OUT = "Name another file"
     WITHOUT_VERIFYING = "Nothing was written; it can be written without judging it again"
     NAME_ENTRY = "Write a launch() that calls the kernel, in a file of its own, and give that first; or name the entry"

@@ -370,7 +370,7 @@ class RunState:
     """Our own failures in a row."""
     stopped_at: Step | None = None
     """Step at which the analyst stopped the run, where it continues when resumed."""
-    outcome: Literal["", "accepted", "nothing_accepted", "failed"] = ""
+    outcome: Literal["", "accepted", "nothing_accepted", "stopped", "failed"] = ""
     """How the run ended; "" while it is under way."""
     imported: str = ""
     """Name of the file it was read from; such a run is only looked at."""

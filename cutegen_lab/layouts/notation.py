@@ -73,6 +73,17 @@ def of_addresses(swizzle: Swizzle, itemsize: int) -> Swizzle:
     return Swizzle(swizzle.bits, swizzle.base - lower, swizzle.shift)
 
 
+def _not_closed(text: str) -> int | None:
+    """Where the first bracket is that has no other end; None if all have."""
+    opened = list[int]()
+    for at, letter in enumerate(text):
+        if letter in "([":
+            opened.append(at)
+        elif letter in ")]" and opened:
+            opened.pop()
+    return opened[0] if opened else None
+
+
 class _Reader:
     """Recursive descent over ``term := number | "(" item, … ")"``, ``item := term [":" term]``."""
 
@@ -80,6 +91,10 @@ class _Reader:
         self._text, self._at = text, at
 
     def whole(self) -> _Term:
+        if (at := _not_closed(self._text)) is not None:
+            raise InputError(
+                f"the {self._text[at]!r} at character {at + 1} of {one_line(self._text)!r} is not closed", EXAMPLE
+            )
         found = self._item(0)
         if self._text[self._at :].strip():
             raise self._error()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cutegen_lab.core.errors import InputError
 from cutegen_lab.layouts.access import BANK_BYTES, BANKS, Access, contiguous_mode, indices, runs
 from cutegen_lab.layouts.fragments import Fragment
 from cutegen_lab.layouts.int_tuple import idx2crd, written
@@ -23,14 +24,17 @@ class Window:
     columns: tuple[int, int] | None = None
 
     def within(self, rows: int, columns: int) -> tuple[range, range]:
-        down = range(*_cut(self.rows or (0, MOST_ROWS), rows))
+        """Those of a grid of ``rows`` by ``columns``. Raises InputError where it has none of them."""
+        down = _cut("rows", self.rows or (0, MOST_ROWS), rows)
         most = max(1, min(MOST_COLUMNS, MOST_CELLS // max(1, len(down))))
-        return down, range(*_cut(self.columns or (0, most), columns))
+        return down, _cut("columns", self.columns or (0, most), columns)
 
 
-def _cut(window: tuple[int, int], count: int) -> tuple[int, int]:
-    first = min(window[0], count - 1)
-    return first, max(first + 1, min(window[1], count))
+def _cut(name: str, window: tuple[int, int], count: int) -> range:
+    first, end = window
+    if first >= count:
+        raise InputError(f"--{name} {first}:{end} begins after the last of {count} {name}", f"The last is {count - 1}.")
+    return range(first, max(first + 1, min(end, count)))
 
 
 def left_out(rows: range, columns: range, shape: tuple[int, int]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.growth import can_grow
 from cutegen_lab.core.run import Answer, RunState, Step
 from cutegen_lab.loop.budget import spent
 from cutegen_lab.loop.edits import edited
@@ -38,8 +39,11 @@ def answered(state: RunState, answer: Answer) -> RunState:
 
 
 def stop(state: RunState, reason: str) -> RunState:
-    """Ends the run at its current step, from which it can be resumed."""
-    return replace(finish(state, reason), stopped_at=state.step)
+    """Ends the run at its current step, from which it can be resumed. Its outcome is "stopped" if work was broken off
+    and nothing accepted."""
+    ended = replace(finish(state, reason), stopped_at=state.step)
+    broken_off = ended.outcome == "nothing_accepted" and state.step not in (Step.REVIEW, Step.DONE)
+    return replace(ended, outcome="stopped") if broken_off else ended
 
 
 def finish(state: RunState, note: str) -> RunState:
@@ -122,6 +126,9 @@ def _accept(state: RunState, answer: Answer, current: Candidate) -> RunState:
 def _reject(state: RunState, answer: Answer) -> RunState:
     current = _under_review(state, "reject")
     state = _with_answer(replace(state, failed_in_a_row=0), answer)
+    if state.base_id is None and current.parent_id is not None and not can_grow(state, current.id):
+        # Nothing was accepted and the provider cannot go on from the analyst's text: what was edited is reviewed again.
+        return replace(state, current_id=current.parent_id, failed_step=None, problem_note="", problem_hint=None)
     parent = state.base_id or current.id
     return ask(state, _kind(state, parent), parent, answer.text, wanted=answer.by == "analyst")
 
@@ -163,10 +170,10 @@ def _under_review(state: RunState, verb: str) -> Candidate:
 def _with_answer(state: RunState, answer: Answer) -> RunState:
     if state.current_id is None:
         return state
-    verdicts = ("approve", "approve_unproven")
     before = state.answers.get(state.current_id)
-    if before is not None and before.kind in verdicts and answer.kind not in verdicts:
-        return state  # branching or retrying later does not take an approval back
+    kept = {"approve", "approve_unproven"} | ({"reject"} if before is not None and before.kind == "reject" else set())
+    if before is not None and before.kind in kept and answer.kind not in kept:
+        return state  # branching, editing or retrying later does not take a verdict back
     return replace(state, answers={**state.answers, state.current_id: replace(answer, candidate_id=state.current_id)})
 
 

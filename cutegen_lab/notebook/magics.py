@@ -273,9 +273,12 @@ class CutegenMagics(Magics):
         wanted = run_id or self._newest
         if wanted is None:
             raise InputError("no run in this notebook yet", "Start one with %%cutegen, or name one: %cutegen show RUN.")
-        if wanted not in self._runs:
-            self._remember(NotebookRun(self.session("").attach(wanted)))
-        return self._runs[wanted]
+        if wanted in self._runs:
+            return self._runs[wanted]
+        found = self.session("").find(wanted)
+        if found.run_id not in self._runs:
+            self._remember(NotebookRun(found))
+        return self._runs[found.run_id]
 
     def known_runs(self) -> list[str]:
         """Ids of the runs in the work directory, latest first; opens no store where there is none."""

@@ -92,7 +92,8 @@ class TemplatesProvider:
             raise ProviderExhausted(_nothing_more(request.parent))
         title = f"{template.name}: " + ", ".join(f"{k} {v}" for k, v in config.items())
         what = "as asked" if self._first else f"a sound default for {main}"
-        reason = f"The reference is a {template.name}; {what}."
+        article = "an" if template.name[0] in "aeiou" else "a"
+        reason = f"The reference is {article} {template.name}; {what}."
         return Proposal(template.write(config), title, reason, "", config)
 
     def _by_forecast(

@@ -20,8 +20,9 @@ from cutegen_lab.session.driven_run import DrivenRun, refuse_imported
 from cutegen_lab.session.kernels import accepted_path, claims, kernel_text
 from cutegen_lab.session.same_lines import ptx_lines
 from cutegen_lab.session.shown_texts import FROM_TEMPLATES, ShownTexts, wait_for
-from cutegen_lab.session.specialised import Written, text_to_write
+from cutegen_lab.session.specialised import Written
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
+from cutegen_lab.views.units import plural
 
 if TYPE_CHECKING:
     from cutegen_lab.core.timeline import Timeline
@@ -57,10 +58,12 @@ class RunHandle(DrivenRun):
         streamed = getattr(self._provider, "streamed", 0) if driving else 0
         return build_view(history.state, history.events, self.log, driving, elsewhere, front, texts, streamed)
 
-    def specialise(self, wait: bool = True) -> None:
+    def specialise(self, wait: bool = True, say: Say = lambda _: None) -> None:
         """Makes the candidates' texts for their config alone, which views show once they are there; without ``wait`` in
-        the background."""
+        the background. ``say`` is told if there are some to make, which takes seconds each."""
         futures = self._texts.begin(self.state, lambda: self._subscribers.tell(Notice(self.state, None)))
+        if futures:
+            say(f"specialising {plural(len(futures), 'text')} of {self.run_id} for their configs")
         if wait:
             wait_for(futures)
 
@@ -146,7 +149,10 @@ class RunHandle(DrivenRun):
         chosen = state.incumbent_id if candidate_id in (None, "", "best") else candidate_id
         if chosen is None or chosen not in state.candidates:
             seen = f"no candidate {candidate_id!r}" if candidate_id else "no accepted kernel"
-            raise InputError(f"run {self.run_id} has {seen}", f"Candidates: {', '.join(state.candidates) or 'none'}.")
+            known = tuple(state.candidates)
+            raise InputError(
+                f"run {self.run_id} has {seen}", Hint(Advice.NAME_CANDIDATE, known) if known else "It has no candidate."
+            )
         if state.candidates[chosen].proposal.refused:
             kernels = ", ".join(c.id for c in state.candidates.values() if not c.proposal.refused) or "none"
             raise InputError(f"{chosen} is a spec that no kernel could be made of", f"Kernels: {kernels}.")
@@ -157,8 +163,8 @@ class RunHandle(DrivenRun):
         compiled here."""
         state = self.state
         candidate = state.candidates[candidate_id]
-        return text_to_write(
-            self._services.compiler, state.problem, candidate.source, candidate.config, state.settings.arch,
+        return self._texts.written(
+            state.problem, candidate.source, candidate.config, state.settings.arch,
             general=general or bool(state.imported), say=say,
         )  # fmt: skip
 

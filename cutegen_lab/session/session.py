@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from cutegen_lab.config import Settings
-from cutegen_lab.core.errors import CutegenError
+from cutegen_lab.core.errors import CutegenError, InputError
 from cutegen_lab.core.kept_memory import one_arena
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Compiler, Forecast, Judge, Provider
-from cutegen_lab.core.roofline import speed_of_light, target_gpu
+from cutegen_lab.core.roofline import SpeedOfLight, speed_of_light, target_gpu
 from cutegen_lab.core.run import RunSettings, RunStarted, RunSummary
 from cutegen_lab.loop.notices import Subscriber
 from cutegen_lab.loop.services import DeviceFactory, ProviderFactory, Services, WorkloadChoice
@@ -85,6 +85,15 @@ class Session:
 
         return Forecasts(self.services.compiler, self.services.judge, factories.forks)
 
+    def check(
+        self, problem: Problem, settings: RunSettings, provider: Provider | None = None
+    ) -> tuple[SpeedOfLight, Provider]:  # fmt: skip
+        """The bound and the provider of a run with these settings. Raises as :meth:`start`, and stores nothing."""
+        sol = speed_of_light(problem, target_gpu(settings.arch, settings.gpu))
+        chosen = provider or self.services.provider(settings)
+        self.services.device(settings.device)
+        return sol, chosen
+
     def start(
         self,
         problem: Problem,
@@ -99,9 +108,7 @@ class Session:
         stored.
         """
         settings = settings or RunSettings()
-        sol = speed_of_light(problem, target_gpu(settings.arch, settings.gpu))
-        chosen = provider or self.services.provider(settings)
-        self.services.device(settings.device)
+        sol, chosen = self.check(problem, settings, provider)
         run_id = self._new_id(problem.name)
         handle = RunHandle(run_id, self.services, self.texts, chosen)
         if subscriber is not None:
@@ -138,6 +145,17 @@ class Session:
                 self.services.store.events(run_id)
                 self._handles[run_id] = RunHandle(run_id, self.services, self.texts)
             return self._handles[run_id]
+
+    def find(self, name: str) -> RunHandle:
+        """The handle of the run that an analyst names: by its id, the beginning of it, its problem's name or its title.
+        Raises InputError where several runs are so named, StoreError where none is."""
+        runs = self.runs()
+        if name in {run.run_id for run in runs} or not name:
+            return self.attach(name)
+        named = [r.run_id for r in runs if r.run_id.startswith(name) or name in (r.name, r.title)]
+        if len(named) > 1:
+            raise InputError(f"{name!r} names {len(named)} runs: {', '.join(named)}", "Name one by its id.")
+        return self.attach(named[0] if named else name)
 
     def resume(self, run_id: str) -> RunHandle:
         """Continues a run where its events end. Raises StoreError if it is unknown or driven elsewhere."""

@@ -1,4 +1,4 @@
-"""Texts of a run's candidates for their configs alone, made in the background and kept by hash."""
+"""Texts of kernels for their configs alone, made on a thread of their own and kept by hash."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import json
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from cutegen_lab import __version__
-from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.candidate import Candidate, Config
 from cutegen_lab.core.errors import Cancelled, StoreError
 from cutegen_lab.core.forks import ForkEnded, Forks
 from cutegen_lab.core.hashing import canonical_json, sha256
-from cutegen_lab.core.protocols import Compiler
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.protocols import Compiler, Say
 from cutegen_lab.core.run import RunState
 from cutegen_lab.session.kernels import write_atomically
 from cutegen_lab.session.specialised import Written, specialised
@@ -27,43 +29,66 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_Task = tuple[Problem, str, Config, str]  # problem, text, config, arch
 FROM_TEMPLATES = "templates"  # the provider whose texts have parameters
 
 
 class ShownTexts:
-    """Thread-safe. ``folder`` keeps what was proven, so that a run is specialised once. Texts are folded in a process
-    of their own: it takes seconds of Python, during which a notebook could not answer."""
+    """Thread-safe. ``folder`` keeps what was proven, so that a text is specialised once, whether it is shown or
+    written. Texts are folded in a process of their own: it takes seconds of Python, during which a notebook could not
+    answer."""
 
     def __init__(self, folder: Path, compiler: Callable[[], Compiler]) -> None:
         self._folder, self._compiler = folder, compiler
         self._lock = threading.Lock()
-        self._made: dict[str, SpecialisedText | None] = {}
-        self._begun = dict[str, Future[None]]()
+        self._made: dict[str, Written] = {}
+        self._begun = dict[str, Future[Written | None]]()
         self._thread: ThreadPoolExecutor | None = None
         self._forks: Forks | None = None
         self._stop = threading.Event()
 
     def known(self, state: RunState) -> dict[str, SpecialisedText]:
         """By candidate, the texts that are there already. Compiles nothing."""
-        found = {candidate.id: self._kept(_key(state, candidate)) for candidate in _served(state)}
-        return {name: text for name, text in found.items() if text is not None}
+        from cutegen_lab.views.specialised import SpecialisedText
 
-    def begin(self, state: RunState, done: Callable[[], None] = lambda: None) -> list[Future[None]]:
+        found = {c.id: self._kept(_key(state.problem, c.source, c.config, state.settings.arch)) for c in _served(state)}
+        return {
+            name: SpecialisedText(written.source, written.lines)
+            for name, written in found.items()
+            if written is not None and written.folded is not None
+        }
+
+    def begin(self, state: RunState, done: Callable[[], None] = lambda: None) -> list[Future[Written | None]]:
         """Makes the texts of ``state``'s candidates that are not there yet, one after another on a thread; calls
         ``done`` after each. Futures of those that are not made yet."""
-        if find_spec("libcst") is None:
+        if not _can_fold():
             return []
         found = []
         for candidate in _served(state):
-            key = _key(state, candidate)
-            if self._kept(key) is not None or self._stop.is_set():
-                continue
-            with self._lock:
-                if key not in self._begun:
-                    self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="specialise")
-                    self._begun[key] = self._thread.submit(self._make, key, state, candidate, done)
-                found.append(self._begun[key])
+            task = state.problem, candidate.source, candidate.config, state.settings.arch
+            if self._kept(_key(*task)) is None and not self._stop.is_set():
+                found.append(self._begin(task, done))
         return found
+
+    def written(
+        self, problem: Problem, source: str, config: Config, arch: str, *, general: bool = False, say: Say
+    ) -> Written:
+        """``source`` specialised for ``config``, or with ``general`` as it is. If specialising fails, it is as it is
+        too, and ``say`` receives the reason. Raises Cancelled if this is closed meanwhile."""
+        if general:
+            return Written(source, config)
+        task = problem, source, config, arch
+        if self._stop.is_set():
+            raise Cancelled
+        if not _can_fold():
+            written: Written | None = Written(source, config, note="libcst is not installed")
+        else:
+            written = self._kept(_key(*task)) or self._begin(task, lambda: None).result()
+        if written is None:
+            raise Cancelled
+        if written.note:
+            say(written.note_line)
+        return written
 
     def close(self) -> None:
         """Ends what is being made."""
@@ -73,27 +98,32 @@ class ShownTexts:
         if self._forks is not None:
             self._forks.close()
 
-    def _make(self, key: str, state: RunState, candidate: Candidate, done: Callable[[], None]) -> None:
-        if self._stop.is_set():
-            return
-        compiler, arch = self._compiler(), state.settings.arch
-        try:
-            written = specialised(
-                compiler, state.problem, candidate.source, candidate.config, arch, self._stop, self._call
-            )
-        except (Cancelled, ForkEnded):
-            return
-        if written.folded is None or self._stop.is_set():
-            return
-        data = _to_json(written)
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._folder / f"{key}.json", json.dumps(data))
-        except (OSError, StoreError):
-            pass  # it is made again another time
+    def _begin(self, task: _Task, done: Callable[[], None]) -> Future[Written | None]:
+        key = _key(*task)
         with self._lock:
-            self._made[key] = _text(data)
+            if key not in self._begun:
+                self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="specialise")
+                self._begun[key] = self._thread.submit(self._make, key, task, done)
+            return self._begun[key]
+
+    def _make(self, key: str, task: _Task, done: Callable[[], None]) -> Written | None:
+        """None if it was ended, which another attempt may not be."""
+        written = None
+        with suppress(Cancelled, ForkEnded):
+            if not self._stop.is_set():
+                written = specialised(self._compiler(), *task, self._stop, self._call)
+        if written is None or self._stop.is_set():
+            with self._lock:
+                self._begun.pop(key, None)
+            return None
+        if written.folded is not None:
+            with suppress(OSError, StoreError):  # it is made again another time
+                self._folder.mkdir(parents=True, exist_ok=True)
+                write_atomically(self._folder / f"{key}.json", json.dumps(_to_json(written)))
+        with self._lock:
+            self._made[key] = written
         done()
+        return written
 
     def _call(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Calls ``function`` in another process. Raises Cancelled once this is closed, ForkEnded, and whatever the
@@ -105,21 +135,25 @@ class ShownTexts:
         finally:
             forked.close()
 
-    def _kept(self, key: str) -> SpecialisedText | None:
+    def _kept(self, key: str) -> Written | None:
         with self._lock:
             if key in self._made:
                 return self._made[key]
         try:
-            found = _text(json.loads((self._folder / f"{key}.json").read_text(encoding="utf-8")))
+            found = _from_json(json.loads((self._folder / f"{key}.json").read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError):
             return None
         with self._lock:
             return self._made.setdefault(key, found)
 
 
-def wait_for(futures: Iterable[Future[None]]) -> None:
+def wait_for(futures: Iterable[Future[Written | None]]) -> None:
     for future in futures:
         future.result()
+
+
+def _can_fold() -> bool:
+    return find_spec("libcst") is not None
 
 
 def _served(state: RunState) -> list[Candidate]:
@@ -127,17 +161,16 @@ def _served(state: RunState) -> list[Candidate]:
     return [c for c in state.candidates.values() if c.provider == FROM_TEMPLATES and c.id in state.compiled]
 
 
-def _key(state: RunState, candidate: Candidate) -> str:
+def _key(problem: Problem, source: str, config: Config, arch: str) -> str:
     """What the text follows from."""
-    of = (candidate.source_sha256, dict(candidate.config), state.problem.key, state.settings.arch, __version__)
-    return sha256(canonical_json(list(of)))
+    return sha256(canonical_json([sha256(source), dict(config), problem.key, arch, __version__]))
 
 
 def _to_json(written: Written) -> dict[str, Any]:
-    return {"source": written.source, "lines": [[before, now] for before, now in written.lines.items()]}
+    lines = [[before, now] for before, now in written.lines.items()]
+    return {"source": written.source, "folded": dict(written.folded or {}), "lines": lines}
 
 
-def _text(data: dict[str, Any]) -> SpecialisedText:
-    from cutegen_lab.views.specialised import SpecialisedText
-
-    return SpecialisedText(str(data["source"]), {int(before): int(now) for before, now in data["lines"]})
+def _from_json(data: dict[str, Any]) -> Written:
+    lines = {int(before): int(now) for before, now in data["lines"]}
+    return Written(str(data["source"]), {}, dict(data["folded"]), lines)

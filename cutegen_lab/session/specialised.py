@@ -12,7 +12,7 @@ from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, LaunchPla
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import CageError, SetupError
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Compiler, Say
+from cutegen_lab.core.protocols import Compiler
 from cutegen_lab.session.same_lines import same_lines
 
 P = ParamSpec("P")
@@ -79,20 +79,6 @@ def specialised(
         return _specialised(_Task(compiler, arch, stop or threading.Event(), call), problem, general)
     except (CageError, SetupError) as error:
         return replace(general, note=f"nothing could be compiled here ({error.message})")
-
-
-def text_to_write(
-    compiler: Callable[[], Compiler], problem: Problem, source: str, config: Config, arch: str,
-    *, general: bool, say: Say,
-) -> Written:  # fmt: skip
-    """The text specialised for ``config``, or ``source`` itself if ``general``. If specialising fails, ``say`` receives
-    the reason."""
-    if general:
-        return Written(source, config)
-    written = specialised(compiler(), problem, source, config, arch)
-    if written.note:
-        say(written.note_line)
-    return written
 
 
 def _specialised(task: _Task, problem: Problem, general: Written) -> Written:

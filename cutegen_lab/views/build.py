@@ -249,12 +249,13 @@ def _workload(workload: Workload) -> WorkloadView:
 
 def _settings(state: RunState) -> SettingsView:
     settings = state.settings
+    judged_on = [trial.device for trial in state.trials.values() if trial.check]
     return SettingsView(
         provider=settings.provider,
         model=settings.model,
         arch=settings.arch,
         gpu=state.sol.gpu,
-        device=settings.device,
+        device=judged_on[-1] if judged_on and settings.device == "auto" else settings.device,
         auto=settings.auto,
         max_steps=settings.budget.max_steps,
     )

@@ -38,6 +38,8 @@ class Spelling:
     """Option that replays a search."""
     out: str = "by --out"
     """How another file is named."""
+    candidate: str = "--candidate {}"
+    """How a candidate is named."""
     no_verify: str = "--no-verify"
     """Option that leaves out judging a kernel again."""
     runs: str = "`cutegen runs list`"
@@ -53,6 +55,7 @@ NOTEBOOK = Spelling(
     tokens="--budget",
     replay="--replay",
     out="as the path",
+    candidate='`candidate_id="{}"`',
     no_verify="`verify=False`",
     runs="`%cutegen runs`",
     command="`!cutegen {}`",
@@ -96,6 +99,7 @@ _TEXTS: Mapping[Advice, str] = {
     Advice.SEE_EVIDENCE: "{judge} shows the evidence.",
     Advice.JUDGE_HERE: "To judge it here, export a kernel of it: {judge}.",
     Advice.SEARCH_FIRST: "Run the same command without {replay} first.",
+    Advice.NAME_CANDIDATE: "Candidates: {listed}. Name one: {named}.",
     Advice.OTHER_OUT: "Name another one {out}.",
     Advice.WITHOUT_VERIFYING: "Nothing was written. To write it as it is, use {no_verify}.",
     Advice.NAME_ENTRY: (
@@ -108,9 +112,10 @@ def spelled(hint: Hint, front: Spelling) -> str:
     """The sentence that tells a user of ``front`` what to do."""
     *others, last = hint.values or ("",)
     commands = {name: front.command.format(name) for name in ("doctor", "judge")}
+    named = front.candidate.format((*others, last)[0])
     values = f"with one of: {', '.join(hint.values)}" if others else last
     return hint.question + _TEXTS[hint.code].format(
-        values=values, first=(*others, last)[0], **commands, **asdict(front)
+        values=values, listed=", ".join(hint.values), named=named, first=(*others, last)[0], **commands, **asdict(front)
     )
 
 

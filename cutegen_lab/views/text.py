@@ -70,6 +70,7 @@ def standing(view: RunView) -> str:
         words = {
             "accepted": f"finished, {plural(accepted, 'kernel')} accepted",
             "nothing_accepted": "finished, no kernel accepted",
+            "stopped": "stopped, no kernel accepted",
             "failed": "failed",
         }.get(view.outcome, "finished")
     return continued(f"{words} ({view.note})") if view.note else words

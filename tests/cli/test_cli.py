@@ -203,7 +203,7 @@ def test_ctrl_c_is_130_and_the_run_can_be_resumed(place: Path) -> None:
     assert "Traceback" not in errors and "cutegen runs resume softmax-" in errors
     assert out == ""
     (run,) = only_object(cutegen(place, "runs", "list", "--json"))["runs"]
-    assert run["step"] == "done" and run["outcome"] == "nothing_accepted"
+    assert run["step"] == "done" and run["outcome"] == "stopped"
 
 
 @pytest.mark.kernel

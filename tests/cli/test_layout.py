@@ -33,7 +33,7 @@ def test_json(place: Path) -> None:
 
 def test_bad_input_is_one_line(place: Path) -> None:
     for words, said in (
-        (("(8,2",), "something is missing at the end"),
+        (("(8,2",), "is not closed"),
         (("8:1", "--swizle", "3,4,3"), "Did you mean '--swizzle'?"),
         (("8:1", "--major", "m"), "invalid choice"),
     ):

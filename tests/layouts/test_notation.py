@@ -48,7 +48,9 @@ def test_swizzles_of_indices_and_of_addresses() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("((2,4),8", "something is missing at the end"),
+        ("((2,4),8", "character 1 of .* is not closed"),
+        ("(2,4):(1,(2", "character 7 of .* is not closed"),
+        ("8:", "something is missing at the end"),
         ("8 8", "cannot read '8'"),
         ("(2,4]", "cannot read"),
         ("hello", "cannot read 'hello'"),
@@ -59,7 +61,7 @@ def test_swizzles_of_indices_and_of_addresses() -> None:
         ("8:(1,2)", "not nested alike"),
         ("(4:1,8):(1,2)", "a layout where a number belongs"),
         ("Sw<4,3,3> o 0 o 64:1", "Sw<4,3,3> is no swizzle"),
-        ("(" * 50, "cannot read"),
+        ("(" * 50 + "1" + ")" * 50, "cannot read"),
     ],
 )
 def test_says_where_it_cannot_read(text: str, said: str) -> None:

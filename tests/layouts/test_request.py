@@ -139,6 +139,7 @@ def test_odd_layouts_are_drawn(words: str) -> None:
         ("(4096,4096)", "16,777,216 coordinates"),
         ("(8,8) --rows 5", "Write it as --rows 0:64"),
         ("(8,8) --rows 5:2", "Write it as --rows 0:64"),
+        ("(8,8) --rows 9:12", "--rows 9:12 begins after the last of 8 rows"),
     ],
 )  # fmt: skip
 def test_says_what_is_wrong(words: str, said: str) -> None:

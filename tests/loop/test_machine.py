@@ -129,6 +129,25 @@ def test_rejection_refines_the_incumbent_or_the_rejected() -> None:
     assert isinstance(effect, Generate) and effect.request.kind == "fix"
 
 
+def test_what_was_edited_is_reviewed_again_where_nothing_grows_from_the_edit() -> None:
+    """Templates cannot go on from the analyst's text: after its rejection the kernel that passed can be approved."""
+    reject = Answered(Answer("reject", text="broken parenthesis"))
+    events = [*passing("c1"), Answered(Answer("edit", text="def launch(: ...")), compile_failed("c2"), reject]
+    templates = RunSettings(provider="templates", budget=Budget(max_fixes=0))
+    state, effect = run(*events, settings=templates)
+    assert effect == AskReview("c1", None) and state.answers["c2"].text == "broken parenthesis"
+    assert run(*events, APPROVE, settings=templates)[0].accepted == ("c1",)
+    _, effect = run(*events, settings=RunSettings(provider="openai", budget=Budget(max_fixes=0)))
+    assert isinstance(effect, Generate) and effect.request.feedback == "broken parenthesis"
+
+
+def test_a_rejection_and_its_reason_stay_when_the_analyst_branches() -> None:
+    reject, branch = Answered(Answer("reject", text="too clever")), Answered(Answer("branch", target_id="c1"))
+    failed = [generated("c1"), compile_failed("c1"), reject, GenerateFailed("no"), branch]
+    state, _ = run(*failed, settings=RunSettings(budget=Budget(max_fixes=0)))
+    assert state.answers["c1"].text == "too clever" and state.answers["c1"].kind == "reject"
+
+
 def test_edited_text_is_exactly_what_is_compiled_next() -> None:
     text = "def launch(a, *, n=8): ...\n# \t odd \r\n"
     state, effect = run(*passing("c1"), Answered(Answer("edit", text=text)))
@@ -179,7 +198,8 @@ def test_stop_ends_at_any_step_and_resume_goes_on_from_there(upto: int) -> None:
     before, effect = run(*passing("c1")[:upto])
     for stop in (STOP, Stopped("enough")):
         state = advance(before, stop)
-        assert state.step is Step.DONE and state.outcome == "nothing_accepted"
+        assert state.step is Step.DONE
+        assert state.outcome == ("nothing_accepted" if before.step is Step.REVIEW else "stopped")
         again = advance(state, Resumed())
         assert next_step(again) == effect
         assert again.step is before.step

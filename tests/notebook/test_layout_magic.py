@@ -28,7 +28,7 @@ def test_json_and_files(shell: InteractiveShell, tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("(8,2", "something is missing at the end"),
+        ("(8,2", "is not closed"),
         ("8:1 --bansk", "Did you mean '--banks'"),
         ("--mma sm90 64x12x16 f16 C", "wgmma of f16 has no shape"),
         ("8:1 --major n", "`%cute_layout\\?` explains the options"),

@@ -239,6 +239,19 @@ def test_a_run_nobody_drives_says_what_to_do(opened: Opener) -> None:
         session.attach("nothing")
 
 
+def test_a_run_is_found_by_its_name_or_the_beginning_of_its_id(opened: Opener) -> None:
+    session = opened()
+    one = session.run(PROBLEM, RunSettings(auto=True))
+    assert session.find(one.run_id) is session.find(one.run_id[:-2]) is session.find(PROBLEM.name) is one
+    other = session.run(PROBLEM, RunSettings(auto=True))
+    with pytest.raises(InputError, match=f"names 2 runs: {other.run_id}, {one.run_id}"):
+        session.find(PROBLEM.name)
+    assert session.find(other.run_id) is other
+    for unknown in ("nothing", ""):
+        with pytest.raises(StoreError, match=f"no run '{unknown}'"):
+            session.find(unknown)
+
+
 def test_bad_settings_leave_no_run_behind(opened: Opener) -> None:
     session = opened()
     with pytest.raises(InputError, match="no speed-of-light figures"):

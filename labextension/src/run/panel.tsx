@@ -53,7 +53,8 @@ function Header({ view, help, onHelp }: { view: RunView; help: boolean; onHelp: 
       <span class="cg-muted">
         {settings.provider}
         {settings.model && ` (${settings.model})`} · {trans.__('%1 for %2', settings.arch, settings.gpu)} ·{' '}
-        {trans.__('on %1', settings.device)} · {candidates(view.candidates.length, settings.max_steps)}
+        {settings.device !== 'auto' && `${trans.__('on %1', settings.device)} · `}
+        {candidates(view.candidates.length, settings.max_steps)}
         {settings.auto && ` · ${trans.__('auto')}`}
       </span>
       <button

@@ -141,7 +141,7 @@ export function Row({
             <span class="cg-muted">
               {' '}
               · {row.gpu}
-              {row.device && ` · ${trans.__('on %1', row.device)}`}
+              {row.device && row.device !== 'auto' && ` · ${trans.__('on %1', row.device)}`}
             </span>
           </span>
         </button>
