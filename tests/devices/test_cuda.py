@@ -123,7 +123,7 @@ def test_a_kernel_beside_itself_is_the_same(gpu: CudaDevice, tmp_path: Path) -> 
     found = timed(gpu, problem, artifact, incumbent=artifact)
     assert isinstance(found, Timing), found
     against = found.against("incumbent")
-    assert against is not None and against.answer == "same"
+    assert against is not None and against.answer in ("same", "ambiguous"), against
     assert found.baselines.keys() == {"incumbent", "copy of the compulsory bytes"}
     assert "PyTorch was not timed: the candidate is not faster than the accepted kernel" in found.notes
 
