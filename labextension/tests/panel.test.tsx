@@ -262,6 +262,7 @@ describe('verbs', () => {
     const sent: IAnswer[] = [];
     await show(sample('review'), answer => (sent.push(answer), Promise.resolve()));
     await click('Edit…');
+    expect(text(host, 'Text of c5').hasFocus).toBe(true);
     expect(button(host, 'Run edited').disabled).toBe(true);
     const draft = 'import cutlass\n\tx = "ü"  \n\n';
     await act(() => replace(text(host, 'Text of c5'), draft));
@@ -278,6 +279,15 @@ describe('verbs', () => {
     await act(() => replace(text(host, 'Text of c5'), 'mine'));
     await show({ ...sample('review'), log: ['something new'] });
     expect(text(host, 'Text of c5').state.doc.toString()).toBe('mine');
+  });
+
+  it('says where candidates run once that is known', async () => {
+    const view = sample('review');
+    const on = (device: string) => show({ ...view, settings: { ...view.settings, device } });
+    await on('NVIDIA H200');
+    expect(host.querySelector('.cg-header')?.textContent).toContain('· on NVIDIA H200 ·');
+    await on('auto');
+    expect(host.querySelector('.cg-header')?.textContent).not.toContain('auto');
   });
 
   it("shows the kernel's refusal beside the buttons, and lets the analyst try again", async () => {

@@ -84,11 +84,13 @@ export function Editor({ id, original, draft, busy, look, onDraft, onRun, onCanc
         root
       });
       editor.current = merge.b;
+      merge.b.focus();
       return () => merge.destroy();
     }
     const changes = unifiedMergeView({ original: start.original, mergeControls: false });
     const view = new EditorView({ doc: start.draft, extensions: [own, changes], parent, root });
     editor.current = view;
+    view.focus();
     return () => view.destroy();
   }, [start]);
   const reset = () => {
