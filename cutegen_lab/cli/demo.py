@@ -12,6 +12,7 @@ from cutegen_lab.cli.progress import Progress
 from cutegen_lab.cli.run import told
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import RunHandle, Session
+from cutegen_lab.session.kernels import located
 from cutegen_lab.session.outputs import may_write, write_out
 
 PROBLEMS = ("softmax", "rmsnorm")
@@ -37,7 +38,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     good = all(proven(state) for state in states)
     seconds = time.monotonic() - started
     kept = [str(k) for k in kernels if k]
-    output.line(f"kernels: {', '.join(kept) or 'none'}")
+    output.line(f"kernels: {', '.join(map(located, filter(None, kernels))) or 'none'}")
     output.line(f"report:  {report}")
     output.line("next:    `make lab` opens the quickstart notebook (or: jupyter lab notebooks/01_quickstart.ipynb)")
     output.line(f"done in {seconds:.0f} s")

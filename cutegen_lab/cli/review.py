@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cutegen_lab.cli.output import note
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError, InputError
+from cutegen_lab.core.plain_text import plain
 from cutegen_lab.core.run import Step
 from cutegen_lab.core.verbs import NOTE_VERBS, VERBS, Verb
 from cutegen_lab.views.hints import COMMAND_LINE, advised
@@ -21,17 +22,26 @@ if TYPE_CHECKING:
     from cutegen_lab.views.model import RunView
 
 
+_VIEW = "v"  # no verb has this letter
+
+
 def review(handle: RunHandle) -> None:
     """Shows the candidate under review and takes one answer. Raises EOFError if the terminal was closed."""
     note(shown(handle.view()))
     while True:
         allowed = handle.view().verbs
         letters = {spec.key: verb for verb, spec in VERBS.items() if spec.key and verb in allowed}
-        note("  ".join(f"[{key}] {VERBS[verb].choice}" for key, verb in letters.items()))
+        choices = {key: VERBS[verb].choice for key, verb in letters.items()}
+        if current := handle.state.current:
+            choices[_VIEW] = "view its text"
+        note("  ".join(f"[{key}] {choice}" for key, choice in choices.items()))
         said, _, argument = ask("> ").strip().partition(" ")
+        if said.lower()[:1] == _VIEW and current:
+            note(numbered(current.source))
+            continue
         verb = letters.get(said.lower()[:1])
         if verb is None:
-            note(f"please answer with one of: {', '.join(letters)}")
+            note(f"please answer with one of: {', '.join(choices)}")
             continue
         try:
             give(handle, verb, argument)
@@ -71,16 +81,24 @@ def give(handle: RunHandle, verb: Verb, scope: str = "") -> None:
 
 
 def shown(view: RunView) -> str:
-    """Text of a review: why the run rests, the diff to the parent, the evidence."""
+    """Text of a review: why the run rests, the diff to the parent, the evidence. A first candidate has no diff, and its
+    text is long: it is there on request."""
     from cutegen_lab.views.text import diff_text, evidence_table, pick, standing
+    from cutegen_lab.views.units import plural
 
     parts = [f"{view.problem.name}: {standing(view)}"]
     candidate = pick(view, view.current_id)
     if candidate is not None:
-        text = diff_text(candidate.diff) if candidate.parent_id else candidate.source
+        lines = plural(len(candidate.source.splitlines()), "line")
+        text = diff_text(candidate.diff) if candidate.parent_id else f"{lines} of text; [{_VIEW}] shows them"
         parts += ["", f"{candidate.id}: {candidate.title}", candidate.reason, text, ""]
-        parts += [evidence_table(view, candidate.id)]
+        parts += [evidence_table(view, candidate.id, general=True)]
     return "\n".join(parts)
+
+
+def numbered(text: str) -> str:
+    """``text`` with the numbers of its lines, which evidence names."""
+    return plain("\n".join(f"{at:4} {line}".rstrip() for at, line in enumerate(text.splitlines(), 1)))
 
 
 def edited(text: str) -> str:

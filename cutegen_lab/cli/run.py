@@ -18,7 +18,7 @@ from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.session import RunHandle, Session
 from cutegen_lab.session.factories import make_judge
-from cutegen_lab.session.kernels import read_text_file
+from cutegen_lab.session.kernels import located, read_text_file
 from cutegen_lab.session.outputs import may_write
 
 
@@ -103,7 +103,7 @@ def report(handle: RunHandle, output: Output, kernel: Path | None, *, general: b
     output.line(evidence_table(view, general=general))
     if kernel is not None:
         output.line()
-        output.line(f"kernel: {kernel}")
+        output.line(f"kernel: {located(kernel)}")
     output.result({**run_facts(handle.state), "kernel": str(kernel) if kernel else None})
 
 

@@ -65,6 +65,12 @@ def with_header(comments: Sequence[str], source: str, config: Config | None = No
     return under([line.removeprefix("# ") for line in comments], source, further)
 
 
+def located(path: Path) -> str:
+    """A kernel file's path, and where the text begins in it whose lines evidence names."""
+    comments, _ = _split(read_text_file(path))
+    return f"{path} (its text begins at line {len(comments) + 2}; lines count from there)"
+
+
 def is_unmodified(text: str) -> bool:
     """Whether :func:`with_header` wrote the file and nothing below its comments has changed."""
     comments, source = _split(text)

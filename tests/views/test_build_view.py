@@ -285,6 +285,14 @@ def test_an_exhausted_provider_ends_the_run():
     assert (view.status, view.outcome, view.note) == ("done", "accepted", "no more ideas")
 
 
+def test_the_device_is_the_one_that_judged():
+    fresh = Script(settings=RunSettings(device="auto"))
+    assert fresh.view().settings.device == "auto"
+    judged = fresh.proven()
+    assert judged.view().settings.device == judged.state().trials["c1"].device != "auto"
+    assert Script(settings=RunSettings(device="emulator")).proven().view().settings.device == "emulator"
+
+
 @pytest.mark.parametrize("attached", [True, False])
 def test_views_survive_json(attached):
     view = Script().proven().view(attached=attached)
