@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_lab.cli import main
+from cutegen_lab.judge.draws import distributions, names, structured
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -53,3 +54,12 @@ def test_a_spec_in_a_document_compiles(text: str, tmp_path: Path) -> None:
 
 def test_specs_are_found() -> None:
     assert len(SPECS) > 8
+
+
+def test_every_draw_that_evidence_names_is_in_the_judges_document() -> None:
+    document = (ROOT / "docs" / "judge.md").read_text()
+    constants = {value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)}
+    groups = {each for value in vars(names).values() if isinstance(value, tuple) for each in value}
+    every = {*distributions.DISTRIBUTIONS, *distributions.BEYOND_F16, *structured.STRUCTURED, *constants, *groups}
+    told = {f"{name}N" if name.endswith(" ") else name for name in every - {names.ALL_TRUE}}
+    assert not {name for name in told if f"`{name}`" not in document}
