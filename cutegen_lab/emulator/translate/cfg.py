@@ -37,10 +37,16 @@ class Block:
     terminator: ptx.Instruction | None = None
     last: list[str] = field(default_factory=list)  # lines before the branch, and what they read
     last_uses: dict[str, ptx.Reg] = field(default_factory=dict)
+    within: bool = False  # lanes meet here, within what would be straight code otherwise
 
     @property
     def parks(self) -> bool:
         return bool(self.emits) and self.emits[0].parks
+
+    @property
+    def meets_lanes(self) -> bool:
+        """Is it no instruction, but a place where lanes meet before one?"""
+        return bool(self.emits) and bool(self.emits[0].meets) and not self.emits[0].klass
 
     @property
     def size(self) -> int:
@@ -64,7 +70,8 @@ def basic_blocks(kernel: ptx.Kernel, emits: dict[int, Emit]) -> list[Block]:
     parks = {i for i, emit in emits.items() if emit.parks}
     fences = {i + 1 for i in parks if code[i].opcode == "wgmma"}
     meets = meetings(code, labels | branches | {i + 1 for i in parks} - fences)
-    leaders = {0} | labels | branches | parks | {i + 1 for i in parks} | meets
+    apart = {0} | labels | branches | parks | {i + 1 for i in parks}
+    leaders = apart | meets
     starts = sorted(s for s in leaders if s < size)
     index_of = {start: n + sum(i < start for i in meets) for n, start in enumerate(starts)}
     blocks = []
@@ -72,6 +79,7 @@ def basic_blocks(kernel: ptx.Kernel, emits: dict[int, Emit]) -> list[Block]:
         stop = starts[n + 1] if n + 1 < len(starts) else size
         if start in meets:
             blocks.append(Block([meeting(emits[start])], start))
+            blocks[-1].within = blocks[-1].meets_lanes and start not in apart
         block = Block([emits[i] for i in range(start, stop) if i in emits], start)
         last = code[stop - 1]
         if is_branch(last):

@@ -70,16 +70,24 @@ def copies(emit: Emit) -> bool:
 
 def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, list[Emit], frozenset[int]]]:
     """(first block, its straight code, places in that of what a branch goes over). What ptxas leaves a branch over is
-    straight code of its own."""
+    straight code of its own; a place where lanes meet is no code."""
     guarded, joined = _branches(blocks, hammocks)
     first = 0
     while first < len(blocks):
+        if blocks[first].meets_lanes:
+            first += 1
+            continue
         last, emits, bodies = first, list(blocks[first].emits), set[int]()
-        while last - 1 in joined or last in guarded:
+        while (met := last + 1 < len(blocks) and blocks[last + 1].within) or last - 1 in joined or last in guarded:
+            if met:
+                emits += blocks[last + 2].emits
+                last += 2
+                continue
             if last - 1 not in joined:
                 bodies |= set(range(len(emits), len(emits) + len(blocks[last + 1].emits)))
-            emits += blocks[last + 1].emits + blocks[last + 2].emits
-            last += 2
+            after = last + 3 if blocks[last + 2].meets_lanes else last + 2
+            emits += blocks[last + 1].emits + blocks[after].emits
+            last = after
         yield first, emits, frozenset(bodies)
         first = last + 1
 

@@ -43,6 +43,18 @@ again:
     assert cycles(9) - cycles(4) == 2 * 5 * 4 * 8
 
 
+@pytest.mark.parametrize("exchanged", ["shfl.sync.bfly.b32 %r6, %r6, 1, 31, 0xffffffff;", "bar.sync 0;"])
+def test_where_lanes_may_have_to_meet_straight_code_goes_on(exchanged: str) -> None:
+    """What comes before, between and after belongs to one chain, and no instruction is added."""
+    plain = counted(f"{fma(1, 8)} {fma(1, 8)} ret;")
+    met = counted(f"{fma(1, 8)} shfl.sync.bfly.b32 %r6, %r6, 1, 31, 0xffffffff; {fma(1, 8)} ret;")
+    assert met["chain_cycles"] == plain["chain_cycles"]
+    assert met["warp_instructions"] == plain["warp_instructions"] + 2
+    twice = counted(f"{exchanged} {exchanged} ret;")
+    once = counted(f"{exchanged} ret;")
+    assert twice["warp_instructions"] - once["warp_instructions"] == 2
+
+
 COPY = "cp.async.cg.shared.global [%r4{at}], [%rd3{at}], 16;"
 PLACE = """
   shl.b32 %r4, %r1, 6; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2; mov.u32 %r5, tile; add.s32 %r4, %r4, %r5;
