@@ -72,7 +72,8 @@ def test_demo(place: Path) -> None:
     assert sorted(p.name for p in (place / "out").iterdir()) == ["report.html", "rmsnorm.py", "softmax.py"]
     text = (place / "out" / "softmax.py").read_text()
     assert "# for this config only: " in text and len(text.splitlines()) <= 225
-    shown = [int(line) for line in re.findall(r"[Ll]ine (\d+)", done.stderr.partition("rmsnorm · ")[0])]
-    assert shown and max(shown) <= len(text.splitlines()), "lines are those of the text that is written"
     page = (place / "out" / "report.html").read_text()
     assert "softmax" in page and "rmsnorm" in page and "<script" not in page
+    assert "TUNABLE" not in page, "its texts are those for one config"
+    shown = [int(line) for line in re.findall(r"\bLine (\d+)", page)]
+    assert shown and max(shown) <= len(text.splitlines()), "lines are those of the texts that are written"
