@@ -55,8 +55,7 @@ def _warp_barrier(e: Emit) -> None:
         return
     e.parks, e.meets = True, "a warp-wide instruction"
     mask, given = e.ops[0], e.s(e.ops[0], "u32")
-    every = isinstance(mask, ptx.Imm) and mask.value & 0xFFFF_FFFF == 0xFFFF_FFFF
-    e.line(f"return warp_barrier(g,{None if every else given})")
+    e.line(f"return warp_barrier(g,{None if traits.names_every_lane(mask) else given})")
 
 
 def _vote(e: Emit, number: str, need: str, whole: bool) -> None:

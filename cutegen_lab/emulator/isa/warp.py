@@ -11,11 +11,11 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.ptx import traits
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.registry import opcode, runtime
 from cutegen_lab.emulator.translate.emit import Emit
 
-_ALL = 0xFFFFFFFF
 _LANES = np.arange(32)
 _TABLES: dict[tuple[str, int, int], Array] = {}
 
@@ -24,7 +24,7 @@ def _begin(e: Emit, mask: ptx.Operand) -> str:
     """Declares a warp-wide instruction; returns the expression of its member mask (None: every lane)."""
     e.collective = True
     e.klass = "warp"
-    if isinstance(mask, ptx.Imm) and mask.value & _ALL == _ALL:
+    if traits.names_every_lane(mask):
         e.line("g.m.require_whole_warps(g,'a warp-wide instruction')")
         return "None"
     e.line(f"check_members(g,{e.s(mask, 'u32')})")

@@ -60,8 +60,7 @@ class WarpBarrier:
 
     def _all_here(self, g: LaneGroup) -> bool:
         """Are all running lanes of its warps in ``g``, which nobody has waited for?"""
-        warps, here = np.unique(g.gid >> 5, return_counts=True)
-        running = 32 - self._exited.reshape(-1, 32)[warps].sum(axis=1)
+        warps, here, running = g.m.attendance(g)
         if (here != running).any() or self._open[g.gid].any():
             return False
         return not self._owed or all((warp, _EVERY, g.pc) not in self._owed for warp in warps.tolist())

@@ -168,13 +168,17 @@ class CtaBatch:
         if self.shared.races is not None:
             self.shared.races.warp_sync(g)
 
+    def attendance(self, g: LaneGroup) -> tuple[Array, Array, Array]:
+        """The warps that have lanes in ``g``, how many each has there, and how many of it run."""
+        warps, here = np.unique(g.gid >> 5, return_counts=True)
+        return warps, here, 32 - self.exited.reshape(-1, 32)[warps].sum(axis=1)
+
     def require_whole_warps(self, g: LaneGroup, what: str) -> None:
         """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""
         self.meet(g)
         if g.whole():
             return
-        warps, here = np.unique(g.gid >> 5, return_counts=True)
-        running = 32 - self.exited.reshape(-1, 32)[warps].sum(axis=1)
+        warps, here, running = self.attendance(g)
         short = np.flatnonzero(here < running)
         if len(short):
             at = int(short[0])

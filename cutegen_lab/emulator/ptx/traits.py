@@ -78,6 +78,11 @@ def blocks_may_wait(code: Sequence[ptx.Instruction]) -> bool:
     return any(o.scope == GRID and (o.acquires or o.releases) for o in found)
 
 
+def names_every_lane(mask: ptx.Operand) -> bool:
+    """Whether a member mask is known to name all 32 lanes."""
+    return isinstance(mask, ptx.Imm) and mask.value & 0xFFFF_FFFF == 0xFFFF_FFFF
+
+
 def asks_memory(instruction: ptx.Instruction) -> bool:
     """Does it see what other threads write while it runs?"""
     return instruction.opcode in ("ld", "atom") and is_strong(instruction)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.ptx.traits import names_every_lane
 from cutegen_lab.emulator.translate.emit import Emit
 
 _MASKED = {"shfl", "vote", "match", "redux", "elect"}  # whose last operand is the member mask
-_EVERY = 0xFFFF_FFFF
 
 
 def meetings(code: Sequence[ptx.Instruction], breaks: Container[int]) -> set[int]:
@@ -73,4 +73,4 @@ def _takes_a_warp(instruction: ptx.Instruction) -> bool:
 def _members(instruction: ptx.Instruction) -> ptx.Operand | None:
     """The member mask; None where every lane takes part."""
     mask = instruction.operands[-1] if instruction.opcode in _MASKED else None
-    return None if isinstance(mask, ptx.Imm) and mask.value & _EVERY == _EVERY else mask
+    return None if mask is None or names_every_lane(mask) else mask
