@@ -49,7 +49,7 @@ def test_one_that_ends_is_told_and_the_next_is_another(forks: Forks) -> None:
 
 def test_cancelled_or_closed_it_ends_whatever_it_is_at(forks: Forks, tmp_path: Path) -> None:
     with closing(forks.fork(write_for_ever)) as one, pytest.raises(Cancelled):
-        one(str(tmp_path / "alive"), cancelled=(tmp_path / "alive").exists)
+        one(str(tmp_path / "alive"), cancelled=partial(has_written, tmp_path / "alive"))
     time.sleep(0.3)
     before = (tmp_path / "alive").read_bytes()
     time.sleep(0.3)
@@ -60,13 +60,13 @@ def test_all_end_with_those_who_forked_them(tmp_path: Path) -> None:
     made = Forks(())
     one = made.fork(write_for_ever)
     one.send((str(tmp_path / "alive"),))
-    while not (tmp_path / "alive").exists():
+    while not has_written(tmp_path / "alive"):
         time.sleep(0.02)
     made.close()
     time.sleep(0.3)
     before = (tmp_path / "alive").read_bytes()
     time.sleep(0.3)
-    assert (tmp_path / "alive").read_bytes() == before
+    assert before and (tmp_path / "alive").read_bytes() == before
     with pytest.raises(ForkEnded):
         made.fork(power)
 
@@ -77,6 +77,10 @@ def power(base: int, exponent: int) -> tuple[int, int]:
 
 def refuse(what: str) -> None:
     raise InputError(f"no more of {what}", "Ask for others.")
+
+
+def has_written(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def write_for_ever(path: str) -> None:
