@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from cutegen_lab.core.hints import did_you_mean
+
 
 class DType(str, Enum):
     """An element type. The value is the short name an analyst types: ``x: bf16[4096,8192]``."""
@@ -46,7 +48,9 @@ class DType(str, Enum):
         try:
             return cls(_ALIASES.get(name, name))
         except ValueError:
-            raise ValueError(f"unknown dtype {text!r}; use one of {', '.join(d.value for d in cls)}") from None
+            known = ", ".join(d.value for d in cls)
+            meant = did_you_mean(name, [*(d.value for d in cls), *_ALIASES])
+            raise ValueError(f"unknown dtype {text!r}. {meant + ' ' if meant else ''}Use one of {known}") from None
 
 
 _ITEMSIZE = {

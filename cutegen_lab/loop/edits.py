@@ -12,7 +12,7 @@ def edited(parent: Candidate, text: str, candidate_id: str) -> Candidate:
     """The candidate that runs ``text`` unchanged."""
     proposal = Proposal(
         source=text,
-        title=f"{parent.id} edited by the analyst",
+        title=f"an edit of {parent.id}",
         reason="edited by the analyst",
         config=config_after_edit(parent, text),
     )

@@ -355,7 +355,31 @@ def unstage(
             cute.autovec_copy(sX[None, i], rX[None, i])
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
+
+
+def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, stream):
+    """Launches a block, or a cluster, for each ``rows_per_block`` rows, and again for some more where it keeps several
+    tensors that rows share: to read those again for each row would cost more than the row."""
+    threads_per_row, rows_per_block, cluster_n, loads = config
+    rows, _, _, _ = problem
+    _, gShared, _ = inputs
+    groups = (rows + rows_per_block - 1) // rows_per_block
+    turns = min(max(groups // 512, 1), 8) if len(gShared) > 1 and cluster_n > 1 else 1
+    row_kernel(
+        inputs, outputs, tails, reductions, functions, problem,
+        (threads_per_row, rows_per_block, cluster_n, loads, turns),
+    ).launch(
+        grid=[(groups + turns - 1) // turns * cluster_n, 1, 1],
+        block=[threads_per_row * rows_per_block, 1, 1],
+        cluster=[cluster_n, 1, 1] if cluster_n > 1 else None,
+        stream=stream,
+    )
 
 
 @cute.kernel
@@ -756,19 +780,12 @@ def launch(
     n = x.shape[1]
     # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.
     width = math.gcd(n, vec)
-    gX = cute.make_tensor(
-        x.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, x.stride[0]))
-    )
-    gOut = cute.make_tensor(out.iterator, cute.make_layout(rows, stride=out.stride[0]))
+    gX = view(x.iterator, (width, n // width, rows), (1, width, x.stride[0]))
+    gOut = view(out.iterator, rows, out.stride[0])
     ops = ((larger, -Float32.inf), (smaller, Float32.inf))
     walks = ((terms_1, (0,), 0, (), (), (0,)), (terms_2, (0,), 1, (0,), (), (1,)))
-    row_kernel(
+    reduce_rows(
         ((gX,), (), ()), ((), (gOut,), ()), (), (ops, walks, None, None, ()),
         (None, None, (row_results, (1,), ()), None), (rows, n, width, ()),
-        (threads_per_row, rows_per_block, cluster_n, loads, 1),
-    ).launch(
-        grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],
-        block=[threads_per_row * rows_per_block, 1, 1],
-        cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,
-        stream=stream,
+        (threads_per_row, rows_per_block, cluster_n, loads), stream,
     )

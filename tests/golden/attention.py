@@ -401,6 +401,11 @@ def copy_row(
         cute.autovec_copy(rCopy, gCopy[None, step])
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 SMEM_BYTES = 232448  # a block's most: 227 KiB
 
 
@@ -947,6 +952,11 @@ def multiply_and_reduce(
     )
 
 
+def parts_view(parts, m, tiles, batches, count):
+    """Workspace ``parts`` as (row, tile of its columns, batch, which of ``count`` numbers)."""
+    return view(parts.iterator, (m, tiles, batches, count), (tiles, 1, m * tiles, batches * m * tiles))
+
+
 def as_tma(x, copy, stream):
     """An operand as TMA can address it: itself, or a copy where there is room for one."""
     return copied_row_by_row(x, copy, stream) if cute.size(copy) > 1 else x
@@ -1218,22 +1228,13 @@ def gemm1_launch(
     n = k_.shape[2]
     batches = q.shape[0] * q.shape[1]
     size1 = (q.shape[3]) ** -0.5
-    mA = cute.make_tensor(
-        q.iterator, cute.make_layout((m, q.shape[3], batches), stride=(q.stride[2], q.stride[3], q.stride[1]))
-    )
-    mB = cute.make_tensor(
-        k_.iterator, cute.make_layout((n, k_.shape[3], batches), stride=(k_.stride[2], k_.stride[3], k_.stride[1]))
-    )
-    mC = cute.make_tensor(
-        h1.iterator, cute.make_layout((m, n, batches), stride=(h1.stride[2], h1.stride[3], h1.stride[1]))
-    )
+    mA = view(q.iterator, (m, q.shape[3], batches), (q.stride[2], q.stride[3], q.stride[1]))
+    mB = view(k_.iterator, (n, k_.shape[3], batches), (k_.stride[2], k_.stride[3], k_.stride[1]))
+    mC = view(h1.iterator, (m, n, batches), (h1.stride[2], h1.stride[3], h1.stride[1]))
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (), (size1,)
     tiles = (n + tile_n - 1) // tile_n
-    mParts = cute.make_tensor(
-        parts.iterator,
-        cute.make_layout((m, tiles, batches, 2), stride=(tiles, 1, m * tiles, batches * m * tiles)),
-    )
+    mParts = parts_view(parts, m, tiles, batches, 2)
     ready = tma_views((as_tma(mA, q_copy, stream),)), tma_views((as_tma(mB, k__copy, stream),))
     multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, cute.size(mA, mode=[1]),
                         (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)
@@ -1942,15 +1943,9 @@ def gemm2_launch(
     m = h1.shape[2]
     n = v.shape[3]
     batches = h1.shape[0] * h1.shape[1]
-    mA = cute.make_tensor(
-        h1.iterator, cute.make_layout((m, h1.shape[3], batches), stride=(h1.stride[2], h1.stride[3], h1.stride[1]))
-    )
-    mB = cute.make_tensor(
-        v.iterator, cute.make_layout((n, v.shape[2], batches), stride=(v.stride[3], v.stride[2], v.stride[1]))
-    )
-    mC = cute.make_tensor(
-        out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[2], out.stride[3], out.stride[1]))
-    )
+    mA = view(h1.iterator, (m, h1.shape[3], batches), (h1.stride[2], h1.stride[3], h1.stride[1]))
+    mB = view(v.iterator, (n, v.shape[2], batches), (v.stride[3], v.stride[2], v.stride[1]))
+    mC = view(out.iterator, (m, n, batches), (out.stride[2], out.stride[3], out.stride[1]))
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (), ()
     pairs, fp32_operands = ((0, 0),), ()
@@ -1996,6 +1991,6 @@ def launch(
         gemm1_stages, gemm1_cluster_m, gemm1_cluster_n, gemm1_schedule, gemm1_raster, gemm1_group,
     )
     gemm2_launch(
-        v, h1, out, gemm2_partials, stream, gemm2_tile_m, gemm2_tile_n, gemm2_tile_k, gemm2_stages,
-        gemm2_cluster_m, gemm2_cluster_n, gemm2_schedule, gemm2_raster, gemm2_group, gemm2_split_k,
+        v, h1, out, gemm2_partials, stream, gemm2_tile_m, gemm2_tile_n, gemm2_tile_k, gemm2_stages, gemm2_cluster_m,
+        gemm2_cluster_n, gemm2_schedule, gemm2_raster, gemm2_group, gemm2_split_k,
     )

@@ -37,6 +37,11 @@ def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
     return value if there else neutral
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 @cute.jit
 def avg_pool2d(
     gX: cute.Tensor,
@@ -137,11 +142,7 @@ def launch(
     outputs: cutlass.Constexpr = 2,
 ):
     images = x.shape[0] * x.shape[1]
-    gX = cute.make_tensor(
-        x.iterator, cute.make_layout((x.shape[3], x.shape[2], images), stride=(1, x.shape[3], x.shape[2] * x.shape[3]))
-    )
-    gOut = cute.make_tensor(
-        out.iterator, cute.make_layout((out.shape[3], out.shape[2], images), stride=(out.stride[3], out.stride[2], out.stride[1]))
-    )
+    gX = view(x.iterator, (x.shape[3], x.shape[2], images), (1, x.shape[3], x.shape[2] * x.shape[3]))
+    gOut = view(out.iterator, (out.shape[3], out.shape[2], images), (out.stride[3], out.stride[2], out.stride[1]))
     extras, sizes = (), ()
     avg_pool2d(gX, gOut, extras, stream, (3, 3), (2, 2), (1, 1), True, 0, sizes, threads, outputs)

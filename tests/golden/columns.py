@@ -42,6 +42,24 @@ def why_not(config):
     return f"{smem:,} bytes of shared memory for partial results, of {MAX_SMEM:,} at most" if smem > MAX_SMEM else ""
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
+def reduce_columns(
+    gXs, gOuts, gResults, walks, outs, results, counted, sizes, threads, slices, cluster_m, loads, stream
+):
+    """Launches a block, or a cluster, for each ``threads`` vectors of columns."""
+    columns = cute.size((*gOuts, *gResults)[0], mode=[1])
+    column_kernel(gXs, gOuts, gResults, walks, outs, results, counted, sizes, threads, slices, cluster_m, loads).launch(
+        grid=[(columns + threads - 1) // threads * cluster_m, 1, 1],
+        block=[threads, slices, 1],
+        cluster=[cluster_m, 1, 1] if cluster_m > 1 else None,
+        stream=stream,
+    )
+
+
 @cute.kernel
 def column_kernel(
     gXs: tuple,
@@ -231,18 +249,9 @@ def launch(
     # Shapes are Python ints here: the widest vector that divides the last dimension needs no scalar tail.
     width = math.gcd(inner, vec)
     columns = inner // width * outer
-    gX = cute.make_tensor(
-        x.iterator, cute.make_layout((width, (inner // width, outer), n), stride=(1, (width, 0), x.stride[0]))
-    )
-    gOut = cute.make_tensor(
-        out.iterator, cute.make_layout((width, (inner // width, outer), n), stride=(1, (width, 0), 0))
-    )
-    column_kernel(
+    gX = view(x.iterator, (width, (inner // width, outer), n), (1, (width, 0), x.stride[0]))
+    gOut = view(out.iterator, (width, (inner // width, outer), n), (1, (width, 0), 0))
+    reduce_columns(
         (gX,), (), (gOut,), ((for_total, (0,), (plus, plus, 0.0)),), None, (results, ()), False, (), threads,
-        slices, cluster_m, loads,
-    ).launch(
-        grid=[(columns + threads - 1) // threads * cluster_m, 1, 1],
-        block=[threads, slices, 1],
-        cluster=[cluster_m, 1, 1] if cutlass.const_expr(cluster_m > 1) else None,
-        stream=stream,
+        slices, cluster_m, loads, stream,
     )

@@ -173,6 +173,13 @@ def overlapping():
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
+def reduce_partials(gNumbers, partials, gOuts, finish_totals, ops, sizes, n, threads, count, unroll, stream):
+    """Launches one block, which may start while the first kernel ends."""
+    total_kernel(gNumbers, partials, gOuts, finish_totals, ops, sizes, n, threads, count, unroll).launch(
+        grid=[1, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=overlapping()
+    )
+
+
 @cute.kernel
 def total_kernel(
     gNumbers: tuple,
@@ -405,7 +412,31 @@ def unstage(
             cute.autovec_copy(sX[None, i], rX[None, i])
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
+
+
+def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, stream):
+    """Launches a block, or a cluster, for each ``rows_per_block`` rows, and again for some more where it keeps several
+    tensors that rows share: to read those again for each row would cost more than the row."""
+    threads_per_row, rows_per_block, cluster_n, loads = config
+    rows, _, _, _ = problem
+    _, gShared, _ = inputs
+    groups = (rows + rows_per_block - 1) // rows_per_block
+    turns = min(max(groups // 512, 1), 8) if len(gShared) > 1 and cluster_n > 1 else 1
+    row_kernel(
+        inputs, outputs, tails, reductions, functions, problem,
+        (threads_per_row, rows_per_block, cluster_n, loads, turns),
+    ).launch(
+        grid=[(groups + turns - 1) // turns * cluster_n, 1, 1],
+        block=[threads_per_row * rows_per_block, 1, 1],
+        cluster=[cluster_n, 1, 1] if cluster_n > 1 else None,
+        stream=stream,
+    )
 
 
 @cute.kernel
@@ -830,30 +861,19 @@ def launch(
     n = x.shape[1]
     # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.
     width = math.gcd(n, vec)
-    gX = cute.make_tensor(
-        x.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, x.stride[0]))
-    )
-    gT = cute.make_tensor(t.iterator, cute.make_layout(rows, stride=t.stride[0]))
-    gXPicked = cute.make_tensor(
-        x.iterator, cute.make_layout((x.shape[1], rows), stride=(x.stride[1], x.stride[0]))
-    )
-    gOut = cute.make_tensor(out.iterator, cute.make_layout(rows, stride=0))
+    gX = view(x.iterator, (width, n // width, rows), (1, width, x.stride[0]))
+    gT = view(t.iterator, rows, t.stride[0])
+    gXPicked = view(x.iterator, (x.shape[1], rows), (x.stride[1], x.stride[0]))
+    gOut = view(out.iterator, rows, 0)
     ops = ((larger, -Float32.inf), (plus, 0.0))
     walks = ((terms_1, (0,), 0, (), (), (0,)), (terms_2, (0,), 0, (0,), (), (1,)))
-    row_kernel(
+    reduce_rows(
         ((gX,), (), (gT, gXPicked)), ((), (), (row_values,)), (),
         (ops, walks, (terms_1, (0,), 0, (), (), (0, 1)), None, ()),
         (per_row, None, (row_results, (), ((before_row_results, (0, 1, 2, 3)),)), None), (rows, n, width, ()),
-        (threads_per_row, rows_per_block, cluster_n, loads, 1),
-    ).launch(
-        grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],
-        block=[threads_per_row * rows_per_block, 1, 1],
-        cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,
-        stream=stream,
+        (threads_per_row, rows_per_block, cluster_n, loads), stream,
     )
-    total_kernel(
+    reduce_partials(
         (), row_values, (gOut,), finish_totals, ((plus, 0.0), (plus, 0.0)), (), n,
-        min(1024, (rows + 31) // 32 * 32), rows, 8,
-    ).launch(
-        grid=[1, 1, 1], block=[min(1024, (rows + 31) // 32 * 32), 1, 1], stream=stream, use_pdl=overlapping()
+        min(1024, (rows + 31) // 32 * 32), rows, 8, stream,
     )

@@ -55,6 +55,18 @@ def nearest(at, count, wraps=False):
     return cutlass.min(cutlass.max(at, 0), count - 1)
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
+def elementwise(gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats, stream):
+    """Launches threads for all vectors, ``loads`` for each."""
+    elementwise_kernel(
+        gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats
+    ).launch(grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1], block=[threads, 1, 1], stream=stream)
+
+
 @cute.kernel
 def elementwise_kernel(
     gXs: tuple,
@@ -231,16 +243,8 @@ def launch(
     # Shapes are Python ints here: the widest vector that fits every row needs no scalar tail.
     width = math.gcd(n, vec)
     vectors = n // width * rows
-    gX = cute.make_tensor(
-        x.iterator, cute.make_layout((width, (n // width, rows)), stride=(1, (width, x.stride[0])))
-    )
-    gS = cute.make_tensor(s.iterator, cute.make_layout((width, (n // width, rows)), stride=(1, (width, 0))))
-    gB = cute.make_tensor(b.iterator, cute.make_layout((1, (n // width, rows)), stride=(0, (0, b.stride[0]))))
-    gOut = cute.make_tensor(
-        out.iterator, cute.make_layout((width, (n // width, rows)), stride=(1, (width, out.stride[0])))
-    )
-    elementwise_kernel((gX, gS, gB), (), (gOut,), body, vectors, width, threads, loads, (), (), (), (), ()).launch(
-        grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1],
-        block=[threads, 1, 1],
-        stream=stream,
-    )
+    gX = view(x.iterator, (width, (n // width, rows)), (1, (width, x.stride[0])))
+    gS = view(s.iterator, (width, (n // width, rows)), (1, (width, 0)))
+    gB = view(b.iterator, (1, (n // width, rows)), (0, (0, b.stride[0])))
+    gOut = view(out.iterator, (width, (n // width, rows)), (1, (width, out.stride[0])))
+    elementwise((gX, gS, gB), (), (gOut,), body, vectors, width, threads, loads, (), (), (), (), (), stream)

@@ -60,6 +60,18 @@ def nearest(at, count, wraps=False):
     return cutlass.min(cutlass.max(at, 0), count - 1)
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
+def elementwise(gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats, stream):
+    """Launches threads for all vectors, ``loads`` for each."""
+    elementwise_kernel(
+        gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats
+    ).launch(grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1], block=[threads, 1, 1], stream=stream)
+
+
 @cute.kernel
 def elementwise_kernel(
     gXs: tuple,
@@ -233,11 +245,7 @@ def launch(
     # Shapes are Python ints here: the widest vector that fits every row needs no scalar tail.
     width = math.gcd(n, vec)
     vectors = n // width * rows
-    gX = cute.make_tensor(x.iterator, cute.make_layout((width, (n // width, rows)), stride=(1, (width, 0))))
-    gY = cute.make_tensor(y.iterator, cute.make_layout((width, (n // width, rows)), stride=(1, (width, 0))))
-    gOut = cute.make_tensor(out.iterator, cute.make_layout((width, (n // width, rows)), stride=(1, (width, 0))))
-    elementwise_kernel((gX, gY), (), (gOut,), body, vectors, width, threads, loads, (), (), (), (), ()).launch(
-        grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1],
-        block=[threads, 1, 1],
-        stream=stream,
-    )
+    gX = view(x.iterator, (width, (n // width, rows)), (1, (width, 0)))
+    gY = view(y.iterator, (width, (n // width, rows)), (1, (width, 0)))
+    gOut = view(out.iterator, (width, (n // width, rows)), (1, (width, 0)))
+    elementwise((gX, gY), (), (gOut,), body, vectors, width, threads, loads, (), (), (), (), (), stream)

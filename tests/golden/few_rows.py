@@ -147,6 +147,11 @@ def leaves(numbers):
     return [leaf for n in numbers for leaf in ([n] if isinstance(n, int) else leaves(n))]
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 @cute.jit
 def multiply_few(
     mAs: tuple,
@@ -503,16 +508,10 @@ def launch(
     m = x.shape[0]
     n = w.shape[0]
     batches = 1
-    mA = cute.make_tensor(
-        x.iterator, cute.make_layout((m, x.shape[1], batches), stride=(x.stride[0], x.stride[1], 0))
-    )
-    mB = cute.make_tensor(
-        w.iterator, cute.make_layout((n, w.shape[1], batches), stride=(w.stride[0], w.stride[1], 0))
-    )
-    mC = cute.make_tensor(
-        out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
-    )
-    eB = cute.make_tensor(b.iterator, cute.make_layout((m, n, batches), stride=(0, b.stride[0], 0)))
+    mA = view(x.iterator, (m, x.shape[1], batches), (x.stride[0], x.stride[1], 0))
+    mB = view(w.iterator, (n, w.shape[1], batches), (w.stride[0], w.stride[1], 0))
+    mC = view(out.iterator, (m, n, batches), (out.stride[0], out.stride[1], 0))
+    eB = view(b.iterator, (m, n, batches), (0, b.stride[0], 0))
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (eB,), ()
     multiply_few(mAs, mBs, mC, extras, stream, sizes, ((0, 0),),

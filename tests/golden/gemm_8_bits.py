@@ -298,6 +298,11 @@ def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32
     return stage % stages, phase
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 @cute.jit
 def multiply_plainly(
     mAs: tuple,
@@ -1034,17 +1039,11 @@ def launch(
     m = a.shape[0]
     n = b.shape[0]
     batches = 1
-    mA = cute.make_tensor(
-        a.iterator, cute.make_layout((m, a.shape[1], batches), stride=(a.stride[0], a.stride[1], 0))
-    )
-    mB = cute.make_tensor(
-        b.iterator, cute.make_layout((n, b.shape[1], batches), stride=(b.stride[0], b.stride[1], 0))
-    )
-    mC = cute.make_tensor(
-        out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
-    )
-    eSa = cute.make_tensor(sa.iterator, cute.make_layout((m, n, batches), stride=(sa.stride[0], 0, 0)))
-    eSb = cute.make_tensor(sb.iterator, cute.make_layout((m, n, batches), stride=(0, sb.stride[0], 0)))
+    mA = view(a.iterator, (m, a.shape[1], batches), (a.stride[0], a.stride[1], 0))
+    mB = view(b.iterator, (n, b.shape[1], batches), (b.stride[0], b.stride[1], 0))
+    mC = view(out.iterator, (m, n, batches), (out.stride[0], out.stride[1], 0))
+    eSa = view(sa.iterator, (m, n, batches), (sa.stride[0], 0, 0))
+    eSb = view(sb.iterator, (m, n, batches), (0, sb.stride[0], 0))
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (eSa, eSb), ()
     pairs, fp32_operands = ((0, 0),), ()

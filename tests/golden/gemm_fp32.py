@@ -599,6 +599,11 @@ def flat_row(x, row, batch, vec):
     return cute.flat_divide(x[row, None, batch], (vec,))
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 @cute.jit
 def multiply_plainly(
     mAs: tuple,
@@ -1364,15 +1369,9 @@ def launch(
     m = a.shape[0]
     n = b.shape[1]
     batches = 1
-    mA = cute.make_tensor(
-        a.iterator, cute.make_layout((m, a.shape[1], batches), stride=(a.stride[0], a.stride[1], 0))
-    )
-    mB = cute.make_tensor(
-        b.iterator, cute.make_layout((n, b.shape[0], batches), stride=(b.stride[1], b.stride[0], 0))
-    )
-    mC = cute.make_tensor(
-        out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
-    )
+    mA = view(a.iterator, (m, a.shape[1], batches), (a.stride[0], a.stride[1], 0))
+    mB = view(b.iterator, (n, b.shape[0], batches), (b.stride[1], b.stride[0], 0))
+    mC = view(out.iterator, (m, n, batches), (out.stride[0], out.stride[1], 0))
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (), ()
     pairs, fp32_operands = ((0, 0),), ()

@@ -302,6 +302,11 @@ def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32
     return stage % stages, phase
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 @cute.jit
 def multiply_plainly(
     mAs: tuple,
@@ -1037,18 +1042,10 @@ def launch(
     m = x.shape[0]
     n = g.shape[0]
     batches = 1
-    mA = cute.make_tensor(
-        x.iterator, cute.make_layout((m, x.shape[1], batches), stride=(x.stride[0], x.stride[1], 0))
-    )
-    mB = cute.make_tensor(
-        g.iterator, cute.make_layout((n, g.shape[1], batches), stride=(g.stride[0], g.stride[1], 0))
-    )
-    mB1 = cute.make_tensor(
-        u.iterator, cute.make_layout((n, u.shape[1], batches), stride=(u.stride[0], u.stride[1], 0))
-    )
-    mC = cute.make_tensor(
-        out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
-    )
+    mA = view(x.iterator, (m, x.shape[1], batches), (x.stride[0], x.stride[1], 0))
+    mB = view(g.iterator, (n, g.shape[1], batches), (g.stride[0], g.stride[1], 0))
+    mB1 = view(u.iterator, (n, u.shape[1], batches), (u.stride[0], u.stride[1], 0))
+    mC = view(out.iterator, (m, n, batches), (out.stride[0], out.stride[1], 0))
     mAs, mBs = (mA,), (mB, mB1)
     extras, sizes = (), ()
     pairs, fp32_operands = ((0, 0), (0, 1)), ()

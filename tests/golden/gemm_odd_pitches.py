@@ -403,6 +403,11 @@ def copy_row(
         cute.autovec_copy(rCopy, gCopy[None, step])
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 @cute.jit
 def multiply_plainly(
     mAs: tuple,
@@ -1157,15 +1162,9 @@ def launch(
     m = x.shape[0]
     n = w.shape[1]
     batches = 1
-    mA = cute.make_tensor(
-        x.iterator, cute.make_layout((m, x.shape[1], batches), stride=(x.stride[0], x.stride[1], 0))
-    )
-    mB = cute.make_tensor(
-        w.iterator, cute.make_layout((n, w.shape[0], batches), stride=(w.stride[1], w.stride[0], 0))
-    )
-    mC = cute.make_tensor(
-        out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
-    )
+    mA = view(x.iterator, (m, x.shape[1], batches), (x.stride[0], x.stride[1], 0))
+    mB = view(w.iterator, (n, w.shape[0], batches), (w.stride[1], w.stride[0], 0))
+    mC = view(out.iterator, (m, n, batches), (out.stride[0], out.stride[1], 0))
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (), ()
     pairs, fp32_operands = ((0, 0),), ()

@@ -349,6 +349,11 @@ def copy_row(
         cute.autovec_copy(rCopy, gCopy[None, step])
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 SMEM_BYTES = 232448  # a block's most: 227 KiB
 
 
@@ -895,6 +900,11 @@ def multiply_and_reduce(
     )
 
 
+def parts_view(parts, m, tiles, batches, count):
+    """Workspace ``parts`` as (row, tile of its columns, batch, which of ``count`` numbers)."""
+    return view(parts.iterator, (m, tiles, batches, count), (tiles, 1, m * tiles, batches * m * tiles))
+
+
 def as_tma(x, copy, stream):
     """An operand as TMA can address it: itself, or a copy where there is room for one."""
     return copied_row_by_row(x, copy, stream) if cute.size(copy) > 1 else x
@@ -1161,22 +1171,13 @@ def launch(
     m = a.shape[0]
     n = b.shape[1]
     batches = 1
-    mA = cute.make_tensor(
-        a.iterator, cute.make_layout((m, a.shape[1], batches), stride=(a.stride[0], a.stride[1], 0))
-    )
-    mB = cute.make_tensor(
-        b.iterator, cute.make_layout((n, b.shape[0], batches), stride=(b.stride[1], b.stride[0], 0))
-    )
-    mC = cute.make_tensor(
-        out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
-    )
+    mA = view(a.iterator, (m, a.shape[1], batches), (a.stride[0], a.stride[1], 0))
+    mB = view(b.iterator, (n, b.shape[0], batches), (b.stride[1], b.stride[0], 0))
+    mC = view(out.iterator, (m, n, batches), (out.stride[0], out.stride[1], 0))
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (), ()
     tiles = (n + tile_n - 1) // tile_n
-    mParts = cute.make_tensor(
-        parts.iterator,
-        cute.make_layout((m, tiles, batches, 2), stride=(tiles, 1, m * tiles, batches * m * tiles)),
-    )
+    mParts = parts_view(parts, m, tiles, batches, 2)
     ready = tma_views((as_tma(mA, a_copy, stream),)), tma_views((as_tma(mB, b_copy, stream),))
     multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, cute.size(mA, mode=[1]),
                         (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)

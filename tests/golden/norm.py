@@ -363,7 +363,31 @@ def unstage(
             cute.autovec_copy(sX[None, i], rX[None, i])
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
+
+
+def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, stream):
+    """Launches a block, or a cluster, for each ``rows_per_block`` rows, and again for some more where it keeps several
+    tensors that rows share: to read those again for each row would cost more than the row."""
+    threads_per_row, rows_per_block, cluster_n, loads = config
+    rows, _, _, _ = problem
+    _, gShared, _ = inputs
+    groups = (rows + rows_per_block - 1) // rows_per_block
+    turns = min(max(groups // 512, 1), 8) if len(gShared) > 1 and cluster_n > 1 else 1
+    row_kernel(
+        inputs, outputs, tails, reductions, functions, problem,
+        (threads_per_row, rows_per_block, cluster_n, loads, turns),
+    ).launch(
+        grid=[(groups + turns - 1) // turns * cluster_n, 1, 1],
+        block=[threads_per_row * rows_per_block, 1, 1],
+        cluster=[cluster_n, 1, 1] if cluster_n > 1 else None,
+        stream=stream,
+    )
 
 
 @cute.kernel
@@ -783,29 +807,14 @@ def launch(
     n = x.shape[1]
     # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.
     width = math.gcd(n, vec)
-    gX = cute.make_tensor(
-        x.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, x.stride[0]))
-    )
-    gW = cute.make_tensor(
-        w.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, 0))
-    )
-    gB = cute.make_tensor(
-        b.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, 0))
-    )
-    gOut = cute.make_tensor(
-        out.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, out.stride[0]))
-    )
-    groups = (rows + rows_per_block - 1) // rows_per_block
-    turns = min(max(groups // 512, 1), 8) if cluster_n > 1 else 1  # of a block, which keeps what rows share
+    gX = view(x.iterator, (width, n // width, rows), (1, width, x.stride[0]))
+    gW = view(w.iterator, (width, n // width, rows), (1, width, 0))
+    gB = view(b.iterator, (width, n // width, rows), (1, width, 0))
+    gOut = view(out.iterator, (width, n // width, rows), (1, width, out.stride[0]))
     ops = ((plus, 0.0), (plus, 0.0))
     walks = ((terms_1, (0,), 0, (), (), (0,)), (terms_2, (0,), 0, (), ((before_terms_2, (0, 2)),), (1,)))
-    row_kernel(
+    reduce_rows(
         ((gX,), (gW, gB), ()), ((gOut,), (), ()), (), (ops, walks, None, (terms_1, (0,), 0, (), (), (0, 1)), ()),
         (None, (finish, (0,), 0, (), ((before_finish, (0, 1, 2)),)), None, None), (rows, n, width, (n,)),
-        (threads_per_row, rows_per_block, cluster_n, loads, turns),
-    ).launch(
-        grid=[(groups + turns - 1) // turns * cluster_n, 1, 1],
-        block=[threads_per_row * rows_per_block, 1, 1],
-        cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,
-        stream=stream,
+        (threads_per_row, rows_per_block, cluster_n, loads), stream,
     )

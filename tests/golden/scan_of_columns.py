@@ -47,6 +47,19 @@ def why_not(config):
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
+def scan_columns(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threads, slices, loads, stream):
+    """Launches a block for each ``threads`` vectors of columns."""
+    columns = cute.size(gOuts[0], mode=[1])
+    scan_kernel(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threads, slices, loads).launch(
+        grid=[(columns + threads - 1) // threads, 1, 1], block=[threads, slices, 1], stream=stream
+    )
+
+
 @cute.kernel
 def scan_kernel(
     gXs: tuple,
@@ -215,14 +228,6 @@ def launch(
     # Shapes are Python ints here: the widest vector that divides the last dimension needs no scalar tail.
     width = math.gcd(inner, vec)
     columns = inner // width * outer
-    gX = cute.make_tensor(
-        x.iterator, cute.make_layout((width, (inner // width, outer), n), stride=(1, (width, 0), x.stride[0]))
-    )
-    gOut = cute.make_tensor(
-        out.iterator, cute.make_layout((width, (inner // width, outer), n), stride=(1, (width, 0), out.stride[0]))
-    )
-    scan_kernel((gX,), (gOut,), before, after, ((plus, 0.0),), (), (0,), False, threads, slices, loads).launch(
-        grid=[(columns + threads - 1) // threads, 1, 1],
-        block=[threads, slices, 1],
-        stream=stream,
-    )
+    gX = view(x.iterator, (width, (inner // width, outer), n), (1, (width, 0), x.stride[0]))
+    gOut = view(out.iterator, (width, (inner // width, outer), n), (1, (width, 0), out.stride[0]))
+    scan_columns((gX,), (gOut,), before, after, ((plus, 0.0),), (), (0,), False, threads, slices, loads, stream)

@@ -82,6 +82,24 @@ def put(
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
+def scan_rows(
+    gXs, gRowValues, gOuts, before, after, ops, sizes, paddings, reverse, threads_per_row, rows_per_block, loads, stream
+):
+    """Launches a block for each ``rows_per_block`` rows."""
+    rows = cute.size(gOuts[0], mode=[2])
+    scan_kernel(
+        gXs, gRowValues, gOuts, before, after, ops, sizes, paddings, reverse, threads_per_row, rows_per_block, loads
+    ).launch(
+        grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1], block=[threads_per_row * rows_per_block, 1, 1],
+        stream=stream,
+    )
+
+
 @cute.kernel
 def scan_kernel(
     gXs: tuple,
@@ -252,17 +270,9 @@ def launch(
     n = x.shape[1]
     # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.
     width = math.gcd(n, vec)
-    gX = cute.make_tensor(
-        x.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, x.stride[0]))
-    )
-    gOut = cute.make_tensor(
-        out.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, out.stride[0]))
-    )
-    scan_kernel(
+    gX = view(x.iterator, (width, n // width, rows), (1, width, x.stride[0]))
+    gOut = view(out.iterator, (width, n // width, rows), (1, width, out.stride[0]))
+    scan_rows(
         (gX,), (), (gOut,), before, after, ((plus, 0.0),), (), (0,), False, threads_per_row, rows_per_block,
-        loads,
-    ).launch(
-        grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1],
-        block=[threads_per_row * rows_per_block, 1, 1],
-        stream=stream,
+        loads, stream,
     )

@@ -358,6 +358,11 @@ def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32
     return stage % stages, phase
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 @cute.jit
 def gemm1_multiply_plainly(
     mAs: tuple,
@@ -1092,13 +1097,9 @@ def gemm1_launch(
     m = x.shape[0]
     n = w.shape[0]
     batches = 1
-    mA = cute.make_tensor(
-        x.iterator, cute.make_layout((m, x.shape[1], batches), stride=(x.stride[0], x.stride[1], 0))
-    )
-    mB = cute.make_tensor(
-        w.iterator, cute.make_layout((n, w.shape[1], batches), stride=(w.stride[0], w.stride[1], 0))
-    )
-    mC = cute.make_tensor(h1.iterator, cute.make_layout((m, n, batches), stride=(h1.stride[0], h1.stride[1], 0)))
+    mA = view(x.iterator, (m, x.shape[1], batches), (x.stride[0], x.stride[1], 0))
+    mB = view(w.iterator, (n, w.shape[1], batches), (w.stride[0], w.stride[1], 0))
+    mC = view(h1.iterator, (m, n, batches), (h1.stride[0], h1.stride[1], 0))
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (), ()
     pairs, fp32_operands = ((0, 0),), ()
@@ -1737,15 +1738,9 @@ def gemm2_launch(
     m = h1.shape[0]
     n = v.shape[0]
     batches = 1
-    mA = cute.make_tensor(
-        h1.iterator, cute.make_layout((m, h1.shape[1], batches), stride=(h1.stride[0], h1.stride[1], 0))
-    )
-    mB = cute.make_tensor(
-        v.iterator, cute.make_layout((n, v.shape[1], batches), stride=(v.stride[0], v.stride[1], 0))
-    )
-    mC = cute.make_tensor(
-        out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
-    )
+    mA = view(h1.iterator, (m, h1.shape[1], batches), (h1.stride[0], h1.stride[1], 0))
+    mB = view(v.iterator, (n, v.shape[1], batches), (v.stride[0], v.stride[1], 0))
+    mC = view(out.iterator, (m, n, batches), (out.stride[0], out.stride[1], 0))
     mAs, mBs = (mA,), (mB,)
     extras, sizes = (), ()
     pairs, fp32_operands = ((0, 0),), ()
@@ -1786,10 +1781,10 @@ def launch(
     gemm2_split_k: cutlass.Constexpr = 1,
 ):
     gemm1_launch(
-        x, w, h1, gemm1_partials, stream, gemm1_tile_m, gemm1_tile_n, gemm1_tile_k, gemm1_stages,
-        gemm1_cluster_m, gemm1_cluster_n, gemm1_schedule, gemm1_raster, gemm1_group, gemm1_split_k,
+        x, w, h1, gemm1_partials, stream, gemm1_tile_m, gemm1_tile_n, gemm1_tile_k, gemm1_stages, gemm1_cluster_m,
+        gemm1_cluster_n, gemm1_schedule, gemm1_raster, gemm1_group, gemm1_split_k,
     )
     gemm2_launch(
-        v, h1, out, gemm2_partials, stream, gemm2_tile_m, gemm2_tile_n, gemm2_tile_k, gemm2_stages,
-        gemm2_cluster_m, gemm2_cluster_n, gemm2_schedule, gemm2_raster, gemm2_group, gemm2_split_k,
+        v, h1, out, gemm2_partials, stream, gemm2_tile_m, gemm2_tile_n, gemm2_tile_k, gemm2_stages, gemm2_cluster_m,
+        gemm2_cluster_n, gemm2_schedule, gemm2_raster, gemm2_group, gemm2_split_k,
     )

@@ -120,6 +120,11 @@ def positions(start, stride, shape):
     return rColumn.load()
 
 
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
 MAX_VALUES = 96  # of a row in one thread's registers
 
 
@@ -332,6 +337,25 @@ def unstage(
 
 
 ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
+
+
+def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, stream):
+    """Launches a block, or a cluster, for each ``rows_per_block`` rows, and again for some more where it keeps several
+    tensors that rows share: to read those again for each row would cost more than the row."""
+    threads_per_row, rows_per_block, cluster_n, loads = config
+    rows, _, _, _ = problem
+    _, gShared, _ = inputs
+    groups = (rows + rows_per_block - 1) // rows_per_block
+    turns = min(max(groups // 512, 1), 8) if len(gShared) > 1 and cluster_n > 1 else 1
+    row_kernel(
+        inputs, outputs, tails, reductions, functions, problem,
+        (threads_per_row, rows_per_block, cluster_n, loads, turns),
+    ).launch(
+        grid=[(groups + turns - 1) // turns * cluster_n, 1, 1],
+        block=[threads_per_row * rows_per_block, 1, 1],
+        cluster=[cluster_n, 1, 1] if cluster_n > 1 else None,
+        stream=stream,
+    )
 
 
 @cute.kernel
@@ -818,22 +842,13 @@ def launch(
     width = vec  # rows may begin and end inside a vector
     reach = n // width if n % width == 0 else (n + width - 2) // width + 1  # vectors of a row
     whole, tail = rows * n // width, rows * n % width  # vectors of a tensor, and values after them
-    gX = cute.make_tensor(
-        x.iterator, cute.make_layout((width, reach, whole + 1), stride=(1, width, width))
-    )
-    gOut = cute.make_tensor(
-        out.iterator, cute.make_layout((width, reach, whole + 1), stride=(1, width, width))
-    )
+    gX = view(x.iterator, (width, reach, whole + 1), (1, width, width))
+    gOut = view(out.iterator, (width, reach, whole + 1), (1, width, width))
     ops = ((larger, -Float32.inf), (plus, 0.0))
     walks = ((terms_1, (0,), 0, (), (), (0,)), (terms_2, (0,), 0, (0,), (), (1,)))
-    row_kernel(
+    reduce_rows(
         ((gX,), (), ()), ((gOut,), (), ()), (cutlass.Int32(tail),),
         (ops, walks, (terms_1, (0,), 0, (), (), (0, 1)), None, ()),
         (None, (finish, (0,), 0, (0, 1), ()), None, skewed_at), (rows, n, width, ()),
-        (threads_per_row, rows_per_block, cluster_n, loads, 1),
-    ).launch(
-        grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],
-        block=[threads_per_row * rows_per_block, 1, 1],
-        cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,
-        stream=stream,
+        (threads_per_row, rows_per_block, cluster_n, loads), stream,
     )

@@ -84,6 +84,13 @@ def pairwise(parts, combine):
     return parts[0]
 
 
+def reduce_partials(gNumbers, partials, gOuts, finish_totals, ops, sizes, n, threads, count, unroll, stream):
+    """Launches one block, which may start while the first kernel ends."""
+    total_kernel(gNumbers, partials, gOuts, finish_totals, ops, sizes, n, threads, count, unroll).launch(
+        grid=[1, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=overlapping()
+    )
+
+
 @cute.kernel
 def total_kernel(
     gNumbers: tuple,
@@ -137,6 +144,18 @@ def fetch(
         column = start + i * stride
         if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             LOAD(gX[None, column, row], rX[None, i])
+
+
+def view(pointer, shape, stride):
+    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+
+
+def partial_totals(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks, stream):
+    """Launches ``blocks`` blocks, each of which leaves a partial result of each reduction."""
+    partial_kernel(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks).launch(
+        grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream
+    )
 
 
 @cute.kernel
@@ -231,12 +250,8 @@ def launch(
     width = math.gcd(n, vec)
     vectors = n // width
     working = min(blocks, (vectors + threads * loads - 1) // (threads * loads))
-    gX = cute.make_tensor(x.iterator, cute.make_layout((width, vectors, 1), stride=(1, width, 0)))
-    gY = cute.make_tensor(y.iterator, cute.make_layout((width, vectors, 1), stride=(1, width, 0)))
-    gOut = cute.make_tensor(out.iterator, cute.make_layout(1))
-    partial_kernel((gX, gY), (), partials, reduced, ((plus, plus, 0.0),), (), n, threads, loads, working).launch(
-        grid=[working, 1, 1], block=[threads, 1, 1], stream=stream
-    )
-    total_kernel((), partials, (gOut,), finish_totals, ((plus, 0.0),), (), n, threads, working, 0).launch(
-        grid=[1, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=overlapping()
-    )
+    gX = view(x.iterator, (width, vectors, 1), (1, width, 0))
+    gY = view(y.iterator, (width, vectors, 1), (1, width, 0))
+    gOut = view(out.iterator, 1, 0)
+    partial_totals((gX, gY), (), partials, reduced, ((plus, plus, 0.0),), (), n, threads, loads, working, stream)
+    reduce_partials((), partials, (gOut,), finish_totals, ((plus, 0.0),), (), n, threads, working, 0, stream)

@@ -16,7 +16,7 @@ from cutegen_lab.core.protocols import Cancel, Device, Execution, LendsMemory, S
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.judge.checks.diagnosis import compare_runs, diagnose, precision_remark
+from cutegen_lab.judge.checks.diagnosis import compare_runs, diagnose, remark
 from cutegen_lab.judge.checks.input_sensitivity import check_inputs_read, required_fraction
 from cutegen_lab.judge.compare.answers import OutputComparison
 from cutegen_lab.judge.draws.constants import Constants, constants_in_ptx, constants_in_reference
@@ -162,18 +162,19 @@ class Case:
                 # The run over a second poison already distinguishes unwritten elements from computed NaNs.
                 unwritten = 0 if len(ran) == 2 or written else int(ran[0].unwritten(index).sum())
                 verdict, reason = diagnose(error, unwritten, self.workload, index)
-                if verdict is Verdict.WRONG_RESULT and error.norm < 1:
-                    reason += self._precision_remark(inputs, index, error)
+                if verdict is Verdict.WRONG_RESULT:
+                    reason += self._remark(inputs, index, error, None if written else ran[0].outputs[index])
                 return replace(passed, verdict=verdict, reason=reason, errors=errors)
         if first and self.whole and (fault := self._unread_input(inputs, passed.seed)):
             return replace(_failed_by(passed, fault), errors=errors)
         return replace(passed, errors=errors)
 
-    def _precision_remark(self, inputs: Sequence[torch.Tensor], index: int, error: OutputError) -> str:
-        """Remark of :func:`precision_remark` on output ``index``."""
+    def _remark(self, inputs: Sequence[torch.Tensor], index: int, error: OutputError, got: torch.Tensor | None) -> str:
+        """That of :func:`remark` on output ``index``, whose values are ``got``."""
 
         def there(where: str) -> str:
-            return precision_remark(self.reference, self._at(where, inputs), index, error, self.workload)
+            given, mine = self._at(where, inputs), None if got is None else got.to(where)
+            return remark(self.reference, given, index, error, self.workload, mine)
 
         return self._place.run(there)
 

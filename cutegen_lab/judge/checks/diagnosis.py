@@ -11,6 +11,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.trial import OutputError
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.judge.checks.likeness import likeness
 from cutegen_lab.judge.compare.distances import distances
 from cutegen_lab.judge.execution.buffers import Buffers
 from cutegen_lab.judge.rounding import tf32
@@ -71,17 +72,32 @@ def diagnose(error: OutputError, unwritten: int, workload: Workload, index: int)
     return Verdict.WRONG_RESULT, f"{measure}; worst at {where}: got {error.got:g}, expected {error.expected:g}"
 
 
-def precision_remark(
-    reference: Reference, inputs: Sequence[torch.Tensor], index: int, error: OutputError, workload: Workload
-) -> str:
-    """Remark to add if the error of output ``index`` is what a lower precision than the problem's would cause."""
-    dtype = workload.outputs[index].dtype
-    lower = _BELOW_TF32 if tf32.allowed(reference) and dtype is DType.F32 else _LOWER.get(dtype)
-    if lower is None or sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS:
+def remark(
+    reference: Reference, inputs: Sequence[torch.Tensor], index: int, error: OutputError, workload: Workload,
+    got: torch.Tensor | None,
+) -> str:  # fmt: skip
+    """What to add to the reason for an error of output ``index``: what its values look like (``got``; None where only
+    some were compared), or which lower precision than the problem's would cause it."""
+    if sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS:
         return ""
     if not error.norm > error.limit_norm:  # one element's error
         return ""
-    exact = reference.run_float64(inputs)[index].reshape(-1)
+    exact = reference.run_float64(inputs)[index]
+    spec = workload.outputs[index]
+    noise = max(error.torch_norm, UNIT_ROUNDOFF.get(spec.dtype, 0.0) / 2)  # rounding is half of it at random
+    if got is not None and (found := likeness(got, exact, spec.name, error.limit_norm, noise)):
+        return f"; {found}"
+    return _of_precision(reference, inputs, index, error, workload, exact.reshape(-1)) if error.norm < 1 else ""
+
+
+def _of_precision(
+    reference: Reference, inputs: Sequence[torch.Tensor], index: int, error: OutputError, workload: Workload,
+    exact: torch.Tensor,
+) -> str:  # fmt: skip
+    dtype = workload.outputs[index].dtype
+    lower = _BELOW_TF32 if tf32.allowed(reference) and dtype is DType.F32 else _LOWER.get(dtype)
+    if lower is None:
+        return ""
 
     def apart(results: Sequence[torch.Tensor]) -> float:
         """Logarithm of the ratio between the error and that of ``results``."""

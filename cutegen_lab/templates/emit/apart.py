@@ -239,7 +239,7 @@ class _Walk:
         once = self._uses[name] == 1 and apart
         lines = all(isinstance(each, cst.SimpleStatementLine) for each in body.statements)
         most = _SHORT if records else _SHORTEST if apart and lines and not body.compiled else -1
-        if not once and not looked_up and len(body.statements) > most:
+        if not once and not looked_up and (len(body.statements) > most or _says_what_it_is(body)):
             return None
         found = called_at(body, given, target, self._names)
         for parameter, value in given.items() if found is not None else ():
@@ -280,6 +280,11 @@ class _Walk:
                 return None
             found += round_of(loop.body.body, each, only, self._names, at == 0)
         return found or [cst.parse_statement("pass")]
+
+
+def _says_what_it_is(body: Body) -> bool:
+    """Is it a name for one call, such as ``view``?"""
+    return not body.statements and isinstance(body.returned, cst.Call)
 
 
 def _read_outside(node: cst.CSTNode, name: str) -> bool:

@@ -88,6 +88,12 @@ def signature(name: str, parameters: Sequence[str]) -> list[str]:
     return [f"def {name}(", *(f"    {parameter}," for parameter in parameters), "):"]
 
 
+def launch_head(tensors: Iterable[str], config: Config) -> list[str]:
+    """The first lines of ``launch``: what it takes."""
+    parameters = [*(f"{name}: cute.Tensor" for name in tensors), "stream: cuda.CUstream", *constexprs(config)]
+    return ["@cute.jit", *signature("launch", parameters)]
+
+
 def call(function: str, arguments: Sequence[str], indent: int) -> list[str]:
     """A call statement indented by ``indent`` spaces, with arguments on several lines if it is too long."""
     line = " " * indent + f"{function}({', '.join(arguments)})"

@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 import libcst as cst
 
 from cutegen_lab.core.syntax import expression
+from cutegen_lab.templates.emit.hosts import with_launchers_written_out
 from cutegen_lab.templates.emit.names import (
     Quick,
     called,
@@ -103,7 +104,7 @@ class _Site:
 def _with_records_open(source: str) -> cst.Module:
     """A module's tree, which takes about a second: each step of a folding starts from the same one."""
     try:
-        return with_records_open(cst.parse_module(source))
+        return with_records_open(with_launchers_written_out(cst.parse_module(source)))
     except cst.ParserSyntaxError as error:
         raise CannotSpecialise(f"it is not valid Python: {error.message}") from None
 

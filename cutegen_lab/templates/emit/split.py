@@ -85,13 +85,14 @@ def _annotation(parameter: cst.Param, tensor: bool) -> cst.Annotation | None:
 
 
 def _given_tensors(module: cst.Module) -> set[int]:
-    """The arguments of calls that are names of tensors: parameters that say so, and what ``make_tensor`` gives."""
+    """The arguments of calls that are names of tensors: parameters that say so, and what ``make_tensor`` and the
+    kernels' ``view`` give."""
     found = set[int]()
     for function in functions(module).values():
         typed = [p for p in function.params.params if p.annotation is not None]
         tensors = {p.name.value for p in typed if dotted(p.annotation.annotation) == "cute.Tensor"}  # type: ignore[union-attr]
         made = [pair for assign in top_assignments(function) for pair in assigned(assign)]
-        tensors |= {n for n, v in made if isinstance(v, cst.Call) and dotted(v.func) == "cute.make_tensor"}
+        tensors |= {n for n, v in made if isinstance(v, cst.Call) and dotted(v.func) in ("cute.make_tensor", "view")}
         found |= {id(each) for each in within(function) if isinstance(each, cst.Name) and each.value in tensors}
     return found
 

@@ -43,14 +43,6 @@ class View:
     def pointer(self) -> str:
         return f"{self.tensor}.iterator" + (f" + {self.offset}" if self.offset else "")
 
-    def tensor_lines(self, layout: str) -> list[str]:
-        """``gX = cute.make_tensor(…)`` with the layout, for the launcher."""
-        name = f"g{self.name[:1].upper()}{self.name[1:]}"
-        line = f"    {name} = cute.make_tensor({self.pointer}, {layout})"
-        if len(line) <= 116:
-            return [line]
-        return [f"    {name} = cute.make_tensor(", f"        {self.pointer}, {layout}", "    )"]
-
     def _cut(self, axes: Sequence[int]) -> bool:
         return any(axis == self.picked or (axis < len(self.starts) and self.starts[axis] is not None) for axis in axes)
 

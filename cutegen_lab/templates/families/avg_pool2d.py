@@ -92,10 +92,9 @@ class _AvgPool(KernelModule):
             *self.launch_head(),
             f"    images = {' * '.join(f'{x}.shape[{d}]' for d in range(rank - 2)) or '1'}",
             *self.size_lines(),
-            "    gX = cute.make_tensor(",
-            f"        {x}.iterator, cute.make_layout(({width}, {height}, images), "
-            f"stride=(1, {width}, {height} * {width}))",
-            "    )",
+            *call(
+                "gX = view", [f"{x}.iterator", f"({width}, {height}, images)", f"(1, {width}, {height} * {width})"], 4
+            ),
             *(line for name in (*self.views.loaded, out) for line in self._view(self.views.by_name[name])),
             f"    extras, sizes = {extras}, {sizes}",
             *call("avg_pool2d", ["gX", variable("g", out), "extras, stream", parameters, "sizes, threads, outputs"], 4),
@@ -107,7 +106,7 @@ class _AvgPool(KernelModule):
         images = self.space.outer_mode(view, outer, "images") if outer else ("1", "0")
         shape = f"{self.space.size(column)}, {self.space.size(row)}, {images[0]}"
         stride = f"{self.space.stride(view, column)}, {self.space.stride(view, row)}, {images[1]}"
-        return view.tensor_lines(f"cute.make_layout(({shape}), stride=({stride}))")
+        return self.view_lines(view, f"({shape})", f"({stride})")
 
 
 FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write, windows=True)

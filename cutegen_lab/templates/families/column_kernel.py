@@ -43,9 +43,8 @@ class ColumnKernel(KernelModule):
             if self.wide(view):
                 step = view.step([rank - 1])
                 across = "width" if step == "1" else f"width * {step}"
-                strides = f"({step}, ({across}, {stride}), {downward})"
-                layout = f"cute.make_layout((width, (inner // width, {shape}), {n}), stride={strides})"
+                layout = f"(width, (inner // width, {shape}), {n})", f"({step}, ({across}, {stride}), {downward})"
             else:
-                layout = f"cute.make_layout(((inner // width, {shape}), {n}), stride=((0, {stride}), {downward}))"
-            lines += view.tensor_lines(layout)
+                layout = f"((inner // width, {shape}), {n})", f"((0, {stride}), {downward})"
+            lines += self.view_lines(view, *layout)
         return lines

@@ -153,18 +153,7 @@ class _Columns(ColumnKernel):
             text_of_tuple(variable("g", name) for name in self.single),
             *calls, str(self.counted), text_of_tuple(self.sizes), "threads", "slices", "cluster_m", "loads",
         ]  # fmt: skip
-        *before, last = call("column_kernel", given, 4)
-        return [
-            *self.launch_head(),
-            *self.size_and_view_lines(),
-            *before,
-            f"{last}.launch(",
-            "        grid=[(columns + threads - 1) // threads * cluster_m, 1, 1],",
-            "        block=[threads, slices, 1],",
-            "        cluster=[cluster_m, 1, 1] if cutlass.const_expr(cluster_m > 1) else None,",
-            "        stream=stream,",
-            "    )",
-        ]
+        return [*self.launch_head(), *self.size_and_view_lines(), *call("reduce_columns", [*given, "stream"], 4)]
 
 
 FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

@@ -136,7 +136,7 @@ class _Elementwise(KernelModule):
             *self.size_lines(),
         ]
         for view in self.views:
-            lines += view.tensor_lines(self._layout(view, outer))
+            lines += self.view_lines(view, *self._layout(view, outer))
         bounds = [text_of_tuple(self._bound(view, d) for d in view.beyond) for view in self.loaded]
         repeats = [self._repeats(name) for name in self.outputs]
         given = [
@@ -150,27 +150,19 @@ class _Elementwise(KernelModule):
             text_of_tuple(self._ranges()),
             text_of_tuple(repeats if any(dims != "()" for dims in repeats) else ()),
         ]  # fmt: skip
-        *before, last = call("elementwise_kernel", given, 4)
-        return [
-            *lines, *before,
-            f"{last}.launch(",
-            "        grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1],",
-            "        block=[threads, 1, 1],",
-            "        stream=stream,",
-            "    )",
-        ]  # fmt: skip
+        return [*lines, *call("elementwise", [*given, "stream"], 4)]
 
-    def _layout(self, view: View, outer: list[int]) -> str:
-        """(values of a vector, vectors); for a value that indexes it, (values of a vector, choices, vectors)."""
+    def _layout(self, view: View, outer: list[int]) -> tuple[str, str]:
+        """Texts of shape and strides of (values of a vector, vectors); for a value that indexes it, (values of a
+        vector, choices, vectors)."""
         shape, stride = self.space.outer_mode(view, outer, "rows") if outer else ("rows", "0")
         step = view.step(self.along) if self._wide(view) else "0"
         across = "width" if step == "1" else f"width * {step}" if step != "0" else "0"
         values = "width" if self._wide(view) else "1"
         if view.picked is None:
-            return f"cute.make_layout(({values}, (n // width, {shape})), stride=({step}, ({across}, {stride})))"
+            return f"({values}, (n // width, {shape}))", f"({step}, ({across}, {stride}))"
         size, pitch = (f"{view.tensor}.{what}[{view.picked}]" for what in ("shape", "stride"))
-        modes = f"({values}, {size}, (n // width, {shape})), stride=({step}, {pitch}, ({across}, {stride}))"
-        return f"cute.make_layout({modes})"
+        return f"({values}, {size}, (n // width, {shape}))", f"({step}, {pitch}, ({across}, {stride}))"
 
     def _dim(self, dim: int, step: str = "width") -> str:
         """Text of where a vector lies along a dimension of the space."""

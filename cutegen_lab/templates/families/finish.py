@@ -33,12 +33,6 @@ def finishing_launch(
     n, threads, count = sizes
     given = [
         text_of_tuple(module.single_tensors), partials, text_of_tuple(variable("g", name) for name in outputs),
-        "finish_totals", text_of_tuple(ops), text_of_tuple(module.sizes), n, threads, count, str(unroll),
+        "finish_totals", text_of_tuple(ops), text_of_tuple(module.sizes), n, threads, count, str(unroll), "stream",
     ]  # fmt: skip
-    *before, last = call("total_kernel", given, 4)
-    return [
-        *before,
-        f"{last}.launch(",
-        f"        grid=[1, 1, 1], block=[{threads}, 1, 1], stream=stream, use_pdl=overlapping()",
-        "    )",
-    ]
+    return call("reduce_partials", given, 4)

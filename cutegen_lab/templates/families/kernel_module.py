@@ -8,7 +8,7 @@ from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.bundle import bundle
 from cutegen_lab.templates.emit.cute_text import Writer, number
-from cutegen_lab.templates.emit.module import Space, approximate, constexprs, docstring, signature, tunable
+from cutegen_lab.templates.emit.module import Space, approximate, call, docstring, launch_head, tunable
 from cutegen_lab.templates.emit.views import View, Views
 from cutegen_lab.templates.frontend.expr import NEUTRAL, FullReduce, Graph, Reduce
 from cutegen_lab.templates.frontend.names import variable
@@ -63,8 +63,11 @@ class KernelModule:
         return self.writer.name(self.writer.suggested.get(index, WISHES[node.op]))
 
     def launch_head(self, *workspace: str) -> list[str]:
-        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs, *workspace)]
-        return ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
+        return launch_head((*self.inputs, *self.outputs, *workspace), self.config)
+
+    def view_lines(self, view: View, shape: str, stride: str) -> list[str]:
+        """``gX = view(…)`` in a launcher: tensor ``x`` in that shape, with those strides."""
+        return call(f"{variable('g', view.name)} = view", [view.pointer, shape, stride], 4)
 
     def size_lines(self) -> list[str]:
         """Sizes that are constants of the reference, in a launcher."""

@@ -117,21 +117,17 @@ class _Totals(KernelModule):
             if self._along(view):
                 step = view.step(self.graph.reduced)
                 across = "width" if step == "1" else f"width * {step}"
-                lines += view.tensor_lines(f"cute.make_layout((width, vectors, 1), stride=({step}, {across}, 0))")
+                lines += self.view_lines(view, "(width, vectors, 1)", f"({step}, {across}, 0)")
             else:
-                lines += view.tensor_lines("cute.make_layout(1)")
+                lines += self.view_lines(view, "1", "0")
         ops = [of_vectors(node.op) for node in self.reductions.values()]
         given = [
             text_of_tuple(variable("g", name) for name in self.loaded), text_of_tuple(self.single_tensors), "partials",
             "reduced", text_of_tuple(ops), text_of_tuple(self.sizes), "n", "threads", "loads", "working",
         ]  # fmt: skip
-        *before, last = call("partial_kernel", given, 4)
         return [
             *lines,
-            *before,
-            f"{last}.launch(",
-            "        grid=[working, 1, 1], block=[threads, 1, 1], stream=stream",
-            "    )",
+            *call("partial_totals", [*given, "stream"], 4),
             *finishing_launch(self, self.outputs, self.reductions, "partials", ["n", "threads", "working"]),
         ]
 

@@ -10,6 +10,7 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.row_reduce import within
+from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 
 
 def epilogue(mean):

@@ -11,6 +11,21 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
+from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
+
+
+def reduce_columns(
+    gXs, gOuts, gResults, walks, outs, results, counted, sizes, threads, slices, cluster_m, loads, stream
+):
+    """Launches a block, or a cluster, for each ``threads`` vectors of columns."""
+    columns = cute.size((*gOuts, *gResults)[0], mode=[1])
+    column_kernel(gXs, gOuts, gResults, walks, outs, results, counted, sizes, threads, slices, cluster_m, loads).launch(
+        grid=[(columns + threads - 1) // threads * cluster_m, 1, 1],
+        block=[threads, slices, 1],
+        cluster=[cluster_m, 1, 1] if cluster_m > 1 else None,
+        stream=stream,
+    )
+
 
 @cute.kernel
 def column_kernel(

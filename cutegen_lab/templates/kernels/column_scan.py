@@ -10,6 +10,16 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
+from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
+
+
+def scan_columns(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threads, slices, loads, stream):
+    """Launches a block for each ``threads`` vectors of columns."""
+    columns = cute.size(gOuts[0], mode=[1])
+    scan_kernel(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threads, slices, loads).launch(
+        grid=[(columns + threads - 1) // threads, 1, 1], block=[threads, slices, 1], stream=stream
+    )
+
 
 @cute.kernel
 def scan_kernel(

@@ -14,6 +14,14 @@ from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting
 from cutegen_lab.templates.kernels.device.positions import nearest
+from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
+
+
+def elementwise(gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats, stream):
+    """Launches threads for all vectors, ``loads`` for each."""
+    elementwise_kernel(
+        gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats
+    ).launch(grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1], block=[threads, 1, 1], stream=stream)
 
 
 @cute.kernel

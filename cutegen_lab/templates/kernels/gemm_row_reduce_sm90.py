@@ -25,6 +25,7 @@ from cutegen_lab.templates.kernels.device.row_reduce import pairwise, values_of,
 from cutegen_lab.templates.kernels.device.tile_walk import next_stage, stage_after
 from cutegen_lab.templates.kernels.device.tma_copies import copied_row_by_row, scratch_size, uneven
 from cutegen_lab.templates.kernels.device.tma_views import tma_views
+from cutegen_lab.templates.kernels.device.views import view
 from cutegen_lab.templates.kernels.gemm_sm90 import multiply_by_wgmma, store_piece
 from cutegen_lab.templates.kernels.rules.gemm_sm90 import exchange_shape, why_not_rows
 
@@ -35,10 +36,12 @@ __all__ = [  # what a module calls
     "combine",
     "finite",
     "multiply_and_reduce",
+    "parts_view",
     "rescale",
     "scratch_size",
     "tma_views",
     "uneven",
+    "view",
     "why_not_rows",
     "write_numbers",
 ]
@@ -70,6 +73,11 @@ def multiply_and_reduce(
     multiply_by_wgmma(
         mAs, mBs, mC, (), extras, stream, sizes, k, ((0, 0, 0),), 1, *tiles, *order, mParts, (places, ahead)
     )
+
+
+def parts_view(parts, m, tiles, batches, count):
+    """Workspace ``parts`` as (row, tile of its columns, batch, which of ``count`` numbers)."""
+    return view(parts.iterator, (m, tiles, batches, count), (tiles, 1, m * tiles, batches * m * tiles))
 
 
 def as_tma(x, copy, stream):

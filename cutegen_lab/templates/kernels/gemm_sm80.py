@@ -19,6 +19,7 @@ from cutegen_lab.templates.kernels.device.epilogue_access import fetch
 from cutegen_lab.templates.kernels.device.fp32_recompute import recomputed
 from cutegen_lab.templates.kernels.device.tile_walk import tile_at
 from cutegen_lab.templates.kernels.device.vectors import widest
+from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 from cutegen_lab.templates.kernels.plain_matmul import multiply_plainly
 from cutegen_lab.templates.kernels.rules.gemm_sm80 import shared_bytes
 from cutegen_lab.templates.kernels.split_k_reduce import add_up

@@ -21,6 +21,7 @@ from cutegen_lab.templates.kernels.device.tf32 import copied_along_k, tf32_mma, 
 from cutegen_lab.templates.kernels.device.tile_walk import next_stage, stage_after, tile_at
 from cutegen_lab.templates.kernels.device.tma_copies import converted, copied_row_by_row, scratch_size
 from cutegen_lab.templates.kernels.device.tma_views import fit_together, tma_view, tma_views
+from cutegen_lab.templates.kernels.device.views import view
 from cutegen_lab.templates.kernels.plain_matmul import multiply_plainly
 from cutegen_lab.templates.kernels.rules.gemm_sm90 import EPI_STAGE, RESIDENT, stages_that_fit
 from cutegen_lab.templates.kernels.split_k_reduce import add_up
@@ -36,6 +37,7 @@ __all__ = [  # what a module calls, or puts in another's place
     "tf32_mma",
     "tf32_scratch_size",
     "tf32_views",
+    "view",
 ]
 
 LEAST = 1 << 18  # products of numbers below which one plain kernel is faster than two that convert and multiply

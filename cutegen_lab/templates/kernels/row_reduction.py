@@ -44,7 +44,7 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.cluster_reduce import cluster_reduce
-from cutegen_lab.templates.kernels.device.finish import total_kernel  # noqa: F401 - of totals
+from cutegen_lab.templates.kernels.device.finish import reduce_partials  # noqa: F401 - of totals
 from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting  # noqa: F401 - for LOAD
 from cutegen_lab.templates.kernels.device.math import larger, plus
 from cutegen_lab.templates.kernels.device.moments import centre_of, cluster_moments, row_moments, together
@@ -53,8 +53,28 @@ from cutegen_lab.templates.kernels.device.overlap import overlapping
 from cutegen_lab.templates.kernels.device.row_io import fetch, pick, positions, put  # noqa: F401 - pick: for per_row
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise, row_reduce
 from cutegen_lab.templates.kernels.device.row_staging import stage, stageable, unstage
+from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 
 ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
+
+
+def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, stream):
+    """Launches a block, or a cluster, for each ``rows_per_block`` rows, and again for some more where it keeps several
+    tensors that rows share: to read those again for each row would cost more than the row."""
+    threads_per_row, rows_per_block, cluster_n, loads = config
+    rows, _, _, _ = problem
+    _, gShared, _ = inputs
+    groups = (rows + rows_per_block - 1) // rows_per_block
+    turns = min(max(groups // 512, 1), 8) if len(gShared) > 1 and cluster_n > 1 else 1
+    row_kernel(
+        inputs, outputs, tails, reductions, functions, problem,
+        (threads_per_row, rows_per_block, cluster_n, loads, turns),
+    ).launch(
+        grid=[(groups + turns - 1) // turns * cluster_n, 1, 1],
+        block=[threads_per_row * rows_per_block, 1, 1],
+        cluster=[cluster_n, 1, 1] if cluster_n > 1 else None,
+        stream=stream,
+    )  # fmt: skip
 
 
 @cute.kernel

@@ -10,6 +10,20 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.row_io import fetch, put
+from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
+
+
+def scan_rows(
+    gXs, gRowValues, gOuts, before, after, ops, sizes, paddings, reverse, threads_per_row, rows_per_block, loads, stream
+):
+    """Launches a block for each ``rows_per_block`` rows."""
+    rows = cute.size(gOuts[0], mode=[2])
+    scan_kernel(
+        gXs, gRowValues, gOuts, before, after, ops, sizes, paddings, reverse, threads_per_row, rows_per_block, loads
+    ).launch(
+        grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1], block=[threads_per_row * rows_per_block, 1, 1],
+        stream=stream,
+    )  # fmt: skip
 
 
 @cute.kernel

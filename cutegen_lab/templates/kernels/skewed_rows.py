@@ -9,13 +9,13 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
-from cutegen_lab.templates.kernels.device.finish import total_kernel  # noqa: F401 - of totals
+from cutegen_lab.templates.kernels.device.finish import reduce_partials  # noqa: F401 - of totals
 from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting  # noqa: F401 - for LOAD
 from cutegen_lab.templates.kernels.device.online_softmax import zero_if_infinite  # noqa: F401 - for SHIFT
-from cutegen_lab.templates.kernels.device.overlap import overlapping  # noqa: F401 - of the second kernel
 from cutegen_lab.templates.kernels.device.row_io import LOAD, pick, positions  # noqa: F401 - pick: for per_row
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise
-from cutegen_lab.templates.kernels.row_reduction import row_kernel  # noqa: F401
+from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
+from cutegen_lab.templates.kernels.row_reduction import reduce_rows  # noqa: F401
 from cutegen_lab.templates.kernels.rules.row_reduction import why_not  # noqa: F401
 
 

@@ -19,6 +19,7 @@ from cutlass.cute.nvgpu import warp
 
 from cutegen_lab.templates.kernels.device.epilogue_access import fetch, put
 from cutegen_lab.templates.kernels.device.vectors import widest
+from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 from cutegen_lab.templates.kernels.rules.skinny_matmul import MANY, MAX_SUMS, MOST
 
 

@@ -8,10 +8,18 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
-from cutegen_lab.templates.kernels.device.finish import total_kernel  # noqa: F401 - the second
+from cutegen_lab.templates.kernels.device.finish import reduce_partials  # noqa: F401 - the second
 from cutegen_lab.templates.kernels.device.overlap import overlapping
 from cutegen_lab.templates.kernels.device.row_io import fetch
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise, row_reduce, values_of
+from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
+
+
+def partial_totals(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks, stream):
+    """Launches ``blocks`` blocks, each of which leaves a partial result of each reduction."""
+    partial_kernel(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks).launch(
+        grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream
+    )
 
 
 @cute.kernel

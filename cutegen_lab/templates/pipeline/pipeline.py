@@ -10,7 +10,7 @@ from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.bundle import definitions as definitions_of
 from cutegen_lab.templates.emit.bundle import kernel_file, names_used
-from cutegen_lab.templates.emit.module import clean, constexprs, signature, tunable
+from cutegen_lab.templates.emit.module import call, clean, launch_head, tunable
 from cutegen_lab.templates.frontend.formula import formula
 from cutegen_lab.templates.pipeline.module import Module, definitions, imports, overlapped
 from cutegen_lab.templates.pipeline.wiring import Step, Tensor, Wiring
@@ -140,8 +140,8 @@ class _Text:
         for module in self.modules:
             if module.function("workspace"):
                 seen = self._workload(module, "workspace")
-                call = f'{module.step}_workspace({seen}, step_config(config, "{module.step}_"))'
-                lines.append(f"    for name, dtype, shape in {call}:")
+                wanted = f'{module.step}_workspace({seen}, step_config(config, "{module.step}_"))'
+                lines.append(f"    for name, dtype, shape in {wanted}:")
                 lines.append(f'        tensors.append((f"{module.step}_{{name}}", dtype, shape))')
         return [*lines, "    return tensors", ""]
 
@@ -187,26 +187,13 @@ class _Text:
         works = {step.name: module.workspace(len(step.inputs) + len(step.outputs)) for step, module in steps}
         tensors = [*self.inputs, *self.outputs, *(t.name for t in self.tensors if not t.base)]
         tensors += [f"{step}_{name}" for step, names in works.items() for name in names]
-        head = [*(f"{name}: cute.Tensor" for name in tensors), "stream: cuda.CUstream", *constexprs(self.config)]
         body = []
         for tensor in self.tensors:
             if tensor.base:
                 shape = self._shape(tensor, "{}")
-                body += [
-                    f"{tensor.name} = cute.make_tensor(",
-                    f"    {tensor.base}.iterator, cute.make_layout({shape}, stride=row_major({shape}))",
-                    ")",
-                ]
+                body += call(f"{tensor.name} = view", [f"{tensor.base}.iterator", shape, f"row_major({shape})"], 0)
         for step, module in steps:
             named = [*(t.name for t in (*step.inputs, *step.outputs)), *(f"{step.name}_{w}" for w in works[step.name])]
             values = [f"{step.name}_{name}" for name in module.parameters[len(named) + 1 :]]
-            body += _call(f"{step.name}_launch", [*named, "stream", *values])
-        return ["@cute.jit", *signature("launch", head), *(f"    {line}" for line in body)]
-
-
-def _call(function: str, arguments: Sequence[str]) -> list[str]:
-    line = f"{function}({', '.join(arguments)})"
-    if len(line) <= 110:
-        return [line]
-    wrapped = textwrap.wrap(", ".join(arguments) + ",", 104)
-    return [f"{function}(", *(f"    {part}" for part in wrapped), ")"]
+            body += call(f"{step.name}_launch", [*named, "stream", *values], 0)
+        return [*launch_head(tensors, self.config), *(f"    {line}" for line in body)]

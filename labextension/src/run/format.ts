@@ -129,6 +129,9 @@ export function timeRatio(view: RunView, id: string, than: string | null = view.
 /** How far a ratio is from one that is shown as none. */
 const AS_MUCH = 0.0005;
 
+/** The same of times, of which three digits are shown: 3.01 µs is not called faster than 3.01 µs. */
+const AS_FAST = 0.005;
+
 /** "3.2%", "47%": how far a ratio is from one. */
 export function percent(ratio: number): string {
   const size = Math.abs(ratio - 1) * 100;
@@ -142,11 +145,11 @@ export function change(ratio: number): string {
 
 /** Whether a ratio of times is shown as slower. */
 export function slower(ratio: number): boolean {
-  return ratio - 1 >= AS_MUCH;
+  return ratio - 1 >= AS_FAST;
 }
 
 function chosen(ratio: number, same: string, more: string, less: string): string {
-  return Math.abs(ratio - 1) < AS_MUCH ? same : ratio > 1 ? more : less;
+  return Math.abs(ratio - 1) < AS_FAST ? same : ratio > 1 ? more : less;
 }
 
 /** "3.2% slower than c1", "as fast as c1": a ratio of times in words. */

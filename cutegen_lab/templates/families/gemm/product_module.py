@@ -9,7 +9,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.cute_text import Writer
-from cutegen_lab.templates.emit.module import Space, approximate, constexprs, signature, text_of_tuple
+from cutegen_lab.templates.emit.module import Space, approximate, call, launch_head, signature, text_of_tuple
 from cutegen_lab.templates.families.gemm.shape import Operand, adjacent, products
 from cutegen_lab.templates.frontend.expr import Dims, Graph
 from cutegen_lab.templates.frontend.formula import formula
@@ -99,8 +99,7 @@ class ProductModule:
         return self.products.m if operand in self.products.lefts else self.products.n
 
     def launch_head(self, *workspace: str) -> list[str]:
-        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, self.result, *workspace)]
-        return ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
+        return launch_head((*self.inputs, self.result, *workspace), self.config)
 
     def view_lines(self) -> list[str]:
         """``m``, ``n``, ``batches``; operands as (rows, k, batch) in ``mAs`` and ``mBs``; the result, ``mC``, and
@@ -138,8 +137,4 @@ class ProductModule:
 def _view(view: str, name: str, modes: Sequence[tuple[str, str]]) -> list[str]:
     """``view`` of tensor ``name`` with these (shape, stride) modes: rows, columns (or k), batches."""
     shape, stride = (", ".join(mode[part] for mode in modes) for part in (0, 1))
-    layout = f"cute.make_layout(({shape}), stride=({stride}))"
-    line = f"{view} = cute.make_tensor({name}.iterator, {layout})"
-    if len(line) <= 110:
-        return [line]
-    return [f"{view} = cute.make_tensor(", f"    {name}.iterator, {layout}", ")"]
+    return call(f"{view} = view", [f"{name}.iterator", f"({shape})", f"({stride})"], 0)

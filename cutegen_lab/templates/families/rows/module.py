@@ -17,10 +17,6 @@ from cutegen_lab.templates.families.rows.skewed import skewed
 from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Reduce
 from cutegen_lab.templates.frontend.names import variable
 
-_TURNS = [
-    "    groups = (rows + rows_per_block - 1) // rows_per_block",
-    "    turns = min(max(groups // 512, 1), 8) if cluster_n > 1 else 1  # of a block, which keeps what rows share",
-]
 _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 
 
@@ -79,7 +75,6 @@ class RowModule(RowFunctions):
     # --- the launch ---
 
     def _launch(self) -> list[str]:
-        turning = len(self.shared) > 1  # to read again for each row what is more than a row costs more than the row
         paired = self._paired()
         totals = "(row_values,)" if self.totals else "()"
         online, moments = (paired, "None") if isinstance(self.pair, Online) else ("None", paired)
@@ -96,22 +91,14 @@ class RowModule(RowFunctions):
             f"(ops, walks, {online}, {moments}, {self._walks(self.rest)})",
             text_of_tuple(functions),
             f"(rows, n, width, {text_of_tuple(self.taken_sizes)})",
-            f"(threads_per_row, rows_per_block, cluster_n, loads, {'turns' if turning else '1'})",
+            "(threads_per_row, rows_per_block, cluster_n, loads)",
+            "stream",
         ]
-        *before, last = call("row_kernel", given, 4)
-        groups = "(rows + rows_per_block - 1) // rows_per_block"
         return [
             *self.launch_head(*["row_values"] * bool(self.totals)),
             *self.size_and_view_lines(),
-            *(_TURNS if turning else []),
             *self._reductions(),
-            *before,
-            f"{last}.launch(",
-            f"        grid=[{'(groups + turns - 1) // turns' if turning else groups} * cluster_n, 1, 1],",
-            "        block=[threads_per_row * rows_per_block, 1, 1],",
-            "        cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,",
-            "        stream=stream,",
-            "    )",
+            *call("reduce_rows", given, 4),
             *(
                 finishing_launch(
                     self, self.late_outputs, self.totals, "row_values", ["n", _FINISHERS, "rows"], unroll=8

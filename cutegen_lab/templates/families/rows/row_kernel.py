@@ -7,7 +7,6 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.views import View
 from cutegen_lab.templates.families.kernel_module import KernelModule
 from cutegen_lab.templates.frontend.expr import Graph
-from cutegen_lab.templates.frontend.names import variable
 
 
 class RowKernel(KernelModule):
@@ -40,19 +39,18 @@ class RowKernel(KernelModule):
             f"    n = {self.space.product(self.graph.reduced)}",
             *widths,
             *self.size_lines(),
-            *(f"    {variable('g', view.name)} = {self._view(view)}" for view in self.views),
+            *(line for view in self.views for line in self.view_lines(view, *self._layout(view))),
         ]
 
-    def _view(self, view: View) -> str:
-        """Text of a tensor seen as (values of a vector, vectors of a row, rows), or (rows) with one value a row;
+    def _layout(self, view: View) -> tuple[str, str]:
+        """Texts of shape and strides of (values of a vector, vectors of a row, rows), or (rows) with one value a row;
         (values to choose from, rows) where a value indexes it."""
         shape, stride = self.space.outer_mode(view, self.outer, "rows")
         if view.picked is not None:
             size, step = (f"{view.tensor}.{what}[{view.picked}]" for what in ("shape", "stride"))
-            layout = f"cute.make_layout(({size}, {shape}), stride=({step}, {stride}))"
-            return f"cute.make_tensor(\n        {view.pointer}, {layout}\n    )"
+            return f"({size}, {shape})", f"({step}, {stride})"
         if not self.along(view):
-            return f"cute.make_tensor({view.pointer}, cute.make_layout({shape}, stride={stride}))"
+            return shape, stride
         step = view.step(self.run) if view.dims[self.run[-1]] is not None else "0"
         across = "width" if step == "1" else f"width * {step}" if step != "0" else "0"
         reach = "n // width"
@@ -62,7 +60,4 @@ class RowKernel(KernelModule):
             reach, across = f"({inner}, {over})", f"({across}, {strides})"
         if self.skewed:
             reach, shape, stride = "reach", "whole + 1", "width"
-        return (
-            f"cute.make_tensor(\n        {view.pointer}, cute.make_layout((width, {reach}, {shape}), "
-            f"stride=({step}, {across}, {stride}))\n    )"
-        )
+        return f"(width, {reach}, {shape})", f"({step}, {across}, {stride})"

@@ -80,17 +80,7 @@ class _ColumnScans(Scanning, ColumnKernel):
             "before", "after", self.ops, text_of_tuple(self.sizes), self.paddings(self.views.loaded),
             str(self.reverse), "threads", "slices", "loads",
         ]  # fmt: skip
-        *before, last = call("scan_kernel", given, 4)
-        return [
-            *self.launch_head(),
-            *self.size_and_view_lines(),
-            *before,
-            f"{last}.launch(",
-            "        grid=[(columns + threads - 1) // threads, 1, 1],",
-            "        block=[threads, slices, 1],",
-            "        stream=stream,",
-            "    )",
-        ]
+        return [*self.launch_head(), *self.size_and_view_lines(), *call("scan_columns", [*given, "stream"], 4)]
 
 
 FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

@@ -104,17 +104,7 @@ class _RowScans(Scanning, RowKernel):
             "before", "after", self.ops, text_of_tuple(self.sizes), self.paddings(self.vectors),
             str(self.reverse), "threads_per_row", "rows_per_block", "loads",
         ]  # fmt: skip
-        *before, last = call("scan_kernel", given, 4)
-        return [
-            *self.launch_head(),
-            *self.size_and_view_lines(),
-            *before,
-            f"{last}.launch(",
-            "        grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1],",
-            "        block=[threads_per_row * rows_per_block, 1, 1],",
-            "        stream=stream,",
-            "    )",
-        ]
+        return [*self.launch_head(), *self.size_and_view_lines(), *call("scan_rows", [*given, "stream"], 4)]
 
 
 FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

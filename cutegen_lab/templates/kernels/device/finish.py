@@ -8,6 +8,13 @@ from cutegen_lab.templates.kernels.device.overlap import overlapping
 from cutegen_lab.templates.kernels.device.row_reduce import row_reduce
 
 
+def reduce_partials(gNumbers, partials, gOuts, finish_totals, ops, sizes, n, threads, count, unroll, stream):
+    """Launches one block, which may start while the first kernel ends."""
+    total_kernel(gNumbers, partials, gOuts, finish_totals, ops, sizes, n, threads, count, unroll).launch(
+        grid=[1, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=overlapping()
+    )
+
+
 @cute.kernel
 def total_kernel(
     gNumbers: tuple,

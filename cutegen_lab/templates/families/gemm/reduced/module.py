@@ -177,11 +177,7 @@ class ReducedModule(ProductModule):
         body = [
             *self.view_lines(),
             "tiles = (n + tile_n - 1) // tile_n",
-            "mParts = cute.make_tensor(",
-            "    parts.iterator,",
-            f"    cute.make_layout((m, tiles, batches, {len(self.names)}), "
-            "stride=(tiles, 1, m * tiles, batches * m * tiles)),",
-            ")",
+            f"mParts = parts_view(parts, m, tiles, batches, {len(self.names)})",
             f"ready = tma_views(({operands[0]},)), tma_views(({operands[1]},))",
             "multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, cute.size(mA, mode=[1]),",
             "                    (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)",

@@ -1,0 +1,96 @@
+"""What a wrong result looks like, for people and models that look for the mistake: the right one times a number, a
+constant too large, at another place, or wrong only where a tile ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import torch
+
+_NEAR = 1 / 16  # of an error: what may be left of it once it is explained
+_ROUNDED = 1.5  # times PyTorch's own error: what rounding the explained result may leave
+_ROLLED = (1, -1)  # places that a result may be off by along a dimension
+_LEAST = 8  # elements from which on an explanation is no coincidence
+
+
+def likeness(got: torch.Tensor, expected: torch.Tensor, name: str, limit: float, noise: float = 0.0) -> str:
+    """One clause on how ``got`` differs from ``expected`` (float64), or "" where nothing simple says it. ``limit``: the
+    norm-wise relative error that output ``name`` may have; ``noise``: the one that PyTorch's has."""
+    right, mine = expected.double(), got.double()
+    if got.numel() < _LEAST or not bool(right.isfinite().all()):
+        return ""
+    if not bool(mine.isfinite().all()):
+        return _region(~mine.isfinite(), name, "not finite")
+    size, apart = float(right.norm()), float((mine - right).norm())
+    if not size or apart <= limit * size:
+        return ""
+    close = max(apart * _NEAR, _ROUNDED * noise * size)
+    if close < apart and (found := _explained(mine, right, close)):
+        return found
+    off = (mine - right).abs() > max(limit, 1e-12) * right.abs().clamp(min=size / math.sqrt(right.numel()))
+    return _region(off, name, "wrong")
+
+
+def _explained(mine: torch.Tensor, right: torch.Tensor, close: float) -> str:
+    """What one change of the whole expected result leaves less than ``close`` of the error."""
+    factor = float((mine * right).sum() / (right * right).sum())
+    if float((mine - factor * right).norm()) <= close:
+        return "every value is 0" if abs(factor) < 1e-6 else f"every value is {factor:.4g} times what it should be"
+    shift = float((mine - right).mean())
+    if float((mine - shift - right).norm()) <= close:
+        return f"every value is {abs(shift):.4g} too {'large' if shift > 0 else 'small'}"
+    square = right.ndim >= 2 and right.shape[-1] == right.shape[-2]
+    if square and float((mine - right.transpose(-1, -2)).norm()) <= close:
+        return "it is the expected result with its last two dimensions exchanged"
+    for dim in range(right.ndim):
+        for by in _ROLLED:
+            # The element that nothing is shifted to may hold anything.
+            kept = mine.narrow(dim, max(by, 0), right.shape[dim] - 1) if right.shape[dim] > _LEAST else None
+            if kept is not None:
+                source = right.narrow(dim, max(-by, 0), right.shape[dim] - 1)
+                if float((kept - source).norm()) <= close:
+                    return f"each value along dimension {dim} is that of index {'- 1' if by > 0 else '+ 1'}"
+    return ""
+
+
+def _region(off: torch.Tensor, name: str, what: str) -> str:
+    """``out[96:100, :]``, where the elements ``off`` fill a part of the tensor, as slices of it, and no other is."""
+    if not bool(off.any()) or bool(off.all()):
+        return ""
+    slices = [_slice(indices, off.shape[dim]) for dim, indices in enumerate(_touched(off))]
+    if None in slices or all(each == (0, n, 1) for each, n in zip(slices, off.shape, strict=True)):
+        return ""
+    part = off[tuple(slice(*each) for each in slices if each is not None)]
+    if float(part.double().mean()) < 0.5:
+        return ""
+    texts = [_text(each, n) for each, n in zip(slices, off.shape, strict=True) if each is not None]
+    return f"only {name}[{', '.join(texts)}] is {what}, the rest is right"
+
+
+def _touched(off: torch.Tensor) -> Iterator[list[int]]:
+    """For each dimension the indices at which anything is off."""
+    for dim in range(off.ndim):
+        others = [d for d in range(off.ndim) if d != dim]
+        seen = off.any(dim=others) if others else off
+        yield seen.nonzero().reshape(-1).tolist()
+
+
+def _slice(indices: Sequence[int], size: int) -> tuple[int, int, int] | None:
+    """(start, stop, step) of evenly spaced indices; those from a start to the end may be one."""
+    steps = {b - a for a, b in pairwise(indices)}
+    if len(steps) > 1:
+        return None
+    step = steps.pop() if steps else 1
+    stop = indices[-1] + 1
+    return indices[0], size if step > 1 and indices[-1] + step >= size else stop, step
+
+
+def _text(each: tuple[int, int, int], size: int) -> str:
+    start, stop, step = each
+    if each == (0, size, 1):
+        return ":"
+    if stop - start == 1:
+        return str(start)
+    return f"{start or ''}:{'' if stop == size else stop}" + (f":{step}" if step > 1 else "")
