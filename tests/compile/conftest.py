@@ -31,7 +31,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def compiler(cache_dir: Path) -> Iterator[CageCompiler]:
-    limits = Limits(wall_seconds=6.0)
+    limits = Limits(wall_seconds=6.0, memory_bytes=512 << 20)
     with CageCompiler(cache_dir, limits=limits) as compiler:
         yield compiler
 

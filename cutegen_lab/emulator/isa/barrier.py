@@ -9,7 +9,6 @@ import numpy as np
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.isa import warp_barrier
-from cutegen_lab.emulator.isa.warp import _begin
 from cutegen_lab.emulator.ptx import traits
 from cutegen_lab.emulator.ptx.traits import Ordering
 from cutegen_lab.emulator.registry import opcode, runtime
@@ -39,7 +38,7 @@ def bar(e: Emit) -> None:
         e.collective = True
         if whole:
             e.line("g.m.require_whole_warps(g,'a barrier')")
-        e.line(f"g.m.barriers.arrive(g,{number},{need})")
+        e.line(f"g.m.barriers.arrive(g,{number},{need},whole={whole})")
         return
     e.parks = True
     if mode == "red":
@@ -49,9 +48,8 @@ def bar(e: Emit) -> None:
 
 
 def _warp_barrier(e: Emit) -> None:
-    """Lanes that are guarded off do not wait: those that do must come together."""
+    """Under a guard lanes have met before (:mod:`~cutegen_lab.emulator.translate.meetings`)."""
     if e.ins.guard is not None:
-        _begin(e, e.ops[0])
         return
     e.parks, e.meets = True, "a warp-wide instruction"
     mask, given = e.ops[0], e.s(e.ops[0], "u32")

@@ -1,6 +1,5 @@
 """bar.warp.sync (PTX ISA 9.7.13.2): the lanes of a member mask wait for each other, however far apart they are. So they
-do before an instruction that takes a whole warp (:mod:`~cutegen_lab.emulator.translate.meetings`), which none of those
-that run may leave out by ending.
+do before an instruction that takes a whole warp (:mod:`~cutegen_lab.emulator.translate.meetings`).
 
 Lanes that come together go on at once. Of those that come apart all are parked, the last too, so that they are asked
 at once and go on as one group.
@@ -8,7 +7,7 @@ at once and go on as one group.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,65 +16,110 @@ from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.lane_clock import by_place
 from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.meetings import ANY_BAR_WARP_SYNC
 
 if TYPE_CHECKING:
     from cutegen_lab.emulator.machine.lane_group import LaneGroup
 
+Ends = Literal["come", "come if before", "are missed"]
+"""How lanes that have ended count: as come; as come if they ended before the place in the text, as where a thread
+without work returns at once, but not if they went past it; never."""
 _EVERY = 0xFFFF_FFFF
 _Place = tuple[int, int, int]  # warp, member mask, where they wait
 
 
 class WarpBarrier:
-    """Of all warps of a chunk; ``exited`` by thread."""
+    """Of all warps of a chunk; ``exited`` by thread, from the beginning for those that there are not."""
 
     def __init__(self, exited: Array) -> None:
-        self._exited = exited
+        self._exited, self._never = exited, exited.copy()
+        self._ended_at = np.full(len(exited), -1, np.int64)  # the block of its text in which each thread ended
         self._came: dict[_Place, int] = {}  # lanes as bits
-        self._owed: dict[_Place, int] = {}  # … that ran when the first came, where all of these are needed
         self._open = np.zeros(len(exited), np.bool_)  # threads that may go on
 
-    def wait(self, g: LaneGroup, mask: Any, all_running: bool = False) -> bool | Array:
-        """By lane: may it go on? ``all_running``: lanes that end do not count as come. Raises Trap where a mask leaves
-        out the lane that gives it."""
-        if mask is None and (g.whole() or self._all_here(g)):
+    def exit(self, g: LaneGroup) -> None:
+        self._ended_at[g.gid] = g.pc
+
+    def wait(
+        self, g: LaneGroup, mask: Any, where: int | None = None, ends: Ends = "come", held: Array | None = None
+    ) -> bool | Array:
+        """By lane: may it go on? ``where``: what stands for all places where lanes may wait for each other (None: they
+        must be here). ``ends``: how lanes that have ended count. ``held``: the lanes that wait at all. Raises Trap
+        where a mask leaves out the lane that gives it, and where a lane that is needed has ended."""
+        if held is not None and not held.all():
+            if not held.any():
+                return True
+        else:
+            held = None
+        if mask is not None and (np.asarray(mask) == _EVERY).all():
+            mask = None
+        place = g.pc if where is None else where
+        if held is not None and mask is None:
+            self._require_all_or_none(g, held)
+        if mask is None and held is None and (g.whole() or self._all_here(g, place, ends)):
             g.m.meet(g)
             return True
         members = np.broadcast_to(np.asarray(_EVERY if mask is None else mask, np.int64), (g.n,))
-        if len(outside := np.flatnonzero((members >> g.lane & 1) == 0)):
+        left_out = (members >> g.lane & 1) == 0
+        if len(outside := np.flatnonzero(left_out if held is None else left_out & held)):
             message = (
                 f"a thread executes a warp-wide instruction whose mask {int(members[outside[0]]):#x} leaves it out"
             )
             raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(g.gid[outside[0]]))
         passed = self._open[g.gid]
+        if held is not None:
+            passed |= ~held
         self._open[g.gid] = False
         if passed.all():
             return passed
         for warp, lanes, named in by_place(g.gid[~passed], members[~passed]):
-            if not (missing := self._missing(g, warp, lanes, named, all_running)):
+            if not (missing := self._missing(g, (warp, named, place), lanes, ends)):
                 self._meet(g, warp, named)
                 passed |= (g.gid >> 5 == warp) & (members == named)
             elif missing < 0:
                 self._open[warp * 32 : warp * 32 + 32] |= named >> np.arange(32) & 1 != 0
         return passed
 
-    def _all_here(self, g: LaneGroup) -> bool:
+    @staticmethod
+    def _require_all_or_none(g: LaneGroup, held: Array) -> None:
+        """Raises Trap where all running lanes of a warp are here and a guard holds for some of them."""
+        warps, here, running = g.m.attendance(g)
+        wait = np.bincount(np.searchsorted(warps, g.gid >> 5), held)
+        some = np.flatnonzero((here == running) & (wait > 0) & (wait < running))
+        if len(some):
+            first = int(g.gid[np.flatnonzero(held & (g.gid >> 5 == warps[some[0]]))[0]])
+            raise _missed(g, int(wait[some[0]]), int(running[some[0]]), first)
+
+    def _all_here(self, g: LaneGroup, place: int, ends: Ends) -> bool:
         """Are all running lanes of its warps in ``g``, which nobody has waited for?"""
         warps, here, running = g.m.attendance(g)
         if (here != running).any() or self._open[g.gid].any():
             return False
-        return not self._owed or all((warp, _EVERY, g.pc) not in self._owed for warp in warps.tolist())
+        if ends != "come" and any(self._wanted(warp, _EVERY, g.pc, ends)[1] for warp in warps[running < 32].tolist()):
+            return False
+        return not self._came or all((warp, _EVERY, place) not in self._came for warp in warps.tolist())
 
-    def _missing(self, g: LaneGroup, warp: int, lanes: int, named: int, all_running: bool) -> int:
+    def _wanted(self, warp: int, named: int, pc: int, ends: Ends) -> tuple[int, int]:
+        """Of the lanes ``named``, those who must come to ``pc``, and those of them who have ended instead."""
+        running = named & _bits(~self._exited, warp)
+        if ends == "come":
+            return running, 0
+        ended = named & _bits(self._exited & ~self._never, warp)
+        if ends == "come if before" and ended:
+            ended &= _bits(self._ended_at > pc, warp)
+        return running | ended, ended
+
+    def _missing(self, g: LaneGroup, place: _Place, lanes: int, ends: Ends) -> int:
         """Lanes that have not come yet, or -1 where the last have come now."""
-        place = warp, named, g.pc
-        wanted = named & self._running(warp)
-        if all_running:
-            wanted = self._owed.setdefault(place, wanted)
+        warp, named, _ = place
         came = self._came.pop(place, 0) | lanes
+        wanted, ended = self._wanted(warp, named, g.pc, ends)
+        if ended & ~came:
+            first = warp * 32 + (lanes & -lanes).bit_length() - 1
+            raise _missed(g, came.bit_count(), wanted.bit_count(), first)
         if missing := wanted & ~came:
             self._came[place] = came
             return missing
-        self._owed.pop(place, None)
         if came == lanes:
             return 0
         self._meet(g, warp, named)
@@ -84,24 +128,32 @@ class WarpBarrier:
     def _meet(self, g: LaneGroup, warp: int, named: int) -> None:
         if g.m.clocks is not None:
             members = np.flatnonzero(named >> np.arange(32) & 1)
-            g.m.clocks.meet(warp, None if not self._running(warp) & ~named else members)
-
-    def _running(self, warp: int) -> int:
-        return int(np.packbits(~self._exited[warp * 32 : warp * 32 + 32], bitorder="little").view(np.uint32)[0])
+            g.m.clocks.meet(warp, None if not _bits(~self._exited, warp) & ~named else members)
 
     def stuck(self, g: LaneGroup, what: str) -> str:
         """Of threads that will wait for ever at ``what``."""
         warp = int(g.gid[0]) >> 5
-        owed = [lanes for (where, _, pc), lanes in self._owed.items() if (where, pc) == (warp, g.pc)]
-        here, running = int((g.gid >> 5 == warp).sum()), (owed[0] if owed else self._running(warp)).bit_count()
+        here, running = int((g.gid >> 5 == warp).sum()), _bits(~self._exited, warp).bit_count()
         return f"{what} is reached by {here} of the {running} running threads of a warp"
+
+
+def _missed(g: LaneGroup, here: int, needed: int, gid: int) -> Trap:
+    what = g.m.program.blocks[g.pc].emits[0].meets
+    message = f"{what} is reached by {here} of the {needed} running threads of a warp"
+    return Trap(Verdict.BARRIER_DIVERGENCE, message, gid)
+
+
+def _bits(threads: Array, warp: int) -> int:
+    """Of a warp, the lanes for which ``threads`` holds."""
+    return int(np.packbits(threads[warp * 32 : warp * 32 + 32], bitorder="little").view(np.uint32)[0])
 
 
 @runtime
 def warp_barrier(g: Any, mask: Any) -> Any:
-    return g.m.warp_barrier.wait(g, mask)
+    """Lanes need not execute one bar.warp.sync, but ones with the same mask."""
+    return g.m.warp_barrier.wait(g, mask, ANY_BAR_WARP_SYNC)
 
 
 @runtime
-def lanes_meet(g: Any, mask: Any) -> Any:
-    return g.m.warp_barrier.wait(g, mask, all_running=True)
+def lanes_meet(g: Any, mask: Any, where: int | None, ends: Ends, held: Any) -> Any:
+    return g.m.warp_barrier.wait(g, mask, where, ends, held)

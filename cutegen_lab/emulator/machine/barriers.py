@@ -36,7 +36,11 @@ class NamedBarriers:
         self._outcome = np.zeros((blocks, NAMED, 2, 2), np.int64)  # of the last two generations: (true, all)
         self._clocks: VectorClocks | None = None
 
-    def arrive(self, g: LaneGroup, barrier: Array, need: Array | int, waits: bool = False) -> None:
+    def arrive(
+        self, g: LaneGroup, barrier: Array, need: Array | int, waits: bool = False, whole: bool = False,
+        voted: bool = False,
+    ) -> None:  # fmt: skip
+        """``whole``: a warp's lanes execute the same barrier. ``voted``: what comes is counted by thread."""
         number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
         wanted = np.broadcast_to(np.asarray(need, np.int64), (g.n,))
         if int(number.max()) >= NAMED:
@@ -45,8 +49,12 @@ class NamedBarriers:
             raise Trap(
                 Verdict.LAUNCH_FAILURE, f"barrier for {int(wanted.max())} threads, not a multiple of 32", int(g.gid[0])
             )
+        if whole and np.ndim(barrier) + np.ndim(need):
+            self._require_one(g, number, wanted)
         self._meet(g, number, waits)
         np.add.at(self._count, (g.block, number), 1)
+        if not voted and wanted.any() and not g.whole():
+            self._count_whole_warps(g, number, wanted)
         self._need[g.block, number] = wanted
         over = np.flatnonzero((wanted > 0) & (self._count[g.block, number] > wanted))
         if len(over):
@@ -66,7 +74,7 @@ class NamedBarriers:
             if votes is not None:
                 np.add.at(self._true, (g.block, np.minimum(number, NAMED - 1)), np.broadcast_to(votes, (g.n,)))
             before = self._generation[g.block, np.minimum(number, NAMED - 1)]
-            self.arrive(g, barrier, need, waits=True)
+            self.arrive(g, barrier, need, waits=True, whole=whole, voted=votes is not None)
             g.gen, g.arrived = before, True
         return np.asarray(self._generation[g.block, number] != g.gen)
 
@@ -93,6 +101,25 @@ class NamedBarriers:
         self._waiting = np.zeros((blocks, NAMED, clocks.warps), np.bool_)
         # Of those that meet now, and that met last: at which count of its clock each warp came.
         self._coming, self._met = (np.zeros((blocks, NAMED, clocks.warps), np.int64) for _ in range(2))
+
+    def _count_whole_warps(self, g: LaneGroup, number: Array, wanted: Array) -> None:
+        """A warp that has come counts as 32 threads of a barrier with a count, even if it has fewer that run."""
+        _, here, running = g.m.attendance(g)
+        _, first = np.unique(g.gid >> 5, return_index=True)
+        some = (here == running) & (wanted[first] > 0)
+        np.add.at(self._count, (g.block[first][some], number[first][some]), 32 - running[some])
+
+    @staticmethod
+    def _require_one(g: LaneGroup, number: Array, wanted: Array) -> None:
+        """Raises Trap where lanes of one warp name several barriers, or several counts of one."""
+        warps, first = np.unique(g.gid >> 5, return_index=True)
+        of = first[np.searchsorted(warps, g.gid >> 5)]
+        other = np.flatnonzero((number != number[of]) | (wanted != wanted[of]))
+        if len(other):
+            lane = int(other[0])
+            numbers = f"{int(number[of[lane]])} and {int(number[lane])}"
+            message = f"lanes of one warp are at barriers {numbers}, or give different counts of threads"
+            raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(g.gid[lane]))
 
     def _meet(self, g: LaneGroup, number: Array, waits: bool) -> None:
         if self._clocks is not None:
@@ -126,7 +153,8 @@ class NamedBarriers:
             return
         block, number, warp = np.nonzero(self._waiting & done[:, :, None])
         self._arrived.take(block * self._clocks.warps + warp, block, number)
-        self._gone.take(block * self._clocks.warps + warp, block)
+        every = self._need[block, number] == 0  # of others, those who have ended are no participants
+        self._gone.take((block * self._clocks.warps + warp)[every], block[every])
         self._waiting[done] = False
         self._met[done], self._coming[done] = self._coming[done], 0
         self._arrived.rows[done] = 0

@@ -121,6 +121,7 @@ class CtaBatch:
 
     def exit(self, g: LaneGroup) -> None:
         self.exited[g.gid] = True
+        self.warp_barrier.exit(g)
         self.ended = self.ended or bool(self.have_ended(np.arange(self.count)).any())
         self.barriers.exit(g)
         if self.cluster_size > 1:

@@ -96,12 +96,13 @@ class WarpgroupProducts:
             raise Trap(Verdict.NON_DETERMINISTIC, message, int(warps[early[0]]) * 32)
 
     def commit(self, g: LaneGroup) -> None:
+        g.m.require_whole_warps(g, "wgmma.commit_group")
         self._arithmetic.flush_all()
         self._committed[g.warp_numbers()] += 1
 
     def wait(self, g: LaneGroup, pending: int) -> None:
         """The warps of ``g`` wait until at most ``pending`` groups are under way."""
-        g.m.meet(g)
+        g.m.require_whole_warps(g, "wgmma.wait_group")
         warps = g.warp_numbers()
         self._done[warps] = np.maximum(self._done[warps], self._committed[warps] - pending)
         if self._m.async_races is not None:

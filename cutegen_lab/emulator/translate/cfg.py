@@ -71,14 +71,14 @@ def basic_blocks(kernel: ptx.Kernel, emits: dict[int, Emit]) -> list[Block]:
     fences = {i + 1 for i in parks if code[i].opcode == "wgmma"}
     meets = meetings(code, labels | branches | {i + 1 for i in parks} - fences)
     apart = {0} | labels | branches | parks | {i + 1 for i in parks}
-    leaders = apart | meets
+    leaders = apart | meets.keys()
     starts = sorted(s for s in leaders if s < size)
-    index_of = {start: n + sum(i < start for i in meets) for n, start in enumerate(starts)}
+    index_of = {start: n + sum(len(m) for i, m in meets.items() if i < start) for n, start in enumerate(starts)}
     blocks = []
     for n, start in enumerate(starts):
         stop = starts[n + 1] if n + 1 < len(starts) else size
-        if start in meets:
-            blocks.append(Block([meeting(emits[start])], start))
+        for kind in meets.get(start, ()):
+            blocks.append(Block([meeting(emits[start], kind)], start))
             blocks[-1].within = blocks[-1].meets_lanes and start not in apart
         block = Block([emits[i] for i in range(start, stop) if i in emits], start)
         last = code[stop - 1]

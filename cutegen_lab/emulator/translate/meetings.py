@@ -2,75 +2,108 @@
 
 An instruction of a whole warp (shfl.sync, bar.sync, mma and others, PTX ISA 9.7.9.6, 9.7.13.1, 9.7.14.5) waits for the
 lanes of its member mask, or has all lanes of the warp execute it: one of them may have waited for an mbarrier
-meanwhile. A wgmma takes the four warps of a warpgroup. At wgmma.fence they meet anyway (:mod:`wgmma`); a kernel that
-fences once for many products may let one warp do other work between two of them (9.7.15.7.1: sums need no second
-fence). So each of these gets a meeting where nothing before it in straight code has brought its threads together.
+meanwhile. So do barrier.sync and barrier.cluster without .aligned, wherever the lanes of the warp execute them. A wgmma
+takes the four warps of a warpgroup. At wgmma.fence they meet anyway (:mod:`wgmma`); a kernel that fences once for many
+products may let one warp do other work between two of them (9.7.15.7.1: sums need no second fence). So each of these
+gets a meeting where nothing before it in straight code has brought its threads together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
+from typing import Literal
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.ptx.traits import names_every_lane
 from cutegen_lab.emulator.translate.emit import Emit
 
+Meeting = Literal["warp", "warpgroup"]
 _MASKED = {"shfl", "vote", "match", "redux", "elect"}  # whose last operand is the member mask
+_BARRIERS = {"bar", "barrier"}
+# Where lanes wait that need not execute one instruction: a number for each kind.
+_ANYWHERE = {"sync": -1, "red": -1, "arrive": -2, "cluster arrive": -3, "cluster wait": -4}
+ANY_BAR_WARP_SYNC = -5
 
 
-def meetings(code: Sequence[ptx.Instruction], breaks: Container[int]) -> set[int]:
-    """Numbers of the instructions that need one. ``breaks``: those that threads may come to apart."""
-    found, warps, warpgroups = set(), False, False
+def meetings(code: Sequence[ptx.Instruction], breaks: Container[int]) -> dict[int, list[Meeting]]:
+    """Numbers of the instructions that need them. ``breaks``: those that threads may come to apart."""
+    found, warps, warpgroups = dict[int, list[Meeting]](), False, False
     for i, instruction in enumerate(code):
         if i in breaks:
             warps = warpgroups = False
-        if instruction.guard is not None:
-            continue
-        if instruction.opcode == "wgmma":
-            if "mma_async" in instruction.mods:
-                if not warpgroups:
-                    found.add(i)
-                warpgroups = True
-            elif "fence" in instruction.mods:
-                warpgroups = True
-            continue
         if not _takes_a_warp(instruction):
             continue
-        if not warps:
-            found.add(i)
+        if not warps or _is_warp_sync(instruction):
+            found[i] = ["warp"]
+        if instruction.guard is not None:  # of those lanes alone for which it holds
+            continue
         warps = warps or _members(instruction) is None
+        if instruction.opcode == "wgmma":
+            if "mma_async" in instruction.mods and not warpgroups:
+                found.setdefault(i, []).append("warpgroup")
+            warpgroups = warpgroups or "mma_async" in instruction.mods or "fence" in instruction.mods
     return found
 
 
-def meeting(emit: Emit) -> Emit:
+def meeting(emit: Emit, kind: Meeting) -> Emit:
     """What stands before ``emit``. It is no instruction of its own, and is not counted."""
-    made = Emit(emit.ins, emit.symbols)
+    guard, negated = emit.ins.guard, emit.ins.negated
+    made = Emit(replace(emit.ins, guard=None, negated=False), emit.symbols)
     made.parks, made.klass = True, ""
-    if emit.ins.opcode == "wgmma":
+    if kind == "warpgroup":
         made.line("return g.m.products.meet(g)")
         return made
     members = _members(emit.ins)
     made.meets = _name(emit.ins)
-    made.line(f"return lanes_meet(g,{None if members is None else made.s(members, 'u32')})")
+    mask = None if members is None else made.s(members, "u32")
+    held = None if guard is None else f"{'~' if negated else ''}{made.s(guard, 'pred')}"
+    made.line(f"return lanes_meet(g,{mask},{_anywhere(emit.ins)},{_ends(emit.ins)!r},{held})")
     return made
 
 
 def _name(instruction: ptx.Instruction) -> str:
     """What it is in messages."""
-    if instruction.opcode in ("bar", "barrier"):
+    if instruction.opcode in _MASKED or _is_warp_sync(instruction):
+        return "a warp-wide instruction"
+    if instruction.opcode in _BARRIERS:
         return "a cluster barrier" if "cluster" in instruction.mods else "a barrier"
-    return "a warp-wide instruction" if instruction.opcode in _MASKED else f"{instruction.opcode}"
+    if instruction.opcode in ("wgmma", "tensormap"):
+        return f"{instruction.opcode}.{instruction.mods[0]}"
+    return instruction.opcode
 
 
 def _takes_a_warp(instruction: ptx.Instruction) -> bool:
     if instruction.opcode in _MASKED:
         return "sync" in instruction.mods
-    if instruction.opcode == "bar":
-        return "warp" not in instruction.mods  # which waits by itself
-    return "aligned" in instruction.mods
+    if _is_warp_sync(instruction):
+        return instruction.guard is not None  # without one it waits by itself
+    return instruction.opcode in _BARRIERS or "aligned" in instruction.mods
+
+
+def _is_warp_sync(instruction: ptx.Instruction) -> bool:
+    return instruction.opcode == "bar" and "warp" in instruction.mods
+
+
+def _anywhere(instruction: ptx.Instruction) -> int | None:
+    """Which place stands for all where lanes may execute such an instruction; None where they must execute this one."""
+    if _is_warp_sync(instruction):
+        return ANY_BAR_WARP_SYNC
+    if instruction.opcode != "barrier" or "aligned" in instruction.mods:
+        return None
+    kind = next((mod for mod in ("sync", "red", "arrive", "wait") if mod in instruction.mods), "sync")
+    return _ANYWHERE[f"cluster {kind}" if "cluster" in instruction.mods else kind]
+
+
+def _ends(instruction: ptx.Instruction) -> str:
+    """How lanes that have ended count. These wait for "non-exited threads"; the others need all lanes of the warp."""
+    if _is_warp_sync(instruction):
+        return "come"
+    return "come if before" if instruction.opcode in _MASKED | _BARRIERS else "are missed"
 
 
 def _members(instruction: ptx.Instruction) -> ptx.Operand | None:
     """The member mask; None where every lane takes part."""
-    mask = instruction.operands[-1] if instruction.opcode in _MASKED else None
+    masked = instruction.opcode in _MASKED or _is_warp_sync(instruction)
+    mask = instruction.operands[-1] if masked else None
     return None if mask is None or names_every_lane(mask) else mask

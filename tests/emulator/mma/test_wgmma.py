@@ -206,6 +206,14 @@ WRONG = {
     "copies_waited_for_after_the_barrier": (
         BY_COPIES.replace("bar.sync 0;", "bar.sync 0; cp.async.wait_all;"), Verdict.NON_DETERMINISTIC, "a race: reads byte 0"
     ),
+    "committed_by_half_of_each_warp": (
+        PLAIN.replace("  wgmma.commit", "  and.b32 %r31, %r1, 31; setp.lt.s32 %p7, %r31, 16; @%p7 wgmma.commit"),
+        Verdict.BARRIER_DIVERGENCE, "wgmma.commit_group is reached by 16 of the 32",
+    ),
+    "waited_for_by_half_of_each_warp": (
+        PLAIN.replace("  wgmma.wait", "  and.b32 %r31, %r1, 31; setp.lt.s32 %p7, %r31, 16; @%p7 wgmma.wait"),
+        Verdict.BARRIER_DIVERGENCE, "wgmma.wait_group is reached by 16 of the 32",
+    ),
     "no_proxy_fence": (PLAIN.replace("fence.proxy.async.shared::cta;", ""), Verdict.NON_DETERMINISTIC, "no fence.proxy.async"),
     "not_waited_for": (PLAIN.replace("wgmma.wait_group.sync.aligned 0;", ""), Verdict.NON_DETERMINISTIC, "a sum of a wgmma"),
     "never_committed": (PLAIN.replace("wgmma.commit_group.sync.aligned;", ""), Verdict.NON_DETERMINISTIC, "a sum of a wgmma"),
