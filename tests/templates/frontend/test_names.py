@@ -38,7 +38,7 @@ def test_kernels(compiler: Compiler, family: str, names: tuple[str, str]) -> Non
 def test_every_name_of_a_row_kernel_may_be_a_tensors() -> None:
     """What its tensor is called, nothing else is in the functions that name it."""
     mine, plain = _tensor_and_names("mine_alone")
-    assert mine == "mine_alone" and {"rows", "walks", "finish", "peak", "cutlass", "row_kernel"} <= set(plain)
+    assert mine == "mine_alone" and {"rows", "walks", "finish", "peak", "cutlass", "reduce_rows"} <= set(plain)
     for name in sorted(set(plain) - {"mine_alone"}):
         called, names = _tensor_and_names(name)
         assert names[called] == plain["mine_alone"], name
