@@ -43,7 +43,7 @@ def smaller(a, b):
 MAX_VALUES = 96  # of a row in one thread's registers
 
 
-MAX_LOADS = 64  # vectors of a row that a thread has in flight: stands for all of its share
+MAX_LOADS = 64  # vectors of a row that a thread has in flight; this value: all of its share
 
 
 MAX_ROW = 1 << 24  # positions along a row are exact in fp32
@@ -80,7 +80,7 @@ def why_not(config, n, run, skewed, twice):
     if per_row < FEWEST and n > SHORT:
         return f"{per_row} threads a row, of {FEWEST} at least for rows longer than {SHORT}"
     if loads >= share and loads != MAX_LOADS and not twice:
-        return f"{loads} loads in flight where a thread's share of a row is {share}: {MAX_LOADS} stands for all of it"
+        return f"{loads} loads in flight where a thread's share of a row is {share}; use {MAX_LOADS} for all of it"
     values = vec * min(share, loads)
     return f"{values} values of a row in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 

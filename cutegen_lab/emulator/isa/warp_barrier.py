@@ -29,7 +29,7 @@ _Place = tuple[int, int, int]  # warp, member mask, where they wait
 
 
 class WarpBarrier:
-    """Of all warps of a chunk; ``exited`` by thread, from the beginning for those that there are not."""
+    """Of all warps of a batch of CTAs. ``exited`` by thread; true from the beginning for threads that do not exist."""
 
     def __init__(self, exited: Array) -> None:
         self._exited, self._never = exited, exited.copy()

@@ -3,7 +3,7 @@
 Two accesses of one launch, one of them a write, race unless an order stands between them (:mod:`vector_clock`,
 :mod:`causality`) or both are strong at a scope that takes in both threads (PTX ISA 8.7.1 "Races"). Blocks of different
 clusters are ordered by nothing but releases and acquires at the scope of the GPU (8.9.5); in grids of very many warps
-that order is followed for some clusters. A write that changes nothing is not held against anyone, nor is the plain read
+that order is followed for some clusters. A write of the value that is there is no race, nor is the plain read
 that guesses what a compare-and-swap will find (CUDA C++ Programming Guide, "Atomic Functions"). Of each cell the last
 writer and two readers are remembered. Copies from and to memory are under way until they have been waited for, and no
 bulk copy sees what threads wrote without a proxy fence (8.4 "Proxies"). A launch that begins programmatically

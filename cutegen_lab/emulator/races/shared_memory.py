@@ -5,7 +5,7 @@ cluster barriers and mbarriers order warps through their :mod:`vector_clock`; so
 (:mod:`causality`). Lanes of one warp are ordered by any warp-wide instruction, 9.7.13.2 bar.warp.sync or another. Of
 each cell the last writer is remembered and two readers that nothing orders: the last, and the one before it or, where
 warps do not run in lockstep, the first. That finds every race of two threads, in one of two runs one where three read,
-and may miss one where more do. A write that changes nothing is not held against anyone.
+and may miss one where more do. A write of the value that is there is no race.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 few clusters alone, what two clusters store to one place is found wherever it is.
 
 Only where no block can wait for another: nothing orders two of them then (PTX ISA 8.9.5), and the last to store wins by
-luck. A store that changes nothing is not held against anyone, nor is what bulk copies and atomic operations do.
+luck. A store of the value that is there is no race, nor is what bulk copies and atomic operations do.
 """
 
 from __future__ import annotations

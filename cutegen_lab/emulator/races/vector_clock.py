@@ -1,11 +1,12 @@
 """What each warp knows the others to have done: vector clocks (Mattern 1989) over the warps of a cluster.
 
-One more column stands for the launches before: who knows of it has waited for them, or met someone who has. What
-hardware does beside the warps has columns too: the wgmma of each warp and its bulk copies out of shared memory (groups
-that have been waited for), and each mbarrier (phases that have completed). Further columns say which of the
-generic accesses of a warp to shared and to global memory a proxy fence has made visible to such hardware (PTX ISA 8.4
-"Proxies"), and which of the mbarriers that it made a fence has announced (9.7.13.4 fence.mbarrier_init). Where blocks
-of different clusters can wait for each other, the warps of the grid, or of some of its clusters, have columns besides.
+One more column stands for earlier launches: a warp's entry there rises when it waits for them, or synchronises with a
+warp that has. What hardware does beside the warps has columns too: the wgmma of each warp and its bulk copies out of
+shared memory (groups that have been waited for), and each mbarrier (phases that have completed). Further columns say
+which of the generic accesses of a warp to shared and to global memory a proxy fence has made visible to such hardware
+(PTX ISA 8.4 "Proxies"), and which of the mbarriers that it made a fence has announced (9.7.13.4 fence.mbarrier_init).
+Where blocks of different clusters can wait for each other, the warps of the grid, or of some of its clusters, have
+columns besides.
 
 A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
 of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp are ordered by
@@ -70,7 +71,7 @@ class VectorClocks:
         return np.asarray(self.known[warp, self.own[warp]])
 
     def publish(self, warps: Array) -> Array:
-        """A row a warp (distinct): all that it knows. What it does from here on is news."""
+        """A row a warp (distinct): all that it knows. Its later accesses get a new epoch."""
         self.lanes.publish_all(warps)
         rows = self.known[warps]
         if not self.lanes.even:

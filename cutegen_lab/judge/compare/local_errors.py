@@ -80,7 +80,7 @@ def worst_bin(
 ) -> LocalError | None:  # fmt: skip
     """Norm-wise error of elements of similar magnitude, relative to these or to ``least``. For elementwise functions.
     ``mine``, ``luck`` (PyTorch's own), ``moved`` and ``lost`` (honest formulas' losses) are flat errors, of a sample of
-    a large output, whose places the index counts."""
+    a large output; the index is one into that sample."""
     some = reference.nan_to_num(0.0, 0.0, 0.0)
     bins = some.numel() // _BIN
     if not bins:

@@ -89,7 +89,7 @@ class FormulaKind:
     signs_zeros: bool
     """Only copies and negations of floats, which decide the sign of a zero."""
     ranks: bool
-    """Numbers are taken by their rank, or by an index of a largest or smallest one."""
+    """It sorts, or takes the largest or smallest numbers or their indices (sort, topk, argmax, argmin)."""
     wraps: bool
     """Only sums, differences, products and copies, of which integers wrap in a defined way."""
     handles_infinity: bool
