@@ -163,9 +163,9 @@ class MBarriers:
         if relaxed is None:
             self._letters.take(gid, slot)
         elif g.m.causality is not None:
-            for warp, place in set(zip((gid >> 5).tolist(), slot.tolist(), strict=True)):
+            for warp, lanes, place in by_place(gid, slot):
                 if (row := self._letters.at(place)) is not None:
-                    g.m.causality.find(warp, row, relaxed)
+                    g.m.causality.find(warp, lanes, row, relaxed)
 
     def _passed(self, g: LaneGroup, slot: Array, done: Array, relaxed: int | None) -> Array:
         g.cache["denied"] = None

@@ -41,12 +41,13 @@ class Causality:
         shape = (_SCOPES, len(self._block), clocks.width)
         self._fenced, self._found = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self._has_fenced, self._has_found = (np.zeros(len(self._block), np.bool_) for _ in range(2))
-        self._fenced_at = np.full((len(self._block), 32), -1, np.int64)  # count of its warp at each lane's last fence
+        # Count of its warp at each lane's last fence, and when it last came upon something by a relaxed operation.
+        self._fenced_at, self._found_at = (np.full((len(self._block), 32), -1, np.int64) for _ in range(2))
 
     def fence(self, gid: Array, order: Ordering) -> None:
         for warp, lanes, _ in by_place(gid, np.zeros_like(gid)):
-            if order.acquires and self._has_found[warp]:
-                self._clocks.learn_part(warp, lanes, self._found[: order.scope + 1, warp].max(axis=0))
+            if order.acquires and self._has_found[warp] and (learn := self._behind(self._found_at[warp], warp, lanes)):
+                self._clocks.learn_part(warp, learn, self._found[: order.scope + 1, warp].max(axis=0))
             if order.releases:
                 self._fenced[: order.scope + 1, warp] = row = self._clocks.publish_part(warp, lanes)
                 self._fenced_at[warp, lane_numbers(lanes)] = row[self._clocks.own[warp]]
@@ -56,9 +57,10 @@ class Causality:
         """A row a warp: what it knew at its last fence of at least this scope. A relaxed arrival leaves it."""
         return np.asarray(self._fenced[scope, warps])
 
-    def find(self, warp: int, row: Array, scope: int) -> None:
-        """What a relaxed wait comes upon: the next fence of at least this scope learns it."""
+    def find(self, warp: int, lanes: int, row: Array, scope: int) -> None:
+        """What ``lanes`` come upon by a relaxed operation: their next fence of at least this scope learns it."""
         self._found[scope, warp] = np.maximum(self._found[scope, warp], row)
+        self._found_at[warp, lane_numbers(lanes)] = self._clocks.now(np.array([warp]))[0]
         self._has_found[warp] = True
 
     def read(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
@@ -93,11 +95,10 @@ class Causality:
             if order.acquires:
                 self._clocks.learn_part(warp, lanes, seen)
             else:
-                self._found[scope, warp] = np.maximum(self._found[scope, warp], seen)
-                self._has_found[warp] = True
+                self.find(warp, lanes, seen, scope)
 
     def _leave(self, left: Left, warp: int, lanes: int, place: int, order: Ordering) -> None:
-        if not order.releases and not (self._has_fenced[warp] and self._behind_fence(warp, lanes)):
+        if not order.releases and not (self._has_fenced[warp] and self._behind(self._fenced_at[warp], warp, lanes)):
             return
         now = self._clocks.publish_part(warp, lanes) if order.releases else None
         found = left.setdefault(place, {})
@@ -107,13 +108,13 @@ class Causality:
             key = scope, self._number(scope, warp)
             found[key] = np.maximum(found[key], row) if key in found else row.copy()
 
-    def _behind_fence(self, warp: int, lanes: int) -> bool:
-        """Whether one of ``lanes`` has fenced, or has met a lane of its warp since that one did."""
-        at, mine = self._fenced_at[warp], np.array(lane_numbers(lanes))
-        if (at[mine] >= 0).any():
-            return True
-        others = np.flatnonzero(at >= 0)
-        return not self._clocks.lanes.unmet(np.array([[warp]]), mine[:, None], others[None], at[others][None]).all()
+    def _behind(self, at: Array, warp: int, lanes: int) -> int:
+        """Those of ``lanes``, as bits, that did something, or have met a lane of their warp since that one did. ``at``:
+        the count of the warp when each lane did it, or -1."""
+        mine, others = np.array(lane_numbers(lanes)), np.flatnonzero(at >= 0)
+        unmet = self._clocks.lanes.unmet(np.array([[warp]]), mine[:, None], others[None], at[others][None])
+        behind = mine[(at[mine] >= 0) | ~unmet.all(axis=1)]
+        return int(np.bitwise_or.reduce(1 << behind, initial=0))
 
     def _number(self, scope: int, warp: int) -> int:
         return (int(self._block[warp]), int(self._cluster[warp]), 0)[scope]

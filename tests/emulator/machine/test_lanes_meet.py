@@ -115,6 +115,28 @@ def test_a_barrier_with_a_count_says_nothing_of_threads_that_have_ended() -> Non
     assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC and "a race" in fault.message
 
 
+# The first warp stores and arrives; the first lane of the second one waits for that, relaxed.
+RELAXED = ONE_WAITS.replace("%s", "END").replace("try_wait.parity.shared", "try_wait.parity.relaxed.cta.shared::cta")
+
+
+@pytest.mark.parametrize("warps", [0, 3, 4, 6, 7])
+@pytest.mark.parametrize(
+    ("then", "ordered"),
+    [
+        (f"fence.acquire.cta; @!%p1 {READ}", False),  # of lanes that have waited for nothing
+        (f"@!%p1 fence.acquire.cta; @!%p1 {READ}", False),
+        (f"bar.warp.sync 0xffffffff; fence.acquire.cta; {READ}", True),
+        (f"@%p1 fence.acquire.cta; bar.warp.sync 0xffffffff; {READ}", True),
+    ],
+)
+def test_a_fence_learns_what_its_own_lanes_came_upon(then: str, ordered: bool, warps: int) -> None:
+    fault = fault_in(RELAXED + then, warps)
+    if ordered:
+        assert fault is None
+    else:
+        assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC and "a race" in fault.message
+
+
 def test_a_warp_of_fewer_threads_is_counted_whole() -> None:
     assert fault_in("bar.sync 1, 64;", 0, threads=48) is None
 
