@@ -22,7 +22,8 @@ def likeness(got: torch.Tensor, expected: torch.Tensor, name: str, limit: float,
     if got.numel() < _LEAST or not bool(right.isfinite().all()):
         return ""
     if not bool(mine.isfinite().all()):
-        return _region(~mine.isfinite(), name, "not finite")
+        where = _region(~mine.isfinite(), name)
+        return f"only {where} is not finite" if where else ""
     size, apart = float(right.norm()), float((mine - right).norm())
     if not size or apart <= limit * size:
         return ""
@@ -30,7 +31,8 @@ def likeness(got: torch.Tensor, expected: torch.Tensor, name: str, limit: float,
     if close < apart and (found := _explained(mine, right, close)):
         return found
     off = (mine - right).abs() > max(limit, 1e-12) * right.abs().clamp(min=size / math.sqrt(right.numel()))
-    return _region(off, name, "wrong")
+    where = _region(off, name)
+    return f"only {where} is wrong, the rest is right" if where else ""
 
 
 def _explained(mine: torch.Tensor, right: torch.Tensor, close: float) -> str:
@@ -55,8 +57,9 @@ def _explained(mine: torch.Tensor, right: torch.Tensor, close: float) -> str:
     return ""
 
 
-def _region(off: torch.Tensor, name: str, what: str) -> str:
-    """``out[96:100, :]``, where the elements ``off`` fill a part of the tensor, as slices of it, and no other is."""
+def _region(off: torch.Tensor, name: str) -> str:
+    """``out[96:100, :]``: the slices of output ``name`` that hold all elements that are ``off``, where these are at
+    least half of them; "" where there are no such slices but the whole."""
     if not bool(off.any()) or bool(off.all()):
         return ""
     slices = [_slice(indices, off.shape[dim]) for dim, indices in enumerate(_touched(off))]
@@ -66,7 +69,7 @@ def _region(off: torch.Tensor, name: str, what: str) -> str:
     if float(part.double().mean()) < 0.5:
         return ""
     texts = [_text(each, n) for each, n in zip(slices, off.shape, strict=True) if each is not None]
-    return f"only {name}[{', '.join(texts)}] is {what}, the rest is right"
+    return f"{name}[{', '.join(texts)}]"
 
 
 def _touched(off: torch.Tensor) -> Iterator[list[int]]:
