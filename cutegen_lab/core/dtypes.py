@@ -48,9 +48,13 @@ class DType(str, Enum):
         try:
             return cls(_ALIASES.get(name, name))
         except ValueError:
-            known = ", ".join(d.value for d in cls)
-            meant = did_you_mean(name, [*(d.value for d in cls), *_ALIASES])
-            raise ValueError(f"unknown dtype {text!r}. {meant + ' ' if meant else ''}Use one of {known}") from None
+            raise ValueError(f"unknown dtype {text!r}. {dtypes_for(name)}") from None
+
+
+def dtypes_for(name: str) -> str:
+    """What to write for a dtype that there is not: the one that was meant, and all that there are."""
+    known = [dtype.value for dtype in DType]
+    return f"{did_you_mean(name, [*known, *_ALIASES])} Use one of {', '.join(known)}".strip()
 
 
 _ITEMSIZE = {

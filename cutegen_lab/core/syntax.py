@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from cutegen_lab.core.errors import ProblemError
@@ -139,3 +139,12 @@ class Nodes:
     def placed(self, node: ast.AST) -> Iterator[tuple[int, ast.AST]]:
         """As :meth:`within`, each node with its index."""
         return enumerate(self.within(node), self._starts[id(node)])
+
+
+def merged_imports(lines: Iterable[str]) -> list[str]:
+    """Lines ``from m import a, b``, each module once with all names that any of them imports from it."""
+    found = dict[str, set[str]]()
+    for line in lines:
+        module, _, names = line.partition(" import ")
+        found.setdefault(module, set()).update(names.split(", "))
+    return [f"{module} import {', '.join(sorted(names))}" for module, names in found.items()]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
-from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.dtypes import DType, dtypes_for
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.layouts import algebra, shared
@@ -266,9 +266,7 @@ def _short(dtype: str) -> str:
     try:
         return DType.parse(dtype).value
     except ValueError:
-        names = [kind.value for kind in DType]
-        hint = f"{did_you_mean(dtype, names)} Use {', '.join(names)}.".strip()
-        raise InputError(f"unknown dtype {dtype!r}", hint) from None
+        raise InputError(f"unknown dtype {dtype!r}", f"{dtypes_for(dtype)}.") from None
 
 
 def _extents(text: str, option: str, example: str) -> tuple[int, ...]:

@@ -134,13 +134,17 @@ class WarpBarrier:
         """Of threads that will wait for ever at ``what``."""
         warp = int(g.gid[0]) >> 5
         here, running = int((g.gid >> 5 == warp).sum()), _bits(~self._exited, warp).bit_count()
-        return f"{what} is reached by {here} of the {running} running threads of a warp"
+        return reached_by(what, here, running)
 
 
 def _missed(g: LaneGroup, here: int, needed: int, gid: int) -> Trap:
     what = g.m.program.blocks[g.pc].emits[0].meets
-    message = f"{what} is reached by {here} of the {needed} running threads of a warp"
-    return Trap(Verdict.BARRIER_DIVERGENCE, message, gid)
+    return Trap(Verdict.BARRIER_DIVERGENCE, reached_by(what, here, needed), gid)
+
+
+def reached_by(what: str, here: int, running: int) -> str:
+    """What is said of an instruction that lanes of a warp leave out."""
+    return f"{what} is reached by {here} of the {running} running threads of a warp"
 
 
 def _bits(threads: Array, warp: int) -> int:

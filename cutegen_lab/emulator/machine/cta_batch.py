@@ -12,7 +12,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.counters.launch_counters import Counters
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.isa.warp_barrier import WarpBarrier
+from cutegen_lab.emulator.isa.warp_barrier import WarpBarrier, reached_by
 from cutegen_lab.emulator.machine.barriers import ClusterBarrier, NamedBarriers
 from cutegen_lab.emulator.machine.lane_group import LaneGroup
 from cutegen_lab.emulator.machine.mbarriers import MBarriers
@@ -184,7 +184,7 @@ class CtaBatch:
         if len(short):
             at = int(short[0])
             gid = int(g.gid[np.searchsorted(g.gid, warps[at] * 32)])
-            message = f"{what} is reached by {int(here[at])} of the {int(running[at])} running threads of a warp"
+            message = reached_by(what, int(here[at]), int(running[at]))
             raise Trap(Verdict.BARRIER_DIVERGENCE, message, gid)
 
     def coordinates(self, number: int) -> tuple[int, int, int]:

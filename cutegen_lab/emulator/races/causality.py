@@ -112,6 +112,8 @@ class Causality:
         """Those of ``lanes``, as bits, that did something, or have met a lane of their warp since that one did. ``at``:
         the count of the warp when each lane did it, or -1."""
         mine, others = np.array(lane_numbers(lanes)), np.flatnonzero(at >= 0)
+        if (at[mine] >= 0).all():
+            return lanes
         unmet = self._clocks.lanes.unmet(np.array([[warp]]), mine[:, None], others[None], at[others][None])
         behind = mine[(at[mine] >= 0) | ~unmet.all(axis=1)]
         return int(np.bitwise_or.reduce(1 << behind, initial=0))

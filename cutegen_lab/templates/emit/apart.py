@@ -37,7 +37,17 @@ from cutegen_lab.templates.emit.expand import (
     one_of,
     round_of,
 )
-from cutegen_lab.templates.emit.names import bindings, dotted, functions, loads, names_of, pairs, read_in, within
+from cutegen_lab.templates.emit.names import (
+    bindings,
+    dotted,
+    functions,
+    loads,
+    names_of,
+    only_part,
+    pairs,
+    read_in,
+    within,
+)
 from cutegen_lab.templates.emit.slots import with_lists_whole, with_slots_as_names
 from cutegen_lab.templates.emit.unpacked import Known, Unpacked, targets_of
 
@@ -149,9 +159,7 @@ class _Walk:
         """What stands for the statement."""
         if isinstance(statement, cst.For):
             return self._rounds(statement, known)
-        only = (
-            statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
-        )
+        only = only_part(statement)
         match only:
             case cst.Assign(targets=[cst.AssignTarget(target=target)], value=cst.Call() as call):
                 found = self._called(call, target, known)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
-from cutegen_lab.core.syntax import parse
+from cutegen_lab.core.syntax import merged_imports, parse
 
 _PACKAGE = "cutegen_lab.templates.kernels"
 _FOLDER = Path(__file__).parents[1] / "kernels"
@@ -188,14 +188,5 @@ def _imports(kernel: str, texts: Sequence[str]) -> list[str]:
     lines = sorted({available[name] for text in texts for name in names_used(text) if name in available})
     plain, chosen = ([line for line in lines if line.startswith(word)] for word in ("import", "from"))
     python = [line for line in plain if line in ("import math", "import operator")]
-    others = [*(line for line in plain if line not in python), *_merged(chosen)]
+    others = [*(line for line in plain if line not in python), *merged_imports(chosen)]
     return ["\n".join([*python, *[""] * bool(python), *others])]
-
-
-def _merged(lines: Sequence[str]) -> list[str]:
-    """Merges ``from m import a`` and ``from m import b``."""
-    found = dict[str, list[str]]()
-    for line in lines:
-        module, _, name = line.partition(" import ")
-        found.setdefault(module, []).append(name)
-    return [f"{module} import {', '.join(sorted(names))}" for module, names in found.items()]

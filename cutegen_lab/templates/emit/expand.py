@@ -19,6 +19,7 @@ from cutegen_lab.templates.emit.names import (
     loads,
     names_of,
     names_of_module,
+    only_part,
     parameters,
     parts,
     top_assignments,
@@ -108,7 +109,7 @@ def body_of(function: cst.FunctionDef) -> Body | None:
         return None
     statements = [*function.body.body][1 if function.get_docstring() is not None else 0 :]
     last = statements[-1] if statements else None
-    only = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 else None
+    only = only_part(last)
     returned = only.value if isinstance(only, cst.Return) else None
     if isinstance(only, cst.Return):
         statements = statements[:-1]
@@ -211,7 +212,7 @@ def _is_index(assign: cst.Assign) -> bool:
 
 def _is_known(statement: cst.BaseStatement, function: cst.FunctionDef, names: Names) -> bool:
     """Does it ask for a thread's or block's number that the caller has, under the same name, and bound once?"""
-    only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    only = only_part(statement)
     if not isinstance(only, cst.Assign) or not _is_index(only):
         return False
     once = all(bindings(function)[name] == 1 for name in names_of(only.targets[0].target) if name != "_")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from cutegen_lab.templates.emit.expand import Body, Names, arguments, body_of, called_at
-from cutegen_lab.templates.emit.names import dotted, functions, loads
+from cutegen_lab.templates.emit.names import dotted, functions, loads, only_part
 
 
 def with_launchers_written_out(module: cst.Module) -> cst.Module:
@@ -45,5 +45,5 @@ def _written_out(function: cst.FunctionDef, module: cst.Module, known: dict[str,
 
 def _call(statement: cst.CSTNode) -> cst.Call | None:
     """The call that is all of a statement."""
-    only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    only = only_part(statement)
     return only.value if isinstance(only, cst.Expr) and isinstance(only.value, cst.Call) else None

@@ -23,6 +23,11 @@ _SPACES = frozenset({
 RANGES = ("cutlass.range", "cutlass.range_constexpr", "range")
 
 
+def only_part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
+    """What a line consists of; None for a compound statement, and for a line of several statements."""
+    return statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+
+
 def dotted(node: cst.CSTNode) -> str:
     """``a.b.c`` for names and attributes; empty for other nodes."""
     if isinstance(node, cst.Name):

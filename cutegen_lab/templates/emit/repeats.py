@@ -11,7 +11,18 @@ from cutegen_lab.templates.emit.branches import Renamed
 from cutegen_lab.templates.emit.displays import is_steady
 from cutegen_lab.templates.emit.evaluate import UNKNOWN, evaluate
 from cutegen_lab.templates.emit.expand import is_made
-from cutegen_lab.templates.emit.names import Quick, bindings, dotted, loads, names_of, pairs, parameters, parts, within
+from cutegen_lab.templates.emit.names import (
+    Quick,
+    bindings,
+    dotted,
+    loads,
+    names_of,
+    only_part,
+    pairs,
+    parameters,
+    parts,
+    within,
+)
 from cutegen_lab.templates.emit.unread import assignment_of
 
 _METHODS = {"load", "to"}  # methods of a tensor or vector without side effects
@@ -194,8 +205,5 @@ def _returned(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
 
 
 def _only_assign(statement: cst.CSTNode) -> cst.Assign | None:
-    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
-        only = statement.body[0]
-        if isinstance(only, cst.Assign) and len(only.targets) == 1:
-            return only
-    return None
+    only = only_part(statement)
+    return only if isinstance(only, cst.Assign) and len(only.targets) == 1 else None
