@@ -92,7 +92,9 @@ def _write(out: Path, rows: list[dict[str, Any]], device: str) -> None:
         kernel["seconds"].append(row["seconds"])
         if row["verdict"] not in row["expect"]:
             kernel["reasons"].append(row["reason"])
-    where = about(torch.cuda.get_device_name()) if device == "cuda" else {"device": device}
+    where: dict[str, Any] = {**about(torch.cuda.get_device_name() if device == "cuda" else device)}
+    if device != "cuda":
+        where["cores"] = os.cpu_count()
     lines = ",\n".join(f"  {json.dumps(kernel)}" for kernel in kernels.values())
     out.write_text(f'{{{json.dumps(where)[1:-1]}, "kernels": [\n{lines}\n]}}\n')
 

@@ -3,7 +3,7 @@
 problem: a @ b for a: bf16[328,200], b: bf16[200,264]
 class: races that mostly win
 defence: the emulator asks for all lanes of a warp at wgmma.commit_group
-verdicts: barrier_divergence, non_deterministic
+verdicts: barrier_divergence, hang, non_deterministic
 """
 
 import cuda.bindings.driver as cuda
