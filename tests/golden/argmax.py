@@ -165,9 +165,18 @@ def cluster_reduce(
     return pairwise(values_of(sent[None, 0]), op)
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
 def overlapping():
-    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
+    """Can a kernel start while the one before it ends? From sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
 
 
 def together(counts, totals, squares):
@@ -379,6 +388,7 @@ def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, 
         block=[threads_per_row * rows_per_block, 1, 1],
         cluster=[cluster_n, 1, 1] if cluster_n > 1 else None,
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -392,6 +402,8 @@ def row_kernel(
     problem: cutlass.Constexpr,
     config: cutlass.Constexpr,
 ):
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     gXs, gShared, gSingles = inputs
     gOuts, gResults, gTotals = outputs
     ops, walks, online, moments, rest = reductions
@@ -400,7 +412,7 @@ def row_kernel(
     threads_per_row, rows_per_block, cluster_n, loads, turns = config
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
-    if cutlass.const_expr(len(gTotals) > 0 and overlapping()):
+    if cutlass.const_expr(len(gTotals) > 0 and not OVERLAP and overlapping()):
         cute.arch.griddepcontrol_launch_dependents()
     stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
     num_vecs, vecs_per_step, steps, unpredicated = share_of_row(n, vec, stride, loads)

@@ -36,6 +36,7 @@ TUNABLE = {
     "gemm2_split_k": (1, 2, 4, 8, 16),
 }
 
+OVERLAP = False  # does each kernel start while the one before it ends?
 
 def constraints(config, workload, device):
     """Every step's own."""
@@ -256,6 +257,17 @@ def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
     return value if there else neutral
 
 
+def overlapping():
+    """Can a kernel start while the one before it ends? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+
+
 @cute.jit
 def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
     """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
@@ -318,7 +330,10 @@ def converted(mX, scratch, mScale, convert, stream):
         walkers = 1024 // block_rows
     unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
     convert_kernel(mX, mCopies, mScale, convert, (rows, k, batches), along_k, vec, walkers, block_rows, unroll).launch(
-        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1], block=[walkers * block_rows, 1, 1], stream=stream
+        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1],
+        block=[walkers * block_rows, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
     return mCopies
 
@@ -360,6 +375,8 @@ def convert_kernel(
 ):
     """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: ``convert`` writes a row of
     ``mCopies``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     rows, k, _ = shape
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -587,6 +604,7 @@ def gemm1_multiply_by_wgmma(
         cluster=[cluster_m * cluster_n, 1, 1],
         min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -641,6 +659,8 @@ def gemm1_gemm_kernel(
     Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
     are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
     fp32_operands, extras, mParts, tmas_e, mEs, layouts_e = epi_args
     (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts
@@ -1299,7 +1319,10 @@ def multiply_plainly(
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
     plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1],
+        block=[256, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -1314,6 +1337,8 @@ def plain_kernel(
     dense_in_k: cutlass.Constexpr,
 ):
     """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -1387,7 +1412,10 @@ def add_up(
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
     total_kernel(mPart, mC, extras, sizes, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1],
+        block=[256, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -1400,6 +1428,8 @@ def total_kernel(
     vec: cutlass.Constexpr,
 ):
     """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -1578,6 +1608,7 @@ def gemm2_multiply_by_wgmma(
         cluster=[cluster_m * cluster_n, 1, 1],
         min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -1620,6 +1651,8 @@ def gemm2_gemm_kernel(
     Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
     are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
     fp32_operands, extras, mParts, tmas_e, mEs, layouts_e = epi_args
     (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts

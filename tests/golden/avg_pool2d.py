@@ -32,6 +32,20 @@ def why_not(config, window):
     return ""
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+
+
 @cute.jit
 def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
     return value if there else neutral
@@ -62,7 +76,7 @@ def avg_pool2d(
     blocks = cute.ceil_div(cute.size(gOut), threads * outputs)
     avg_pool2d_kernel(
         gX, gOut, extras, window, stride, padding, count_padding, divisor, sizes, threads, outputs
-    ).launch(grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream)
+    ).launch(grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=OVERLAP and overlapping())
 
 
 @cute.kernel
@@ -79,6 +93,8 @@ def avg_pool2d_kernel(
     threads: cutlass.Constexpr,
     outputs: cutlass.Constexpr,
 ):
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     columns, rows, _ = gOut.shape

@@ -42,6 +42,20 @@ def why_not(config):
     return f"{smem:,} bytes of shared memory for partial results, of {MAX_SMEM:,} at most" if smem > MAX_SMEM else ""
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+
+
 def view(pointer, shape, stride):
     """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
@@ -57,6 +71,7 @@ def reduce_columns(
         block=[threads, slices, 1],
         cluster=[cluster_m, 1, 1] if cluster_m > 1 else None,
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -81,6 +96,8 @@ def column_kernel(
     are such functions too, to what varies down the columns and to what is one a column. All take vectors in fp32, the
     reductions so far, how many rows there are and which this is, where these are ``counted``, and ``sizes``.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tidx, slice_, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     vec, columns, n = (cute.size((*gOuts, *gResults)[0], mode=[d]) for d in range(3))

@@ -47,6 +47,20 @@ def load_lasting(gX, rX):
     cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+
+
 def nearest(at, count, wraps=False):
     """``at``, or of ``count`` positions the end that it lies beyond. Where it ``wraps``, one below 0 counts from the
     end, as PyTorch's ``x[index]`` has it."""
@@ -64,7 +78,12 @@ def elementwise(gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, 
     """Launches threads for all vectors, ``loads`` for each."""
     elementwise_kernel(
         gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats
-    ).launch(grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1], block=[threads, 1, 1], stream=stream)
+    ).launch(
+        grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1],
+        block=[threads, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
+    )
 
 
 @cute.kernel
@@ -88,6 +107,8 @@ def elementwise_kernel(
     It also takes what ``picks`` choose from tables, places along dimensions (``ranges``), and ``sizes``. ``bounds`` are
     of inputs that end before the space does, ``repeats`` of outputs that lack some of its dimensions.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     first_vec = bidx * threads * loads + tidx

@@ -135,6 +135,20 @@ def put(
             mC[row + i, column + j, batch] = rC[e]
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+
+
 def widest(x, along):
     """Neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Shapes and strides are Python ints."""
     if x.stride[along] != 1:
@@ -212,6 +226,7 @@ def launch_few(
         cluster=[cluster_k, 1, 1] if cutlass.const_expr(cluster_k > 1) else None,
         min_blocks_per_mp=1,  # so that ptxas spends registers on loads in flight
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -245,6 +260,8 @@ def skinny_kernel(
     """``mC`` is (rows of the large operands, rows of the small ones, batch). Of ``threads`` (n, k), those next to each
     other read neighbours in memory: in k (``along_k``), or in rows; with ``mma``, in 8 rows and 4 vectors of k.
     ``forms`` are the vector along k of each pair."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
     threads_n, threads_k = threads
     tidx, _, _ = cute.arch.thread_idx()

@@ -264,6 +264,20 @@ def put(
             mC[row + i, column + j, batch] = rC[e]
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+
+
 @cute.jit
 def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
     """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
@@ -317,7 +331,10 @@ def multiply_plainly(
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
     plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1],
+        block=[256, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -332,6 +349,8 @@ def plain_kernel(
     dense_in_k: cutlass.Constexpr,
 ):
     """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -405,7 +424,10 @@ def add_up(
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
     total_kernel(mPart, mC, extras, sizes, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1],
+        block=[256, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -418,6 +440,8 @@ def total_kernel(
     vec: cutlass.Constexpr,
 ):
     """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -599,6 +623,7 @@ def multiply_by_wgmma(
         cluster=[cluster_m * cluster_n, 1, 1],
         min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -667,6 +692,8 @@ def gemm_kernel(
     Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
     are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
     fp32_operands, extras, mParts, tmas_e, mEs, layouts_e = epi_args
     (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts

@@ -216,6 +216,20 @@ def bring(x, r, at, vec):
         cute.autovec_copy(cute.flat_divide(x, (vec,))[None, at // vec + s], cute.flat_divide(r, (vec,))[None, s])
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+
+
 @cute.jit
 def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
     """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
@@ -251,7 +265,10 @@ def multiply_plainly(
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
     plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1],
+        block=[256, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -266,6 +283,8 @@ def plain_kernel(
     dense_in_k: cutlass.Constexpr,
 ):
     """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -339,7 +358,10 @@ def add_up(
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
     total_kernel(mPart, mC, extras, sizes, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1],
+        block=[256, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -352,6 +374,8 @@ def total_kernel(
     vec: cutlass.Constexpr,
 ):
     """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -512,6 +536,7 @@ def multiply_by_mma(
         block=[warps_mn[0] * warps_mn[1] * 32, 1, 1],
         min_blocks_per_mp=1,
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -559,6 +584,8 @@ def mma_kernel(
 ):
     """A block computes a tile of the result, over one of ``split_k`` parts of k. ``layouts`` are the operands' in
     shared memory; each is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tile_m, tile_n, tile_k = tile_shape_mnk
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     k = cute.size(mAs[0], mode=[1])

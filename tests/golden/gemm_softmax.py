@@ -204,6 +204,20 @@ def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
     return value if there else neutral
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+
+
 @cute.jit
 def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
     """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
@@ -266,7 +280,10 @@ def converted(mX, scratch, mScale, convert, stream):
         walkers = 1024 // block_rows
     unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
     convert_kernel(mX, mCopies, mScale, convert, (rows, k, batches), along_k, vec, walkers, block_rows, unroll).launch(
-        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1], block=[walkers * block_rows, 1, 1], stream=stream
+        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1],
+        block=[walkers * block_rows, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
     return mCopies
 
@@ -308,6 +325,8 @@ def convert_kernel(
 ):
     """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: ``convert`` writes a row of
     ``mCopies``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     rows, k, _ = shape
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -535,6 +554,7 @@ def multiply_by_wgmma(
         cluster=[cluster_m * cluster_n, 1, 1],
         min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -589,6 +609,8 @@ def gemm_kernel(
     Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
     are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
     fp32_operands, extras, mParts, tmas_e, mEs, layouts_e = epi_args
     (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts

@@ -47,6 +47,20 @@ def why_not(config):
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+
+
 def view(pointer, shape, stride):
     """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
@@ -56,7 +70,10 @@ def scan_columns(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threa
     """Launches a block for each ``threads`` vectors of columns."""
     columns = cute.size(gOuts[0], mode=[1])
     scan_kernel(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threads, slices, loads).launch(
-        grid=[(columns + threads - 1) // threads, 1, 1], block=[threads, slices, 1], stream=stream
+        grid=[(columns + threads - 1) // threads, 1, 1],
+        block=[threads, slices, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -76,6 +93,8 @@ def scan_kernel(
 ):
     """``before`` maps vectors of the inputs to what is scanned, ``after`` what was scanned and those to the outputs.
     ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows of inputs."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tidx, slice_, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     vec, columns, n = (cute.size(gOuts[0], mode=[d]) for d in range(3))

@@ -47,6 +47,20 @@ def why_not(config):
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+
+
+def start_next_and_wait():
+    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+
+
 LOAD = cute.autovec_copy  # of a vector, to registers
 
 
@@ -97,6 +111,7 @@ def scan_rows(
     ).launch(
         grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1], block=[threads_per_row * rows_per_block, 1, 1],
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -118,6 +133,8 @@ def scan_kernel(
     """``before`` maps vectors of ``gXs`` and the row's values to what is scanned, ``after`` what was scanned and those
     to the outputs. ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows
     of ``gXs``."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     vec, vectors, rows = (cute.size(gOuts[0], mode=[d]) for d in range(3))

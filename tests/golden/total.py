@@ -43,8 +43,11 @@ def why_not(config):
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
+OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+
+
 def overlapping():
-    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
+    """Can a kernel start while the one before it ends? From sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
@@ -108,6 +111,8 @@ def total_kernel(
 
     ``finish_totals`` maps the totals, ``n``, ``count``, ``gNumbers`` (one number each) and ``sizes`` to the outputs.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        cute.arch.griddepcontrol_launch_dependents()
     tidx, _, _ = cute.arch.thread_idx()
     smem = cutlass.utils.SmemAllocator()
     warps = cute.make_layout((1, threads // 32))
@@ -154,7 +159,7 @@ def view(pointer, shape, stride):
 def partial_totals(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks, stream):
     """Launches ``blocks`` blocks, each of which leaves a partial result of each reduction."""
     partial_kernel(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks).launch(
-        grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream
+        grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=OVERLAP and overlapping()
     )
 
 
@@ -180,6 +185,8 @@ def partial_kernel(
     bidx, _, _ = cute.arch.block_idx()
     if cutlass.const_expr(overlapping()):
         cute.arch.griddepcontrol_launch_dependents()
+        if cutlass.const_expr(OVERLAP):
+            cute.arch.griddepcontrol_wait()
     vec, vectors = (cute.size(gXs[0], mode=[d]) for d in range(2))
     share = threads * loads  # vectors that a block reads at once
     steps = (vectors + share * blocks - 1) // (share * blocks)

@@ -208,9 +208,12 @@ def test_kernels_start_while_the_one_before_ends(
     assert build.ptx.count("griddepcontrol.wait") == build.ptx.count("griddepcontrol.launch_dependents") == kernels
 
 
-def test_nothing_waits_behind_a_product() -> None:
-    template = template_for(problem_of("F.linear(x, w).softmax(-1)", WIDE, checks=()), ARCH)
-    assert "use_pdl" not in template.write(template.default_config())
+def test_nothing_waits_behind_a_product(compiler: Compiler) -> None:
+    made = problem_of("F.linear(x, w).softmax(-1)", WIDE, checks=())
+    template = template_for(made, ARCH)
+    build = passed(compiler, made, template.write(template.default_config())).builds["main"]
+    assert len(build.plan.launches) > 1 and "griddepcontrol" not in build.ptx
+    assert not any(launch.attributes for launch in build.plan.launches)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ CHANGE_NOTHING = {
 }  # fmt: skip
 """Calls without side effects, which may be removed if their result is unused."""
 _MOST_ROUNDS = 8
+_DEFAULTS = {("cluster", "None"), ("use_pdl", "False")}
 
 
 class Simplify(Branches):
@@ -83,7 +84,7 @@ class Simplify(Branches):
         if name in ("min", "max", "len", "math.prod", "cutlass.const_expr", "cute.ceil_div"):
             return self._decided(updated_node)
         if name.endswith(".launch") or (isinstance(updated_node.func, cst.Attribute) and _attribute(updated_node)):
-            kept = [a for a in updated_node.args if not _is_no_cluster(a)]
+            kept = [a for a in updated_node.args if not _is_default(a)]
             return updated_node if len(kept) == len(updated_node.args) else updated_node.with_changes(args=kept)
         return updated_node
 
@@ -229,7 +230,7 @@ def _attribute(call: cst.Call) -> bool:
     return isinstance(call.func, cst.Attribute) and call.func.attr.value == "launch"
 
 
-def _is_no_cluster(argument: cst.Arg) -> bool:
-    """``cluster=None``, the default of a launch."""
-    named = argument.keyword is not None and argument.keyword.value == "cluster"
-    return named and isinstance(argument.value, cst.Name) and argument.value.value == "None"
+def _is_default(argument: cst.Arg) -> bool:
+    """``cluster=None`` and ``use_pdl=False``, the defaults of a launch."""
+    name = argument.keyword.value if argument.keyword is not None else ""
+    return isinstance(argument.value, cst.Name) and (name, argument.value.value) in _DEFAULTS

@@ -77,13 +77,22 @@ def _folded(
         simpler = _simplified(module, constants, settled)
         module, left = without_constant_parameters(simpler, constants, facts.arguments, numbers)
         for function, texts in left.items():
-            replaced.setdefault(function, {}).update(texts)
+            replaced.setdefault(function, {}).update({name: _simple(text) for name, text in texts.items()})
         if len(module.body) == len(before.body) and all(a is b for a, b in zip(module.body, before.body, strict=True)):
             opened = with_results_of_one_open(module) if numbers else module  # of those that stay functions
             if opened is module:
                 break
             module = opened
     return module
+
+
+def _simple(text: str | None) -> str | None:
+    """The text of an expression without what changes nothing: ``THREADS * 1`` is ``THREADS``."""
+    if text is None:
+        return None
+    simple = cst.parse_expression(text).visit(Simplify({}, set(), {}))
+    assert isinstance(simple, cst.BaseExpression)
+    return cst.Module([]).code_for_node(simple)
 
 
 def _simplified(module: cst.Module, constants: Mapping[str, Any], settled: dict[cst.CSTNode, str]) -> cst.Module:

@@ -9,6 +9,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.row_reduce import within
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 
@@ -38,7 +39,7 @@ def avg_pool2d(
     blocks = cute.ceil_div(cute.size(gOut), threads * outputs)
     avg_pool2d_kernel(
         gX, gOut, extras, window, stride, padding, count_padding, divisor, sizes, threads, outputs
-    ).launch(grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream)
+    ).launch(grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=OVERLAP and overlapping())
 
 
 @cute.kernel
@@ -55,6 +56,8 @@ def avg_pool2d_kernel(
     threads: cutlass.Constexpr,
     outputs: cutlass.Constexpr,
 ):
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     columns, rows, _ = gOut.shape

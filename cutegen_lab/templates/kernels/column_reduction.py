@@ -11,6 +11,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 
 
@@ -24,6 +25,7 @@ def reduce_columns(
         block=[threads, slices, 1],
         cluster=[cluster_m, 1, 1] if cluster_m > 1 else None,
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -48,6 +50,8 @@ def column_kernel(
     are such functions too, to what varies down the columns and to what is one a column. All take vectors in fp32, the
     reductions so far, how many rows there are and which this is, where these are ``counted``, and ``sizes``.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tidx, slice_, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     vec, columns, n = (cute.size((*gOuts, *gResults)[0], mode=[d]) for d in range(3))

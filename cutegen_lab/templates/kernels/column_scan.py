@@ -10,6 +10,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 
 
@@ -17,7 +18,10 @@ def scan_columns(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threa
     """Launches a block for each ``threads`` vectors of columns."""
     columns = cute.size(gOuts[0], mode=[1])
     scan_kernel(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threads, slices, loads).launch(
-        grid=[(columns + threads - 1) // threads, 1, 1], block=[threads, slices, 1], stream=stream
+        grid=[(columns + threads - 1) // threads, 1, 1],
+        block=[threads, slices, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -37,6 +41,8 @@ def scan_kernel(
 ):
     """``before`` maps vectors of the inputs to what is scanned, ``after`` what was scanned and those to the outputs.
     ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows of inputs."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tidx, slice_, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     vec, columns, n = (cute.size(gOuts[0], mode=[d]) for d in range(3))

@@ -13,6 +13,7 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.positions import nearest
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 
@@ -21,7 +22,12 @@ def elementwise(gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, 
     """Launches threads for all vectors, ``loads`` for each."""
     elementwise_kernel(
         gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats
-    ).launch(grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1], block=[threads, 1, 1], stream=stream)
+    ).launch(
+        grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1],
+        block=[threads, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
+    )
 
 
 @cute.kernel
@@ -45,6 +51,8 @@ def elementwise_kernel(
     It also takes what ``picks`` choose from tables, places along dimensions (``ranges``), and ``sizes``. ``bounds`` are
     of inputs that end before the space does, ``repeats`` of outputs that lack some of its dimensions.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     first_vec = bidx * threads * loads + tidx

@@ -21,6 +21,7 @@ from cutegen_lab.templates.kernels.device.epilogue_access import fetch
 from cutegen_lab.templates.kernels.device.math import plus
 from cutegen_lab.templates.kernels.device.moments import apart, centre_of
 from cutegen_lab.templates.kernels.device.online_softmax import finite, rescale
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise, values_of, within
 from cutegen_lab.templates.kernels.device.tile_walk import next_stage, stage_after
 from cutegen_lab.templates.kernels.device.tma_copies import copied_row_by_row, scratch_size, uneven
@@ -334,7 +335,7 @@ def combine(
     rows, n = cute.size(mC, mode=[0]) * cute.size(mC, mode=[2]), cute.size(mC, mode=[1])
     if cutlass.const_expr(n > tile_n * cluster_n):
         combine_kernel(mParts, mC, extras, sizes, tile_n).launch(
-            grid=[cute.ceil_div(rows, 8), 1, 1], block=[256, 1, 1], stream=stream
+            grid=[cute.ceil_div(rows, 8), 1, 1], block=[256, 1, 1], stream=stream, use_pdl=OVERLAP and overlapping()
         )
 
 
@@ -347,6 +348,8 @@ def combine_kernel(
     tile_n: cutlass.Constexpr,
 ):
     """A warp for each row of ``mParts`` (m, tiles, batch, values): what its tiles found, put together and finished."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()

@@ -17,6 +17,7 @@ from cutlass.cute.nvgpu import cpasync, warp
 
 from cutegen_lab.templates.kernels.device.epilogue_access import fetch
 from cutegen_lab.templates.kernels.device.fp32_recompute import recomputed
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.tile_walk import tile_at
 from cutegen_lab.templates.kernels.device.vectors import widest
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
@@ -155,6 +156,7 @@ def multiply_by_mma(
         block=[warps_mn[0] * warps_mn[1] * 32, 1, 1],
         min_blocks_per_mp=1,
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -202,6 +204,8 @@ def mma_kernel(
 ):
     """A block computes a tile of the result, over one of ``split_k`` parts of k. ``layouts`` are the operands' in
     shared memory; each is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tile_m, tile_n, tile_k = tile_shape_mnk
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     k = cute.size(mAs[0], mode=[1])

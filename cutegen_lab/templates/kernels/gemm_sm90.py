@@ -17,6 +17,7 @@ from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 from cutegen_lab.templates.kernels.device.aux_loads import aux_layout, aux_steps_of, aux_view, place_of, read_aux
 from cutegen_lab.templates.kernels.device.epilogue_access import fetch, put
 from cutegen_lab.templates.kernels.device.fp32_halves import halve_row, restored
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.tf32 import copied_along_k, tf32_mma, tf32_scratch_size, tf32_views
 from cutegen_lab.templates.kernels.device.tile_walk import next_stage, stage_after, tile_at
 from cutegen_lab.templates.kernels.device.tma_copies import converted, copied_row_by_row, scratch_size
@@ -223,6 +224,7 @@ def multiply_by_wgmma(
         cluster=[cluster_m * cluster_n, 1, 1],
         min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -291,6 +293,8 @@ def gemm_kernel(
     Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
     are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
     fp32_operands, extras, mParts, tmas_e, mEs, layouts_e = epi_args
     (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts

@@ -7,6 +7,7 @@ import cutlass.utils as utils
 from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.epilogue_access import fetch, put
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 
 
 def epilogue(acc):
@@ -28,7 +29,10 @@ def multiply_plainly(
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
     plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1],
+        block=[256, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -43,6 +47,8 @@ def plain_kernel(
     dense_in_k: cutlass.Constexpr,
 ):
     """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()

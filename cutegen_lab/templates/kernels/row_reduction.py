@@ -49,7 +49,7 @@ from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting  # n
 from cutegen_lab.templates.kernels.device.math import larger, plus
 from cutegen_lab.templates.kernels.device.moments import centre_of, cluster_moments, row_moments, together
 from cutegen_lab.templates.kernels.device.online_softmax import FAST, SHIFT, rescale, zero_if_infinite  # noqa: F401
-from cutegen_lab.templates.kernels.device.overlap import overlapping
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.row_io import fetch, pick, positions, put  # noqa: F401 - pick: for per_row
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise, row_reduce
 from cutegen_lab.templates.kernels.device.row_staging import stage, stageable, unstage
@@ -74,6 +74,7 @@ def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, 
         block=[threads_per_row * rows_per_block, 1, 1],
         cluster=[cluster_n, 1, 1] if cluster_n > 1 else None,
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )  # fmt: skip
 
 
@@ -87,6 +88,8 @@ def row_kernel(
     problem: cutlass.Constexpr,
     config: cutlass.Constexpr,
 ):
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     gXs, gShared, gSingles = inputs
     gOuts, gResults, gTotals = outputs
     ops, walks, online, moments, rest = reductions
@@ -95,7 +98,7 @@ def row_kernel(
     threads_per_row, rows_per_block, cluster_n, loads, turns = config
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
-    if cutlass.const_expr(len(gTotals) > 0 and overlapping()):
+    if cutlass.const_expr(len(gTotals) > 0 and not OVERLAP and overlapping()):
         cute.arch.griddepcontrol_launch_dependents()
     stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
     num_vecs, vecs_per_step, steps, unpredicated = share_of_row(n, vec, stride, loads)

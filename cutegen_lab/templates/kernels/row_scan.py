@@ -9,6 +9,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.row_io import fetch, put
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 
@@ -23,6 +24,7 @@ def scan_rows(
     ).launch(
         grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1], block=[threads_per_row * rows_per_block, 1, 1],
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )  # fmt: skip
 
 
@@ -44,6 +46,8 @@ def scan_kernel(
     """``before`` maps vectors of ``gXs`` and the row's values to what is scanned, ``after`` what was scanned and those
     to the outputs. ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows
     of ``gXs``."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     vec, vectors, rows = (cute.size(gOuts[0], mode=[d]) for d in range(3))

@@ -18,6 +18,7 @@ from cutlass import Float32
 from cutlass.cute.nvgpu import warp
 
 from cutegen_lab.templates.kernels.device.epilogue_access import fetch, put
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.vectors import widest
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 from cutegen_lab.templates.kernels.rules.skinny_matmul import MANY, MAX_SUMS, MOST
@@ -88,6 +89,7 @@ def launch_few(
         cluster=[cluster_k, 1, 1] if cutlass.const_expr(cluster_k > 1) else None,
         min_blocks_per_mp=1,  # so that ptxas spends registers on loads in flight
         stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -121,6 +123,8 @@ def skinny_kernel(
     """``mC`` is (rows of the large operands, rows of the small ones, batch). Of ``threads`` (n, k), those next to each
     other read neighbours in memory: in k (``along_k``), or in rows; with ``mma``, in 8 rows and 4 vectors of k.
     ``forms`` are the vector along k of each pair."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
     threads_n, threads_k = threads
     tidx, _, _ = cute.arch.thread_idx()

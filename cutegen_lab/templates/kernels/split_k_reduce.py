@@ -8,6 +8,7 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.epilogue_access import fetch, lies_in_pairs
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 
 
 def epilogue(acc):
@@ -27,7 +28,10 @@ def add_up(
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
     total_kernel(mPart, mC, extras, sizes, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1],
+        block=[256, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
 
 
@@ -40,6 +44,8 @@ def total_kernel(
     vec: cutlass.Constexpr,
 ):
     """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()

@@ -9,7 +9,7 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.finish import reduce_partials  # noqa: F401 - the second
-from cutegen_lab.templates.kernels.device.overlap import overlapping
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping
 from cutegen_lab.templates.kernels.device.row_io import fetch
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise, row_reduce, values_of
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
@@ -18,7 +18,7 @@ from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for 
 def partial_totals(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks, stream):
     """Launches ``blocks`` blocks, each of which leaves a partial result of each reduction."""
     partial_kernel(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks).launch(
-        grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream
+        grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=OVERLAP and overlapping()
     )
 
 
@@ -44,6 +44,8 @@ def partial_kernel(
     bidx, _, _ = cute.arch.block_idx()
     if cutlass.const_expr(overlapping()):
         cute.arch.griddepcontrol_launch_dependents()
+        if cutlass.const_expr(OVERLAP):
+            cute.arch.griddepcontrol_wait()
     vec, vectors = (cute.size(gXs[0], mode=[d]) for d in range(2))
     share = threads * loads  # vectors that a block reads at once
     steps = (vectors + share * blocks - 1) // (share * blocks)

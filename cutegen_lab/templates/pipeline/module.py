@@ -12,8 +12,8 @@ from functools import cached_property
 from cutegen_lab.core.syntax import parse
 from cutegen_lab.templates.emit.bundle import definitions as emit_definitions
 
-_STARTS, _WAITS = "cute.arch.griddepcontrol_launch_dependents()", "cute.arch.griddepcontrol_wait()"
 _ENTRIES = ("launch", "constraints", "workspace")
+_ONCE = ("TUNABLE", "OVERLAP")  # the whole module has its own
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def definitions(modules: Sequence[Module], taken: Collection[str]) -> list[str]:
     for module in modules:
         mine = {name: f"{module.step}_{name}" for name in module.definitions if name in clashing or name in _ENTRIES}
         for name, text in module.definitions.items():
-            if name != "TUNABLE":
+            if name not in _ONCE:
                 written[renamed(text, mine)] = None
     return list(written)
 
@@ -108,42 +108,3 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
         at = column + len(lines[row]) - len(before[row])
         lines[row] = lines[row][:at] + names[token.string] + lines[row][at + len(token.string) :]
     return "\n".join(lines)
-
-
-def _always(kernel: ast.FunctionDef) -> str:
-    """What a kernel does whenever kernels overlap, as text: its statements, and those under
-    ``const_expr(overlapping())`` alone."""
-    found = []
-    for statement in kernel.body:
-        if isinstance(statement, ast.If) and "overlapping()" in ast.unparse(statement.test):
-            sure = ast.unparse(statement.test) == "cutlass.const_expr(overlapping())"
-            found += statement.body if sure else []
-        else:
-            found.append(statement)
-    return "\n".join(map(ast.unparse, found))
-
-
-def overlapped(text: str) -> str:
-    """``text`` with kernels that start while the previous one ends and wait for it before they access memory
-    (programmatic dependent launch).
-
-    This removes most of the launch latency between two kernels. A kernel that already contains the wait keeps it where
-    it is.
-    """
-    lines = text.splitlines()
-    added: list[tuple[int, int, str]] = []  # (row, column, text to insert)
-    for node in ast.walk(parse(text)):
-        if isinstance(node, ast.FunctionDef) and "cute.kernel" in map(ast.unparse, node.decorator_list):
-            said = _always(node)
-            row = node.body[1 if ast.get_docstring(node) else 0].lineno - 1
-            if calls := [call for call in (_STARTS, _WAITS) if call not in said]:
-                head = "    if cutlass.const_expr(overlapping()):\n"
-                added.append((row, 0, head + "".join(f"        {call}\n" for call in calls)))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "launch":
-            last = node.keywords[-1].value
-            if all(keyword.arg != "use_pdl" for keyword in node.keywords):
-                row, column = (last.end_lineno or 0) - 1, last.end_col_offset or 0
-                added.append((row, column, ", use_pdl=overlapping()"))
-    for row, column, more in sorted(added, reverse=True):
-        lines[row] = lines[row][:column] + more + lines[row][column:]
-    return "\n".join(lines) + "\n"

@@ -64,7 +64,7 @@ CASES = {
     "TF32": Case("a @ b", "a: f32[1024,1024], b: f32[1024,1024]", 535, tf32=True),
     "attention": Case("F.scaled_dot_product_attention(q, k, v)",
                       "q: bf16[2,8,256,64], k: bf16[2,8,256,64], v: bf16[2,8,256,64]", 1104),
-    "two steps": Case("torch.softmax(x - x.mean(0), -1)", "x: f32[64,100]", 324),
+    "two steps": Case("torch.softmax(x - x.mean(0), -1)", "x: f32[64,100]", 327),
 }  # fmt: skip
 
 

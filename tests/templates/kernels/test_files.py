@@ -21,6 +21,10 @@ REPLACED = {
     "__all__", "fetch", "put", "columns_of_step", "fold", "inside", "share_of_row",  # of skewed rows
     "epilogue", "tile_epilogue",  # of rows that are reduced
 }  # fmt: skip
+GENERATED = {  # CuTe in literals of families: heads of generated functions, and two arguments of a launcher
+    "@cute.jit", "(cutlass.Int32(tail),)",
+    "multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, cute.size(mA, mode=[1]),",
+}  # fmt: skip
 IMPORT = "import sys, importlib; [importlib.import_module(name) for name in sys.argv[1:]]"
 
 
@@ -60,6 +64,19 @@ def test_no_literal_holds_a_kernel() -> None:
             )
             if "\n" in text and ("@cute." in text.replace("@cute.jit\ndef launch(", "") or "\nimport cutlass" in text):
                 found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert not found
+
+
+def test_families_and_pipelines_hold_no_statement_of_a_kernel() -> None:
+    """What kernels and launches do stands in kernel files; expressions are written by ``emit/cute_text.py``."""
+    found = [
+        f"{path.name}:{node.lineno}: {node.value}"
+        for room in ("families", "frontend", "pipeline")
+        for path in sorted((PACKAGE / "templates" / room).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in GENERATED
+        if "cute." in node.value or "cutlass." in node.value
+    ]
     assert not found
 
 

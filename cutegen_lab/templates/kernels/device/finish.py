@@ -4,7 +4,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
-from cutegen_lab.templates.kernels.device.overlap import overlapping
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping
 from cutegen_lab.templates.kernels.device.row_reduce import row_reduce
 
 
@@ -32,6 +32,8 @@ def total_kernel(
 
     ``finish_totals`` maps the totals, ``n``, ``count``, ``gNumbers`` (one number each) and ``sizes`` to the outputs.
     """
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        cute.arch.griddepcontrol_launch_dependents()
     tidx, _, _ = cute.arch.thread_idx()
     smem = cutlass.utils.SmemAllocator()
     warps = cute.make_layout((1, threads // 32))

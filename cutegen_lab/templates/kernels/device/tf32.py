@@ -10,6 +10,7 @@ import cutlass.utils as utils
 from cutlass import Float32
 from cutlass.cute.nvgpu import warpgroup
 
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.tma_views import tma_view
 
 
@@ -41,6 +42,8 @@ def convert_kernel(
 ):
     """A piece of ``mX`` (rows, k, batch), 64×64 numbers, through shared memory: threads next to each other read
     neighbours in memory (``along_k``: in k), and write neighbours in k."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     rows, k = cute.size(mCopy, mode=[0]), cute.size(mCopy, mode=[1])
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -69,7 +72,10 @@ def copied_along_k(mX, scratch, stream):
     _, batches, room = scratch.shape
     copy = cute.make_tensor(scratch.iterator, cute.make_layout((rows, k, batches), stride=(even_pitch(k), 1, room)))
     convert_kernel(mX, copy, mX.stride[1] == 1).launch(
-        grid=[cute.ceil_div(rows, 64) * cute.ceil_div(k, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
+        grid=[cute.ceil_div(rows, 64) * cute.ceil_div(k, 64) * batches, 1, 1],
+        block=[256, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
     return copy
 

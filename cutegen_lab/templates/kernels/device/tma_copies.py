@@ -5,6 +5,8 @@ import math
 import cutlass
 import cutlass.cute as cute
 
+from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
+
 
 def converted(mX, scratch, mScale, convert, stream):
     """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: by :func:`copy_row` one copy; by ``halve_row`` its
@@ -34,7 +36,10 @@ def converted(mX, scratch, mScale, convert, stream):
         walkers = 1024 // block_rows
     unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
     convert_kernel(mX, mCopies, mScale, convert, (rows, k, batches), along_k, vec, walkers, block_rows, unroll).launch(
-        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1], block=[walkers * block_rows, 1, 1], stream=stream
+        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1],
+        block=[walkers * block_rows, 1, 1],
+        stream=stream,
+        use_pdl=OVERLAP and overlapping(),
     )
     return mCopies
 
@@ -76,6 +81,8 @@ def convert_kernel(
 ):
     """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: ``convert`` writes a row of
     ``mCopies``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    if cutlass.const_expr(OVERLAP and overlapping()):
+        start_next_and_wait()
     rows, k, _ = shape
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
