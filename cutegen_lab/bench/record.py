@@ -14,6 +14,7 @@ from typing import Any
 from cutegen_lab.bench.table import read_table, write_table
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 
 COPY = "copy"
 _DRIVER = Path("/proc/driver/nvidia/version")
@@ -72,10 +73,10 @@ def read(path: Path) -> list[Row]:
     try:
         return [Row(**row) for row in read_table(path)[1]]
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "cutegen bench writes one with --out.") from None
+        raise InputError(f"cannot read {path}: {error.strerror}", Hint(Advice.BENCH_RECORD)) from None
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{path} is no record of a benchmark ({type(error).__name__})", "cutegen bench writes one with --out."
+            f"{path} is no record of a benchmark ({type(error).__name__})", Hint(Advice.BENCH_RECORD)
         ) from None
 
 

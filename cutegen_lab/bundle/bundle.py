@@ -72,7 +72,7 @@ def bundle(files: Sequence[Path], entry: str = "launch") -> Bundle:
     future = [module.future_annotations for module in modules]
     writer = Writer(reach, names, quote=any(future) and not all(future))
     as_modules, loads = _module_imports(modules, reach, units)
-    head = [f"# Joined by `cutegen bundle` from {', '.join(module.label for module in modules)}."]
+    head = [f"# Joined by cutegen-lab from {', '.join(module.label for module in modules)}."]
     for module in modules:
         if notice := _opening_comment(module):
             head += [f"# {module.label} begins:", *(f"#   {plain(line.lstrip('# '))}".rstrip() for line in notice)]

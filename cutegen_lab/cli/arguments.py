@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 from cutegen_lab import __version__
 from cutegen_lab.core.errors import InputError
-from cutegen_lab.core.hints import misspelt_argument
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import LANGUAGES, PROVIDERS, Budget, RunSettings
 from cutegen_lab.exports import FORMATS
 from cutegen_lab.layouts import options as layouts
+from cutegen_lab.views.hints import misspelt_argument
 
 _DEFAULTS, _BUDGET = RunSettings(), Budget()
 _RUN = "a run of the store: its id, the beginning of it, or its name"

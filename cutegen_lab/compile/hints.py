@@ -48,7 +48,7 @@ HINTS = (
          "A tensor in registers has no such method (quack adds it to the DSL's class, which no candidate may): "
          "out = cute.make_rmem_tensor_like(x, dtype); out.store(x.load().to(dtype))."),
     Hint(r"uses .*, which no candidate may have",
-         "Host code that `cutegen bundle` left out is called: pass its result as an argument, or write its value."),
+         "Host code that bundling left out is called: pass its result as an argument, or write its value."),
     Hint(r"UNSUP_NO_SOURCE", "The DSL needs the source of every jit function: no exec() or lambdas as kernels."),
     Hint(r"recursion depth", "Unrolled code nests too deep; use a dynamic loop (range) or a smaller tile.",
          "RecursionError"),

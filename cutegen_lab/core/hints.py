@@ -7,7 +7,6 @@ notebook.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -46,6 +45,16 @@ class Advice(StrEnum):
     OTHER_OUT = "Name another file"
     WITHOUT_VERIFYING = "Nothing was written; it can be written without judging it again"
     NAME_ENTRY = "Write a launch() that calls the kernel, in a file of its own, and give that first; or name the entry"
+    DRAW_ONE = "Give one of a layout, an instruction (mma), a box (tma) or a tiled copy (copy)"
+    LEAVE_OUT = "Leave out"
+    WRITE_AS = "Write it as"
+    DRAW_PART = "Draw a part of it: compose it with (64,64)"
+    CHOOSE_PART = "Another part can be drawn: choose"
+    GIVE_ACCESS = "Give an access: 4B, 8B or 16B"
+    OTHER_THREADS = "Use fewer threads, or others: (1,32) goes along the columns"
+    MANUAL_FOLDER = "Use another folder: manual:DIR"
+    REPLAY_FILE = "Name the recorded conversation: replay:FILE"
+    BENCH_RECORD = "Name a file that a benchmark wrote"
 
 
 @dataclass(frozen=True)
@@ -75,18 +84,3 @@ def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     similarity, as in :func:`difflib.get_close_matches`."""
     near = difflib.get_close_matches(word, list(known), 1, cutoff)
     return f"Did you mean {near[0]!r}?" if near else ""
-
-
-_UNKNOWN = re.compile(r"unrecognized arguments: (.*)")
-_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
-
-
-def misspelt_argument(message: str, options: Iterable[str]) -> str:
-    """Which option or choice was meant, for a message of argparse; empty if it is about something else. ``options``:
-    those there are."""
-    if unknown := _UNKNOWN.search(message):
-        word = next((word for word in unknown[1].split() if word.startswith("-")), "")
-        return did_you_mean(word.partition("=")[0], options)
-    if choice := _CHOICE.search(message):
-        return did_you_mean(choice[1], re.findall(r"[\w:.-]+", choice[2]))
-    return ""

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.emulator.counters.access_cost import wavefronts
 from cutegen_lab.layouts.layout import AnyLayout, Layout, plain_part
 
@@ -100,7 +101,7 @@ def access(layout: AnyLayout, itemsize: int, width: int, places: Sequence[tuple[
     for number, (row, column) in enumerate(places[:WARP]):
         if row >= rows or column >= len(pieces) // rows:
             told = f"thread {number} is at ({row},{column}) of {rows} by {len(pieces) // rows} pieces of {width} bytes"
-            raise InputError(told, "Use fewer threads, or others: --threads (1,32) goes along the columns.")
+            raise InputError(told, Hint(Advice.OTHER_THREADS))
         piece = pieces[row + rows * column]
         lanes.append(Lane(number, piece, layout(piece[0]) * itemsize))
     return Access(width, tuple(lanes), *_served(lanes, width))

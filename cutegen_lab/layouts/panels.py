@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.layouts.access import BANK_BYTES, BANKS, Access, contiguous_mode, indices, runs
 from cutegen_lab.layouts.fragments import Fragment
 from cutegen_lab.layouts.int_tuple import idx2crd, written
@@ -33,18 +34,18 @@ class Window:
 def _cut(name: str, window: tuple[int, int], count: int) -> range:
     first, end = window
     if first >= count:
-        raise InputError(f"--{name} {first}:{end} begins after the last of {count} {name}", f"The last is {count - 1}.")
+        raise InputError(f"{name} {first}:{end} begin after the last of {count} {name}", f"The last is {count - 1}.")
     return range(first, max(first + 1, min(end, count)))
 
 
-def left_out(rows: range, columns: range, shape: tuple[int, int]) -> list[str]:
-    """A note for each part of the grid that is not drawn."""
+def left_out(rows: range, columns: range, shape: tuple[int, int]) -> dict[str, Hint]:
+    """A note for each direction in which the grid is not drawn whole, and how to choose what is."""
     parts = [("rows", rows, shape[0]), ("columns", columns, shape[1])]
-    return [
-        f"Shown: {name} {seen.start} to {seen.stop - 1} of {count}; --{name} A:B chooses"
+    return {
+        f"Shown: {name} {seen.start} to {seen.stop - 1} of {count}": Hint(Advice.CHOOSE_PART, (name,))
         for name, seen, count in parts
         if len(seen) < count
-    ]
+    }
 
 
 @dataclass(frozen=True)

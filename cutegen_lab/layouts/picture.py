@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from cutegen_lab.core.hints import Hint
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,15 @@ class Picture:
     panels: tuple[Panel, ...]
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    hints: Mapping[str, Hint] = field(default_factory=dict, repr=False)
+    """What can be done about a note, by its text. Only a front end that has options for it says so."""
+
+    def advised(self, spell: Callable[[Hint], str]) -> Picture:
+        """The same picture with its hints in its notes, in the words of ``spell``."""
+        notes = (
+            f"{note}; {spell(self.hints[note]).rstrip('.')}" if note in self.hints else note for note in self.notes
+        )
+        return replace(self, notes=tuple(notes), hints={})
 
     def text(self) -> str:
         """For terminals and screen readers."""

@@ -8,12 +8,12 @@ from typing import Any
 
 from cutegen_lab.core.dtypes import DType, dtypes_for
 from cutegen_lab.core.errors import InputError
-from cutegen_lab.core.hints import did_you_mean
+from cutegen_lab.core.hints import Advice, Hint, did_you_mean
 from cutegen_lab.layouts import algebra, shared
 from cutegen_lab.layouts.access import BANK_BYTES, Access, access, indices, places_of
 from cutegen_lab.layouts.fragments import ITEMSIZE, SM90, Fragment, Instruction, fragment, tiled_copy
 from cutegen_lab.layouts.layout import AnyLayout, Layout, Swizzled, plain_part
-from cutegen_lab.layouts.notation import EXAMPLE, read_layout, read_swizzle, read_tiler
+from cutegen_lab.layouts.notation import read_layout, read_swizzle, read_tiler
 from cutegen_lab.layouts.panels import (
     Grid,
     Window,
@@ -66,7 +66,7 @@ class Request:
             told = (
                 "there is nothing to draw" if not chosen else f"{' and '.join(chosen)} cannot be drawn in one picture"
             )
-            raise InputError(told, f"Give one of a layout, --mma, --tma and --copy. {EXAMPLE}")
+            raise InputError(told, Hint(Advice.DRAW_ONE))
         if self.mma:
             return self._mma()
         if self.copy:
@@ -81,15 +81,15 @@ class Request:
         layout = read_layout(self.layout)
         if self.swizzle:
             if isinstance(layout, Swizzled):
-                raise InputError(f"{layout} has a swizzle already", "Leave out --swizzle.")
+                raise InputError(f"{layout} has a swizzle already", Hint(Advice.LEAVE_OUT, ("swizzle",)))
             swizzle = read_swizzle(self.swizzle, itemsize)
             layout = layout if swizzle is None else Swizzled(swizzle, 0, layout)
         return self._memory(str(layout), layout, itemsize, self.banks, BANK_BYTES)
 
     def _tma(self) -> Picture:
         if len(self.tma) not in (2, 3):
-            raise InputError(f"--tma takes a box, a dtype and a swizzle, not {' '.join(self.tma)!r}", _TMA_EXAMPLE)
-        extents, dtype = _extents(self.tma[0], "--tma", _TMA_EXAMPLE), self.tma[1]
+            raise InputError(f"tma takes a box, a dtype and a swizzle, not {' '.join(self.tma)!r}", _TMA_EXAMPLE)
+        extents, dtype = _extents(self.tma[0], "tma", _TMA_EXAMPLE), self.tma[1]
         mode = self.tma[2] if len(self.tma) == 3 else "none"
         itemsize = itemsize_of(dtype)
         layout = shared.box(extents, itemsize, mode)
@@ -98,10 +98,10 @@ class Request:
 
     def _mma(self) -> Picture:
         if len(self.mma) != 4:
-            told = f"--mma takes an architecture, a shape, a dtype and an operand, not {' '.join(self.mma)!r}"
+            told = f"mma takes an architecture, a shape, a dtype and an operand, not {' '.join(self.mma)!r}"
             raise InputError(told, _MMA_EXAMPLE)
         arch, shape, dtype, operand = self.mma
-        extents = _extents(shape, "--mma", _MMA_EXAMPLE)
+        extents = _extents(shape, "mma", _MMA_EXAMPLE)
         if len(extents) != 3:
             raise InputError(f"{shape!r} is no shape of an instruction", _MMA_EXAMPLE)
         instruction = Instruction(arch.replace("sm_", "sm").removesuffix("a"), extents[:3], _short(dtype))
@@ -122,8 +122,8 @@ class Request:
     def fragment_picture(self, found: Fragment) -> Picture:
         """Elements and registers of a thread-value layout. Raises InputError for options of layouts in memory."""
         self._refuse("banks", "access", "divide", "compose", "swizzle", why="registers have no addresses")
-        window = self._window()
-        panel = fragment_panel(found, window)
+        window, shape = self._window(), (found.rows, found.columns)
+        panel, cut = fragment_panel(found, window), left_out(*window.within(*shape), shape)
         further = [values_panel(found, window)] if len(panel.cells) <= _REGISTER_CELLS else []
         threads, values = (mode.size for mode in found.layout.modes)
         held = found.owners()
@@ -131,20 +131,20 @@ class Request:
         notes = (
             f"{threads} threads, {values} values each: {found.layout} is (thread, value) → row + {found.rows} · column",
             *([f"Each element is held {times} times; drawn: its first holder"] if times > 1 else []),
-            *left_out(*window.within(found.rows, found.columns), (found.rows, found.columns)),
+            *cut,
         )
         owners = [[row, column, *owner] for (row, column), owner in sorted(held.items())]
         facts = {
             "title": found.title, "layout": str(found.layout), "rows": found.rows, "columns": found.columns,
             "threads": threads, "values": values, "owners": owners,
         }  # fmt: skip
-        return Picture(found.title, (panel, *further), notes, facts)
+        return Picture(found.title, (panel, *further), notes, facts, cut)
 
     def _memory(self, title: str, layout: AnyLayout, itemsize: int, banks: bool, piece: int) -> Picture:
         """A layout of elements in memory. ``piece``: bytes that a cell shows, with ``banks``."""
         if layout.size > MOST_ELEMENTS:
             told = f"{layout} has {layout.size:,} coordinates, over the {MOST_ELEMENTS:,} of a picture"
-            raise InputError(told, "Draw a part of it: --compose '(64,64)'.")
+            raise InputError(told, Hint(Advice.DRAW_PART))
         notes, tiles = [], None
         facts: dict[str, Any] = {}
         if self.compose:
@@ -176,19 +176,19 @@ class Request:
             notes.append(
                 f"{at} is of indices of elements, as in a composed layout; of byte addresses it is {addresses}"
             )
-        notes += left_out(*window.within(*grid.shape), grid.shape)
+        cut = left_out(*window.within(*grid.shape), grid.shape)
         plain = plain_part(layout)
         facts |= {
             "title": title, "layout": str(layout), "shape": plain.shape, "stride": plain.stride, "size": layout.size,
             "cosize": layout.cosize, "itemsize": itemsize,
             "indices": indices(layout) if layout.size <= _LISTED else None,
         }  # fmt: skip
-        return Picture(title, tuple(panels), tuple(notes), facts)
+        return Picture(title, tuple(panels), (*notes, *cut), facts, cut)
 
     def _access(self, layout: AnyLayout, itemsize: int) -> Access | None:
         if not self.access:
             if self.threads:
-                raise InputError("--threads says where an access goes", "Add --access 16B.")
+                raise InputError("threads say where an access goes, and there is none", Hint(Advice.GIVE_ACCESS))
             return None
         self._refuse("divide", why="an access colours by banks")
         found = re.fullmatch(r"(\d{1,3})\s*[bB]?", self.access.strip())
@@ -196,16 +196,16 @@ class Request:
             raise InputError(f"cannot read the access {self.access!r}", "Write bytes a thread: 4B, 8B or 16B.")
         threads = read_layout(self.threads or "32")
         if isinstance(threads, Swizzled):
-            raise InputError("--threads takes no swizzle", "Write it as 32, (1,32) or (8,4):(4,1).")
+            raise InputError("a layout of threads takes no swizzle", "Write it as 32, (1,32) or (8,4):(4,1).")
         return access(layout, itemsize, int(found[1]), places_of(threads))
 
     def _window(self) -> Window:
-        return Window(_range(self.rows, "--rows"), _range(self.columns, "--columns"))
+        return Window(_range(self.rows, "rows"), _range(self.columns, "columns"))
 
     def _refuse(self, *names: str, why: str) -> None:
         for name in names:
             if getattr(self, name):
-                raise InputError(f"--{name} does not go with this: {why}", f"Leave out --{name}.")
+                raise InputError(f"{name!r} does not go with this: {why}", Hint(Advice.LEAVE_OUT, (name,)))
 
 
 def _unquoted(name: str, value: Any) -> Any:
@@ -218,8 +218,8 @@ def _unquoted(name: str, value: Any) -> Any:
     return " ".join(words) if name == "layout" else tuple(words)
 
 
-_TMA_EXAMPLE = "Write it as --tma 64x64 bf16 128B."
-_MMA_EXAMPLE = "Write it as --mma sm90 64x128x16 f16 C."
+_TMA_EXAMPLE = Hint(Advice.WRITE_AS, ("tma 64x64 bf16 128B",))
+_MMA_EXAMPLE = Hint(Advice.WRITE_AS, ("mma sm90 64x128x16 f16 C",))
 
 
 def _tiles(layout: AnyLayout, tiler: algebra.Tiler) -> list[int]:
@@ -269,16 +269,16 @@ def _short(dtype: str) -> str:
         raise InputError(f"unknown dtype {dtype!r}", f"{dtypes_for(dtype)}.") from None
 
 
-def _extents(text: str, option: str, example: str) -> tuple[int, ...]:
+def _extents(text: str, name: str, example: Hint) -> tuple[int, ...]:
     if not re.fullmatch(r"\d{1,6}(x\d{1,6})*", text):
-        raise InputError(f"{option}: cannot read {text!r}", example)
+        raise InputError(f"{name}: cannot read {text!r}", example)
     return tuple(map(int, text.split("x")))
 
 
-def _range(text: str, option: str) -> tuple[int, int] | None:
+def _range(text: str, name: str) -> tuple[int, int] | None:
     if not text:
         return None
     found = re.fullmatch(r"(\d{0,9}):(\d{1,9})", text)
     if found is None or int(found[2]) <= int(found[1] or 0):
-        raise InputError(f"cannot read {option} {text!r}", f"Write it as {option} 0:64.")
+        raise InputError(f"cannot read {name} {text!r}", Hint(Advice.WRITE_AS, (f"{name} 0:64",)))
     return int(found[1] or 0), min(int(found[2]), int(found[1] or 0) + 256)

@@ -10,6 +10,7 @@ from IPython.core.magic_arguments import argument
 
 from cutegen_lab.layouts.options import EXAMPLES, OPTIONS
 from cutegen_lab.notebook.options import DEBUG, magic_with_options
+from cutegen_lab.views.hints import NOTEBOOK, spelled
 
 if TYPE_CHECKING:
     from cutegen_lab.layouts.picture import Picture
@@ -50,7 +51,7 @@ class LayoutMagic(Magics):
         """
         from cutegen_lab.layouts.request import Request
 
-        picture = Request.of(arguments).picture()
+        picture = Request.of(arguments).picture().advised(lambda hint: spelled(hint, NOTEBOOK))
         if arguments.svg:
             from cutegen_lab.session.outputs import write_svg
 

@@ -11,8 +11,8 @@ from IPython.core.magic import cell_magic, line_magic
 from IPython.core.magic_arguments import argument, kwds, magic_arguments, parse_argstring
 
 from cutegen_lab.core.errors import InputError
-from cutegen_lab.core.hints import misspelt_argument
 from cutegen_lab.notebook.failures import guarded
+from cutegen_lab.views.hints import misspelt_argument
 
 NAME = argument("--name", default="problem", help="the run's name")
 INPUTS = argument(

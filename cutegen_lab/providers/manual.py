@@ -30,7 +30,8 @@ class ManualProvider(ConversationProvider):
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot make the folder {self.directory}: {error.strerror}", "Use manual:DIR.") from None
+            told = f"cannot make the folder {self.directory}: {error.strerror}"
+            raise InputError(told, Hint(Advice.MANUAL_FOLDER)) from None
         super().__init__(record=self.directory / "conversation.jsonl", source=source)
         self._model = model
 

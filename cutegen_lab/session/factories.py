@@ -52,7 +52,7 @@ def make_provider(
             return ManualProvider(Path(argument) if argument else workdir / "manual", chosen.model or "a person")
         case "replay":
             if not argument:
-                raise InputError("replay needs a file", "Write replay:FILE.")
+                raise InputError("replay needs a file", Hint(Advice.REPLAY_FILE))
             from cutegen_lab.providers.replay import ReplayProvider
 
             return ReplayProvider(Path(argument))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,5 +60,13 @@ def _verdict(state: RunState, text: str) -> dict[str, Any] | str:
         except subprocess.TimeoutExpired:
             return f"it took over {_SECONDS / 60:.0f} minutes"
     if done.returncode not in _JUDGED:
-        return (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
+        return _why_not(done)
     return dict(json.loads(done.stdout))
+
+
+def _why_not(done: subprocess.CompletedProcess[str]) -> str:
+    """The error that ended the process, without its hint: that is about options of the process, not of the user."""
+    with suppress(ValueError):
+        if reason := json.loads(done.stdout)["reason"]:
+            return str(reason)
+    return (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]

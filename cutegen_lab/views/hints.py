@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from cutegen_lab.core.errors import CutegenError
-from cutegen_lab.core.hints import Advice, Hint
+from cutegen_lab.core.hints import Advice, Hint, did_you_mean
 from cutegen_lab.core.run import RunState
 
 
@@ -105,6 +106,18 @@ _TEXTS: Mapping[Advice, str] = {
     Advice.NAME_ENTRY: (
         "Write a launch() that calls the kernel, in a file of its own, and give that first; or name one by --entry."
     ),
+    Advice.DRAW_ONE: (
+        "Give one of a layout, --mma, --tma and --copy. A layout is written as CuTe prints it: ((2,4),8):((1,16),2)."
+    ),
+    Advice.LEAVE_OUT: "Leave out {option}.",
+    Advice.WRITE_AS: "Write it as {option}.",
+    Advice.DRAW_PART: "Draw a part of it: --compose '(64,64)'.",
+    Advice.CHOOSE_PART: "{option} A:B chooses.",
+    Advice.GIVE_ACCESS: "Add --access 16B.",
+    Advice.OTHER_THREADS: "Use fewer threads, or others: --threads (1,32) goes along the columns.",
+    Advice.MANUAL_FOLDER: "Use {provider} manual:DIR.",
+    Advice.REPLAY_FILE: "Use {provider} replay:FILE.",
+    Advice.BENCH_RECORD: "{bench} writes one.",
 }
 
 
@@ -112,11 +125,14 @@ def spelled(hint: Hint, front: Spelling) -> str:
     """The sentence that tells a user of ``front`` what to do."""
     *others, last = hint.values or ("",)
     commands = {name: front.command.format(name) for name in ("doctor", "judge")}
-    named = front.candidate.format((*others, last)[0])
+    commands["bench"] = front.command.format("bench GPU --out FILE.json")
+    first = (*others, last)[0]
+    named, option = front.candidate.format(first), f"--{first}"  # as both front ends spell those of pictures
     values = f"with one of: {', '.join(hint.values)}" if others else last
     return hint.question + _TEXTS[hint.code].format(
-        values=values, listed=", ".join(hint.values), named=named, first=(*others, last)[0], **commands, **asdict(front)
-    )
+        values=values, listed=", ".join(hint.values), named=named, option=option, first=first, **commands,
+        **asdict(front),
+    )  # fmt: skip
 
 
 def advised(error: CutegenError, front: Spelling) -> CutegenError:
@@ -134,3 +150,18 @@ def with_hint(reason: str, hint: Hint | None, front: Spelling) -> str:
 def note_of(state: RunState, front: Spelling) -> str:
     """Why a run rests or ended, and what to do about it; empty if that is obvious."""
     return with_hint(state.problem_note, state.problem_hint, front)
+
+
+_UNKNOWN = re.compile(r"unrecognized arguments: (.*)")
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+
+
+def misspelt_argument(message: str, options: Iterable[str]) -> str:
+    """Which option or choice was meant, for a message of argparse; empty if it is about something else. ``options``:
+    those there are."""
+    if unknown := _UNKNOWN.search(message):
+        word = next((word for word in unknown[1].split() if word.startswith("-")), "")
+        return did_you_mean(word.partition("=")[0], options)
+    if choice := _CHOICE.search(message):
+        return did_you_mean(choice[1], re.findall(r"[\w:.-]+", choice[2]))
+    return ""

@@ -142,7 +142,10 @@ def test_commands(tmp_path: Path) -> None:
     for options, says in (
         (("--prepare", "a", "--prepared", "b"), "--prepare compiles only, and --prepared times only"),
         (("--resume",), "there is none. Add --out FILE.json."),
-        (("--show", "gone.json"), "cannot read gone.json: No such file"),
+        (
+            ("--show", "gone.json"),
+            "cannot read gone.json: No such file or directory. `cutegen bench GPU --out FILE.json` writes",
+        ),
         *([] if gpu_count() else [((), "no CUDA device is visible, and only measured times are told. Use --prepare")]),
     ):
         refused = cutegen(tmp_path, "bench", "h200", *options)

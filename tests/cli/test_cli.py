@@ -58,6 +58,8 @@ def test_version_and_help_import_nothing_heavy(place: Path) -> None:
         (["run", "softmax.py"], "review needs a terminal"),
         (["run", "softmax.py", "--auto", "--provider", "gpt"], "unknown provider 'gpt'"),
         (["run", "softmax.py", "--auto", "--provider", "openai"], "OPENAI_API_KEY"),
+        (["run", "softmax.py", "--auto", "--provider", "replay"], "replay needs a file. Use --provider replay:FILE."),
+        (["run", "softmax.py", "--auto", "--provider", "manual:softmax.py"], "Use --provider manual:DIR."),
         (["run", "softmax.py", "--auto", "--language", "spec"], "templates read the reference, and write no specs"),
         (["run", "softmax.py", "--auto", "--max-steps", "0"], "not a positive number"),
         (["run", "softmax.py", "--auto", "--max-steps", "x"], "'x' is not a positive number"),

@@ -38,3 +38,6 @@ def test_what_cannot_be_judged_is_not_called_verified(run: RunHandle) -> None:
     state = run.state
     broken = replace(state, problem=replace(state.problem, source="def reference(:\n"))
     assert judged_again(broken, kernel_text(state, state.incumbent_id or "")).startswith("not judged again: ")
+    elsewhere = replace(state, settings=replace(state.settings, device="tpu"))
+    said = judged_again(elsewhere, kernel_text(state, state.incumbent_id or ""))
+    assert said == "not judged again: unknown device 'tpu'", "the hint is about options of the process"

@@ -32,3 +32,8 @@ def test_a_table_is_escaped_and_counts_its_lines() -> None:
     assert [picture.facts["layout"] for picture in found] == ["(8,64):(64,1)"]
     with pytest.raises(InputError, match=r"there is no layout 1\. There are 1, from 0"):
         found[1]
+
+
+def test_a_part_is_drawn_without_options_that_there_are_not() -> None:
+    (picture,) = CandidateLayouts([MadeLayout("(128,256):(256,1)", "", (1,), "layout")], "layout = ...")
+    assert "Shown: rows 0 to 63 of 128\n" in repr(picture) and "--rows" not in repr(picture)

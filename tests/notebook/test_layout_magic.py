@@ -18,6 +18,13 @@ def test_draws_and_returns_a_picture(shell: InteractiveShell) -> None:
     assert shown.facts["divided"] == "Sw<3,4,3> o 0 o ((4,8),(2,8)):((64,1),(256,8))"
 
 
+def test_says_how_another_part_is_drawn(shell: InteractiveShell) -> None:
+    shown = shell.run_line_magic("cute_layout", "(128,256):(256,1)")
+    assert "Shown: rows 0 to 63 of 128; --rows A:B chooses\n" in repr(shown)
+    data, _ = shell.display_formatter.format(shown)
+    assert "--columns A:B chooses" in data["text/html"]
+
+
 def test_json_and_files(shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "with space.svg"
     assert shell.run_line_magic("cute_layout", f'(2,2):(2,1) --json --svg "{file}"') is None
@@ -31,6 +38,8 @@ def test_json_and_files(shell: InteractiveShell, tmp_path: Path, capsys: pytest.
         ("(8,2", "is not closed"),
         ("8:1 --bansk", "Did you mean '--banks'"),
         ("--mma sm90 64x12x16 f16 C", "wgmma of f16 has no shape"),
+        ("--mma sm90 64x128x16 f16", "operand, not 'sm90 64x128x16 f16'. Write it as --mma sm90 64x128x16 f16 C."),
+        ("(8,8) --rows 5", "cannot read rows '5'. Write it as --rows 0:64."),
         ("8:1 --major n", "`%cute_layout\\?` explains the options"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.errors import Cancelled, InputError, ProviderError, ProviderExhausted
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.providers.manual import ManualProvider
 from cutegen_lab.providers.replay import ReplayProvider
@@ -156,6 +157,13 @@ def test_files_that_are_no_conversation(tmp_path: Path, text: str, says: str) ->
     path.write_text(text)
     with pytest.raises(InputError, match=says):
         ReplayProvider(path)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"cannot make the folder .*file: File exists") as caught:
+        ManualProvider(tmp_path / "file")
+    assert caught.value.hint == Hint(Advice.MANUAL_FOLDER)
 
 
 def test_missing_file(tmp_path: Path) -> None:
