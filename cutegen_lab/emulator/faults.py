@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from cutegen_lab.core.verdict import Verdict
 
-if TYPE_CHECKING:
-    from cutegen_lab.emulator import ptx
+
+class Quoted(Protocol):
+    """An instruction, as a message quotes it."""
+
+    @property
+    def line(self) -> int: ...  # in the PTX text, from 1
+
+    @property
+    def text(self) -> str: ...  # as written there
 
 
 class EmulatorStop(Exception):
@@ -40,7 +47,7 @@ class Trap(EmulatorStop):
         self.gid = gid
         self.address = address
         self.block: int | None = None  # basic block, where the trap was raised between instructions
-        self.waiting: list[tuple[str, ptx.Instruction]] = []  # who waits, and where
-        self.instruction: ptx.Instruction | None = None  # where that is not the one being executed
-        self.earlier: ptx.Instruction | None = None  # the access it collides with
+        self.waiting: list[tuple[str, Quoted]] = []  # who waits, and where
+        self.instruction: Quoted | None = None  # where that is not the one being executed
+        self.earlier: Quoted | None = None  # the access it collides with
         self.follows = False  # a read of what nobody wrote: fatal only if the value comes to matter

@@ -21,6 +21,7 @@ from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.core.verdict import Fault, Verdict, quoted
 from cutegen_lab.emulator.analysis import examine
+from cutegen_lab.emulator.buffer import Buffer
 from cutegen_lab.emulator.counters.launch_counters import Counters, Uncounted
 from cutegen_lab.emulator.counters.totals import NOT_SUMS, LaunchCounts, Sums
 from cutegen_lab.emulator.execution_order import Order
@@ -39,7 +40,7 @@ from cutegen_lab.emulator.machine.launch_split import (
 )
 from cutegen_lab.emulator.machine.recorder import Recorder
 from cutegen_lab.emulator.machine.schedule import Scheduler
-from cutegen_lab.emulator.memory.global_memory import Buffer, GlobalMemory
+from cutegen_lab.emulator.memory.global_memory import GlobalMemory
 from cutegen_lab.emulator.options import (
     CHUNK_COST,
     FEW_BYTES,

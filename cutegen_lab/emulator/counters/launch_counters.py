@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cutegen_lab.emulator.counters import copy_wavefronts
 from cutegen_lab.emulator.counters.access_cost import l1_wavefronts, phases, sectors_and_lines, wavefronts
 from cutegen_lab.emulator.ptx.types import Array
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+from cutegen_lab.emulator.roles import Group
 
 FIELDS = (
     "global_load_requests", "global_load_sectors", "global_load_bytes",
@@ -85,7 +82,7 @@ class Counters:
         here[at + 1] += units
         here[at + 2] += rest
 
-    def access(self, kind: str, g: LaneGroup, address: Array, width: int) -> None:
+    def access(self, kind: str, g: Group, address: Array, width: int) -> None:
         """Counts one global "load", "store" or "atomic" of ``width`` bytes a lane."""
         touched, lines = sectors_and_lines(g.gid, address, g.whole())
         for at in _LINES[kind]:
@@ -100,11 +97,11 @@ class Counters:
                 self.by_slot[way, slot] += sectors
         self._add(_GLOBAL[kind], g.warps(), touched, g.n * width)
 
-    def shared(self, kind: str, g: LaneGroup, index: Array, width: int) -> None:
+    def shared(self, kind: str, g: Group, index: Array, width: int) -> None:
         """Counts one "load" or "store" of shared memory, at pieces ``index`` of ``width`` bytes."""
         self._add(_SHARED[kind], g.warps(), *wavefronts(g.gid, index, width, g.whole()))
 
-    def copy(self, g: LaneGroup, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None:
+    def copy(self, g: Group, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None:
         """Counts one cp.async to pieces ``index`` of shared memory; lanes that are not ``moved`` fill with zeros."""
         found, warps = copy_wavefronts.wavefronts(g.gid, index, address, moved, width, past_l1), g.warps()
         self._add(_SHARED_COPY, warps, *found)
@@ -114,11 +111,11 @@ class Counters:
         """Counts one ldmatrix or stmatrix of ``warps``, at 16-byte rows ``index``, eight a matrix."""
         self._add(_SHARED[kind], warps, *phases(index.reshape(-1, 8), 8))
 
-    def cluster(self, g: LaneGroup) -> None:
+    def cluster(self, g: Group) -> None:
         """Counts one load or store by an address of the whole cluster's shared memory, which takes another way."""
         self.here[_CLUSTER] += g.warps()
 
-    def shared_atomic(self, g: LaneGroup) -> None:
+    def shared_atomic(self, g: Group) -> None:
         self.here[_SHARED_ATOMIC] += g.warps()
 
     def bulk(self, kind: str, address: int, touched: int, size: int, times: int = 1) -> None:
@@ -126,7 +123,7 @@ class Counters:
         self.by_slot[kind, address >> _SLOT_BITS] += touched * times
         self._add(_BULK[kind], times, touched * times, size * times)
 
-    def _new(self, g: LaneGroup, address: Array) -> bool:
+    def _new(self, g: Group, address: Array) -> bool:
         """Do the group's first lanes load mostly of sectors that its last loads did not touch?"""
         sectors = frozenset((np.atleast_1d(address)[:_SAMPLED] >> np.uint64(5)).tolist())
         who = int(g.gid[0]) >> 5
@@ -170,10 +167,11 @@ class Counters:
         each = [self.sites[site] for site in sites]
         return max((site[_LOAD] for site in each), default=0), sum(site[_LOAD + 2] for site in each)
 
-    def expect(self, g: LaneGroup, slot: Array, size: Array) -> None:
-        """Counts that threads told the mbarriers at ``slot`` to expect ``size`` bytes each (one for all, or a lane)."""
+    def expect(self, g: Group, slot: Array, size: Array, stride: int) -> None:
+        """Counts that threads told the mbarriers at ``slot`` (in 8 bytes; a block has ``stride`` bytes) to expect
+        ``size`` bytes each (one for all, or a lane)."""
         sizes = np.broadcast_to(np.asarray(size), (g.n,)).tolist()
-        places = np.broadcast_to(slot, (g.n,)) % (g.m.shared.stride >> 3)
+        places = np.broadcast_to(slot, (g.n,)) % (stride >> 3)
         self.expectations += g.n
         self.expected_bytes += sum(sizes)
         for place, told in zip(places.tolist(), sizes, strict=True):
@@ -197,24 +195,24 @@ class Counters:
 class Uncounted(Counters):
     """Counts instructions, which clocks go by, and no accesses."""
 
-    def access(self, kind: str, g: LaneGroup, address: Array, width: int) -> None: ...
+    def access(self, kind: str, g: Group, address: Array, width: int) -> None: ...
 
-    def shared(self, kind: str, g: LaneGroup, index: Array, width: int) -> None: ...
+    def shared(self, kind: str, g: Group, index: Array, width: int) -> None: ...
 
-    def copy(self, g: LaneGroup, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None: ...
+    def copy(self, g: Group, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None: ...
 
     def matrices(self, kind: str, warps: int, index: Array) -> None: ...
 
-    def cluster(self, g: LaneGroup) -> None: ...
+    def cluster(self, g: Group) -> None: ...
 
-    def shared_atomic(self, g: LaneGroup) -> None: ...
+    def shared_atomic(self, g: Group) -> None: ...
 
     def bulk(self, kind: str, address: int, touched: int, size: int, times: int = 1) -> None: ...
 
-    def expect(self, g: LaneGroup, slot: Array, size: Array) -> None: ...
+    def expect(self, g: Group, slot: Array, size: Array, stride: int) -> None: ...
 
 
-def _by_slot(g: LaneGroup, address: Array, touched: int) -> Iterator[tuple[int, int, int, int, int]]:
+def _by_slot(g: Group, address: Array, touched: int) -> Iterator[tuple[int, int, int, int, int]]:
     """(slot, first and last address, lanes, distinct sectors) of each slot that lanes access: compilers may make one
     load of two tensors by choosing the address."""
     slots = address >> np.uint64(_SLOT_BITS)

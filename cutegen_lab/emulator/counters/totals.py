@@ -7,19 +7,17 @@ Both are sums of the same parts, so the lines add up to the launch. Names are th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.counters import moved_bytes
 from cutegen_lab.emulator.counters.launch_counters import FIELDS, Counters
 from cutegen_lab.emulator.ptx.syntax import Imm, Instruction
-from cutegen_lab.emulator.translate.dependency_chains import copies
+from cutegen_lab.emulator.translate.cfg import Block
+from cutegen_lab.emulator.translate.dependency_chains import DependencyChains, copies
 from cutegen_lab.emulator.translate.emit import Emit
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.program import Program
 
 Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
@@ -28,11 +26,24 @@ NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns", "ho
 _UNROLLED = 4  # rounds of a loop that ptxas makes straight code of, in which branches stay
 
 
+class CountedCode(Protocol):
+    """A translated kernel, as what it did is added up."""
+
+    @property
+    def blocks(self) -> Sequence[Block]: ...  # its basic blocks
+
+    @property
+    def straight(self) -> Sequence[DependencyChains]: ...  # by block, where straight code begins
+
+    @property
+    def predicated(self) -> Mapping[int, int]: ...  # a body that ptxas has no branch over: the block before it
+
+
 @dataclass(frozen=True)
 class LaunchCounts:
     """The counts of one launch. ``scale`` is how many times more blocks it has than ran."""
 
-    program: Program
+    program: CountedCode
     counters: Counters
     scale: float = 1.0
 

@@ -1,4 +1,5 @@
-"""One function an opcode, one file a section of the PTX ISA's chapter 9.7. Importing this fills the opcode table."""
+"""One function an opcode, one file a section of the PTX ISA's chapter 9.7; :mod:`tags` follows uninitialised values.
+Importing this fills the tables of opcodes and of what generated code may name."""
 
 from cutegen_lab.emulator.isa import (
     async_copy,
@@ -18,6 +19,7 @@ from cutegen_lab.emulator.isa import (
     memory_ops,
     mma,
     move,
+    tags,
     tensor_maps,
     warp,
     wgmma,
@@ -25,5 +27,5 @@ from cutegen_lab.emulator.isa import (
 
 __all__ = [
     "async_copy", "atomics", "barrier", "bits", "call", "compare", "convert", "extended", "floating", "half", "integer",
-    "logic", "matrix_move", "mbarrier", "memory_ops", "mma", "move", "tensor_maps", "warp", "wgmma",
+    "logic", "matrix_move", "mbarrier", "memory_ops", "mma", "move", "tags", "tensor_maps", "warp", "wgmma",
 ]  # fmt: skip

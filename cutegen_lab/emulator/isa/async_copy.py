@@ -17,8 +17,8 @@ from cutegen_lab.emulator.isa.bulk_copy import bulk_copy
 from cutegen_lab.emulator.isa.memory_ops import lanes_where
 from cutegen_lab.emulator.memory.global_memory import Lanes
 from cutegen_lab.emulator.ptx.types import RAW, Array
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 
 @opcode("cp")

@@ -11,8 +11,8 @@ from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.isa import warp_barrier
 from cutegen_lab.emulator.ptx import traits
 from cutegen_lab.emulator.ptx.traits import Ordering
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 assert warp_barrier.__name__, "importing it makes its functions known to generated code"
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.memory.block_memory import GENERIC_LOCAL
+from cutegen_lab.emulator.memory.block_memory import GENERIC_LOCAL, BlockMemory
+from cutegen_lab.emulator.memory.global_memory import GlobalMemory
 from cutegen_lab.emulator.memory.printf import MOST_FORMAT_BYTES, formatted
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.roles import Group
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 
 @opcode("call")
@@ -26,16 +23,15 @@ def call(e: Emit) -> None:
     e.klass = "control"
     match e.ops:
         case (ptx.Vector((result,)), ptx.Symbol("vprintf"), ptx.Vector((text, arguments))):
-            e.line(f"printf(g,{e.s(text, 'b64')},{e.s(arguments, 'b64')})")
+            e.line(f"printf(g,g.m.memory,g.m.local,{e.s(text, 'b64')},{e.s(arguments, 'b64')})")
             e.line(f"{e.d(result, 'b32')}[:]=0")
         case _:
             raise e.refuse(f"`{e.ins.text}` is not executed here: of functions only vprintf is called")
 
 
 @runtime
-def printf(g: LaneGroup, text: Array, arguments: Array) -> None:
+def printf(g: Group, memory: GlobalMemory, local: BlockMemory, text: Array, arguments: Array) -> None:
     """One thread after another, in ascending order."""
-    memory, local = g.m.memory, g.m.local
     for lane, gid in enumerate(g.gid.tolist()):
         start = int(arguments[lane]) - GENERIC_LOCAL
 

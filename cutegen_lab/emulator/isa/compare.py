@@ -8,8 +8,8 @@ import numpy as np
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.ptx.types import VIEW, Array
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _INTEGER = {
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",

@@ -9,8 +9,8 @@ import numpy as np
 from cutegen_lab.emulator.isa import convert_fp8
 from cutegen_lab.emulator.ptx import rounding
 from cutegen_lab.emulator.ptx.types import INTEGER_TYPES, NUMPY, WIDTH, Array
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
 _INTEGER_ROUNDING = ("rni", "rzi", "rmi", "rpi")

@@ -8,8 +8,8 @@ import numpy as np
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 CARRY = ptx.Reg("%carry", "P")
 _TYPES = ("u32", "s32", "u64", "s64")

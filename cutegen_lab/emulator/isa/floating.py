@@ -9,8 +9,8 @@ import numpy as np
 from cutegen_lab.emulator.isa import approximate, half
 from cutegen_lab.emulator.ptx import rounding
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _BINARY = {"add": "add", "sub": "subtract", "mul": "multiply"}
 

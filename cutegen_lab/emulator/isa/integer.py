@@ -8,8 +8,8 @@ import numpy as np
 
 from cutegen_lab.emulator.isa import extended, floating, half
 from cutegen_lab.emulator.ptx.types import INTEGER_TYPES, Array
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _BINARY = {"add": "add", "sub": "subtract"}
 _PACKED = ("u16x2", "s16x2")

@@ -13,8 +13,8 @@ from cutegen_lab.emulator.isa.memory_ops import store_cluster
 from cutegen_lab.emulator.memory.block_memory import GENERIC_SHARED
 from cutegen_lab.emulator.ptx.traits import CLUSTER, CTA
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _OWN = ("init", "inval", "test_wait", "try_wait")  # nobody does these to another block's
 _ORDER = ("release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster")
@@ -46,12 +46,14 @@ def mbarrier(e: Emit) -> None:
     elif verb == "inval":
         e.line("g.m.mbarriers.invalidate(g,w)")
     elif verb == "expect_tx":
-        e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.mbarriers.require_bytes(g,w);g.m.counters.expect(g,w,{count})")
+        e.line(
+            f"g.m.mbarriers.expect(g,w,{count});g.m.mbarriers.require_bytes(g,w);g.m.counters.expect(g,w,{count},g.m.shared.stride)"
+        )
     elif verb == "complete_tx":
         e.line(f"g.m.mbarriers.complete_tx(g,w,{count})")
     else:
         if expects:
-            e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.counters.expect(g,w,{count})")
+            e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.counters.expect(g,w,{count},g.m.shared.stride)")
             count = "1"
         if count != "1":
             e.line(f"g.m.mbarriers.require_count(g,{count})")

@@ -14,8 +14,8 @@ from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.memory.block_memory import GENERIC_LOCAL, GENERIC_SHARED
 from cutegen_lab.emulator.ptx.types import RAW, WIDTH, Array
 from cutegen_lab.emulator.ptx.used_bytes import USED
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 # Cache and ordering hints do not change the value a lane sees when the lanes of a block run in lockstep.
 _HINTS = (

@@ -11,9 +11,9 @@ import numpy as np
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.tma.tensor_map import INDEXED, SIZE, edits
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _SPACES = ("global", "shared::cta", "shared")
 _WIDE = ("global_address", "global_stride")

@@ -13,8 +13,8 @@ from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.ptx import traits
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import opcode, runtime
-from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _LANES = np.arange(32)
 _TABLES: dict[tuple[str, int, int], Array] = {}

@@ -7,7 +7,7 @@ at once and go on as one group.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.lane_clock import by_place
+from cutegen_lab.emulator.races.vector_clock import VectorClocks
 from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.translate.meetings import ANY_BAR_WARP_SYNC
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
 
 Ends = Literal["come", "come if before", "are missed"]
 """How lanes that have ended count: as come; as come if they ended before the place in the text, as where a thread
@@ -28,20 +27,36 @@ _EVERY = 0xFFFF_FFFF
 _Place = tuple[int, int, int]  # warp, member mask, where they wait
 
 
-class WarpBarrier:
-    """Of all warps of a batch of CTAs. ``exited`` by thread; true from the beginning for threads that do not exist."""
+class MeetingBlocks(Protocol):
+    """A chunk, whose lanes meet."""
 
-    def __init__(self, exited: Array) -> None:
-        self._exited, self._never = exited, exited.copy()
+    clocks: VectorClocks | None  # of its warps, where races are looked for
+
+    @property
+    def exited(self) -> Array: ...  # by thread: has it ended? From the beginning for those that do not exist
+
+    def meet(self, g: Group) -> None: ...  # the lanes of each warp of ``g`` do something together
+
+    def attendance(self, g: Group) -> tuple[Array, Array, Array]: ...  # (warps of ``g``, lanes there, lanes that run)
+
+    def meets_for(self, pc: int) -> str: ...  # what needs the lanes that meet in basic block ``pc``, in words
+
+
+class WarpBarrier:
+    """Of all warps of a batch of CTAs."""
+
+    def __init__(self, m: MeetingBlocks) -> None:
+        exited = m.exited
+        self._m, self._exited, self._never = m, exited, exited.copy()
         self._ended_at = np.full(len(exited), -1, np.int64)  # the block of its text in which each thread ended
         self._came: dict[_Place, int] = {}  # lanes as bits
         self._open = np.zeros(len(exited), np.bool_)  # threads that may go on
 
-    def exit(self, g: LaneGroup) -> None:
+    def exit(self, g: Group) -> None:
         self._ended_at[g.gid] = g.pc
 
     def wait(
-        self, g: LaneGroup, mask: Any, where: int | None = None, ends: Ends = "come", held: Array | None = None
+        self, g: Group, mask: Any, where: int | None = None, ends: Ends = "come", held: Array | None = None
     ) -> bool | Array:
         """By lane: may it go on? ``where``: what stands for all places where lanes may wait for each other (None: they
         must be here). ``ends``: how lanes that have ended count. ``held``: the lanes that wait at all. Raises Trap
@@ -57,7 +72,7 @@ class WarpBarrier:
         if held is not None and mask is None:
             self._require_all_or_none(g, held)
         if mask is None and held is None and (g.whole() or self._all_here(g, place, ends)):
-            g.m.meet(g)
+            self._m.meet(g)
             return True
         members = np.broadcast_to(np.asarray(_EVERY if mask is None else mask, np.int64), (g.n,))
         left_out = (members >> g.lane & 1) == 0
@@ -80,19 +95,18 @@ class WarpBarrier:
                 self._open[warp * 32 : warp * 32 + 32] |= named >> np.arange(32) & 1 != 0
         return passed
 
-    @staticmethod
-    def _require_all_or_none(g: LaneGroup, held: Array) -> None:
+    def _require_all_or_none(self, g: Group, held: Array) -> None:
         """Raises Trap where all running lanes of a warp are here and a guard holds for some of them."""
-        warps, here, running = g.m.attendance(g)
+        warps, here, running = self._m.attendance(g)
         wait = np.bincount(np.searchsorted(warps, g.gid >> 5), held)
         some = np.flatnonzero((here == running) & (wait > 0) & (wait < running))
         if len(some):
             first = int(g.gid[np.flatnonzero(held & (g.gid >> 5 == warps[some[0]]))[0]])
-            raise _missed(g, int(wait[some[0]]), int(running[some[0]]), first)
+            raise self._missed(g, int(wait[some[0]]), int(running[some[0]]), first)
 
-    def _all_here(self, g: LaneGroup, place: int, ends: Ends) -> bool:
+    def _all_here(self, g: Group, place: int, ends: Ends) -> bool:
         """Are all running lanes of its warps in ``g``, which nobody has waited for?"""
-        warps, here, running = g.m.attendance(g)
+        warps, here, running = self._m.attendance(g)
         if (here != running).any() or self._open[g.gid].any():
             return False
         if ends != "come" and any(self._wanted(warp, _EVERY, g.pc, ends)[1] for warp in warps[running < 32].tolist()):
@@ -109,14 +123,14 @@ class WarpBarrier:
             ended &= _bits(self._ended_at > pc, warp)
         return running | ended, ended
 
-    def _missing(self, g: LaneGroup, place: _Place, lanes: int, ends: Ends) -> int:
+    def _missing(self, g: Group, place: _Place, lanes: int, ends: Ends) -> int:
         """Lanes that have not come yet, or -1 where the last have come now."""
         warp, named, _ = place
         came = self._came.pop(place, 0) | lanes
         wanted, ended = self._wanted(warp, named, g.pc, ends)
         if ended & ~came:
             first = warp * 32 + (lanes & -lanes).bit_length() - 1
-            raise _missed(g, came.bit_count(), wanted.bit_count(), first)
+            raise self._missed(g, came.bit_count(), wanted.bit_count(), first)
         if missing := wanted & ~came:
             self._came[place] = came
             return missing
@@ -125,21 +139,19 @@ class WarpBarrier:
         self._meet(g, warp, named)
         return -1
 
-    def _meet(self, g: LaneGroup, warp: int, named: int) -> None:
-        if g.m.clocks is not None:
+    def _meet(self, g: Group, warp: int, named: int) -> None:
+        if self._m.clocks is not None:
             members = np.flatnonzero(named >> np.arange(32) & 1)
-            g.m.clocks.meet(warp, None if not _bits(~self._exited, warp) & ~named else members)
+            self._m.clocks.meet(warp, None if not _bits(~self._exited, warp) & ~named else members)
 
-    def stuck(self, g: LaneGroup, what: str) -> str:
+    def stuck(self, g: Group, what: str) -> str:
         """Of threads that will wait for ever at ``what``."""
         warp = int(g.gid[0]) >> 5
         here, running = int((g.gid >> 5 == warp).sum()), _bits(~self._exited, warp).bit_count()
         return reached_by(what, here, running)
 
-
-def _missed(g: LaneGroup, here: int, needed: int, gid: int) -> Trap:
-    what = g.m.program.blocks[g.pc].emits[0].meets
-    return Trap(Verdict.BARRIER_DIVERGENCE, reached_by(what, here, needed), gid)
+    def _missed(self, g: Group, here: int, needed: int, gid: int) -> Trap:
+        return Trap(Verdict.BARRIER_DIVERGENCE, reached_by(self._m.meets_for(g.pc), here, needed), gid)
 
 
 def reached_by(what: str, here: int, running: int) -> str:

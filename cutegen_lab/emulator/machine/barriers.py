@@ -6,19 +6,15 @@ scheduler parks those that may not and asks again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.machine.lane_group import LaneGroup
 from cutegen_lab.emulator.ptx.traits import CLUSTER
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.lane_clock import EVERY
 from cutegen_lab.emulator.races.vector_clock import Meetings, VectorClocks
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
 
 NAMED = 16
 

@@ -16,10 +16,11 @@ from cutegen_lab.emulator.isa.warp_barrier import WarpBarrier, reached_by
 from cutegen_lab.emulator.machine.barriers import ClusterBarrier, NamedBarriers
 from cutegen_lab.emulator.machine.lane_group import LaneGroup
 from cutegen_lab.emulator.machine.mbarriers import MBarriers
-from cutegen_lab.emulator.machine.origins import Origins
 from cutegen_lab.emulator.machine.register_pool import RegisterPool
 from cutegen_lab.emulator.memory.block_memory import BlockMemory
 from cutegen_lab.emulator.memory.global_memory import GlobalMemory
+from cutegen_lab.emulator.memory.origins import Origins
+from cutegen_lab.emulator.mma.accumulators import WarpgroupLanes
 from cutegen_lab.emulator.mma.wgmma import WarpgroupProducts
 from cutegen_lab.emulator.program import SHARED_BASE, Program
 from cutegen_lab.emulator.ptx.types import Array
@@ -29,6 +30,7 @@ from cutegen_lab.emulator.races.causality import Causality
 from cutegen_lab.emulator.races.shared_memory import SharedRaces, generated_line
 from cutegen_lab.emulator.races.vector_clock import VectorClocks
 from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.tma.bulk import BulkCopies
 from cutegen_lab.emulator.translate.cfg import Rows
 
@@ -65,14 +67,16 @@ class CtaBatch:
         self.xyz = block_coordinates(launch, self.numbers)
         smem = program.static_smem + launch.dynamic_smem_bytes
         self.shared = BlockMemory("shared", self.count, SHARED_BASE, smem, self.cluster_size, shadow)
+        self.shared.reached = self.reach
         lanes = self.count * self.padded_threads
         self.local = BlockMemory("local", lanes if program.local_bytes else 0, 0, program.local_bytes, 1, shadow)
         self.watches, self.warps_seed = shadow, warps
-        self.origins = None if program.unwritten_sites is None else Origins(program.unwritten_sites)
-        if self.origins is not None:
+        self.origins: Origins | None = None
+        if program.unwritten_sites is not None:
+            self.origins = Origins([site.instruction for site in program.unwritten_sites])
             self.shared.follow(self.origins)
             self.local.follow(self.origins)
-        self.registers = None if registers is None else RegisterPool(self, registers)
+        self.registers = None if registers is None else RegisterPool(self.count, self.padded_threads // 32, registers)
         self.barriers = NamedBarriers(self.count, self.threads)
         self.cluster_barrier = ClusterBarrier(self.count, self.cluster_size, self.threads, self.padded_threads)
         self.mbarriers = MBarriers(len(self.shared.data) // 8 if program.uses_mbarrier else 0, self.shared)
@@ -86,7 +90,7 @@ class CtaBatch:
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
         self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
-        self.warp_barrier = WarpBarrier(self.exited)
+        self.warp_barrier = WarpBarrier(self)
         self.clocks = self._look_for_races() if races else None
 
     def _look_for_races(self) -> VectorClocks:
@@ -133,7 +137,7 @@ class CtaBatch:
         """Which of ``blocks`` have no thread left?"""
         return np.asarray(self.exited.reshape(self.count, -1)[blocks].all(axis=1))
 
-    def rows_to_copy(self, g: LaneGroup, pc: int) -> Rows:
+    def rows_to_copy(self, g: WarpgroupLanes, pc: int) -> Rows:
         """Registers that matter at ``pc``, without those whose values are kept elsewhere (:mod:`wgmma`)."""
         rows = self.program.live_in[pc]
         kept = tuple(n for n, _ in self.program.live_sums[pc] if self.products.holds(n, g))
@@ -146,7 +150,7 @@ class CtaBatch:
             reduced = self._reduced[pc, kept] = (rows[0], rows[1], words, rows[3])
         return reduced
 
-    def reach(self, g: LaneGroup, blocks: Array) -> None:
+    def reach(self, g: Group, blocks: Array) -> None:
         """The threads of ``g`` use the shared memory of ``blocks`` of their clusters."""
         if self.async_races is None and not self.ended:
             return
@@ -164,17 +168,21 @@ class CtaBatch:
         if self.async_races is not None:
             self.async_races.reaches(gid, block)
 
-    def meet(self, g: LaneGroup) -> None:
+    def meet(self, g: Group) -> None:
         """The lanes of each warp of ``g`` do something together."""
         if self.shared.races is not None:
             self.shared.races.warp_sync(g)
 
-    def attendance(self, g: LaneGroup) -> tuple[Array, Array, Array]:
+    def meets_for(self, pc: int) -> str:
+        """What needs the lanes that meet in basic block ``pc``, in words."""
+        return self.program.blocks[pc].emits[0].meets
+
+    def attendance(self, g: Group) -> tuple[Array, Array, Array]:
         """The warps that have lanes in ``g``, how many each has there, and how many of it run."""
         warps, here = np.unique(g.gid >> 5, return_counts=True)
         return warps, here, 32 - self.exited.reshape(-1, 32)[warps].sum(axis=1)
 
-    def require_whole_warps(self, g: LaneGroup, what: str) -> None:
+    def require_whole_warps(self, g: Group, what: str) -> None:
         """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""
         self.meet(g)
         if g.whole():

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
-    from cutegen_lab.emulator.ptx.syntax import Instruction
-    from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.machine.cta_batch import CtaBatch
+from cutegen_lab.emulator.machine.lane_group import LaneGroup
+from cutegen_lab.emulator.ptx.syntax import Instruction
+from cutegen_lab.emulator.translate.emit import Emit
 
 _MOST = 8  # groups of threads that are named
 

@@ -8,15 +8,12 @@ Multiprocessors"; CUDA C++ Programming Guide, "Hardware Multithreading").
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cutegen_lab.emulator.machine.cta_batch import CtaBatch
 from cutegen_lab.emulator.machine.lane_group import LaneGroup
 from cutegen_lab.emulator.ptx.types import Array
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
 
 _WARP, _WARPGROUP = 32, 128
 _MOST = 8  # strands: each costs as many dispatches as all warps in lockstep

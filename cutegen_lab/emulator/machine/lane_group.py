@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from cutegen_lab.core.artifact import Launch
+from cutegen_lab.emulator.counters.launch_counters import Counters
+from cutegen_lab.emulator.mma.accumulators import WarpgroupLanes
+from cutegen_lab.emulator.program import Program
 from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.causality import Causality
+from cutegen_lab.emulator.roles import Blocks, Group
 from cutegen_lab.emulator.translate.cfg import Rows
 
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
-
-
 _FEW = 512  # lanes whose registers are copied all at once: more are quicker register by register
+
+
+class GroupedBlocks(Blocks, Protocol):
+    """A chunk, as its groups of lanes know it."""
+
+    launch: Launch  # that it is part of
+    counters: Counters  # of the launch
+    clock: int  # what the clocks showed when the launch began
+    xyz: tuple[Array, Array, Array]  # coordinates of its blocks
+    causality: Causality | None  # where strong operations may order others
+
+    @property
+    def program(self) -> Program: ...  # what it executes
+
+    def rows_to_copy(self, g: WarpgroupLanes, pc: int) -> Rows: ...  # registers that matter at ``pc``
+
+    def attendance(self, g: Group) -> tuple[Array, Array, Array]: ...  # (warps of ``g``, lanes there, lanes that run)
+
+    def require_whole_warps(self, g: Group, what: str) -> None: ...  # traps where a warp's lanes are not all in ``g``
 
 
 class LaneGroup:
@@ -22,7 +43,7 @@ class LaneGroup:
     hardware, until, copies = False, None, False  # a thread's own accesses, done at once
     __slots__ = ("arrived", "block", "cache", "files", "gen", "gid", "m", "n", "pc", "strand", "views")
 
-    def __init__(self, m: CtaBatch, gid: Array, pc: int) -> None:
+    def __init__(self, m: GroupedBlocks, gid: Array, pc: int) -> None:
         self.m, self.gid, self.pc, self.n = m, gid, pc, len(gid)
         rows = m.program.rows_needed
         p = np.zeros((rows["P"], self.n), np.bool_)

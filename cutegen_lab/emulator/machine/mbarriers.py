@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.machine.lane_group import LaneGroup
+from cutegen_lab.emulator.memory.block_memory import BlockMemory
 from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.async_proxy import AsyncProxyRaces
 from cutegen_lab.emulator.races.cp_async import CopiesInFlight
 from cutegen_lab.emulator.races.lane_clock import by_place
 from cutegen_lab.emulator.races.vector_clock import Letters, VectorClocks
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
-    from cutegen_lab.emulator.memory.block_memory import BlockMemory
-    from cutegen_lab.emulator.races.async_proxy import AsyncProxyRaces
-
 
 MOST = (1 << 20) - 1  # arrivals of a phase, and bytes on their way
 _OPAQUE = np.uint64(0x5EED_BA55_1E57_C0DE)  # what lies where an mbarrier is, as nobody may know

@@ -6,31 +6,26 @@ as many back, and if they never do, for ever: here that shows when the block end
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+from cutegen_lab.emulator.machine.lane_group import LaneGroup
 
 _WARPS = 4  # of a warpgroup
 
 
 class RegisterPool:
-    """``registers`` a thread are there at launch."""
+    """Of ``blocks`` of ``warps`` each; ``registers`` a thread are there at launch."""
 
-    def __init__(self, chunk: CtaBatch, registers: int) -> None:
-        self._chunk, self._registers = chunk, registers
-        self._held = np.full((chunk.count, chunk.padded_threads // 32), registers, np.int64)
+    def __init__(self, blocks: int, warps: int, registers: int) -> None:
+        self._registers = registers
+        self._held = np.full((blocks, warps), registers, np.int64)
         self._changed = False
 
     def change(self, g: LaneGroup, more: bool, registers: int) -> None:
         """Every warp of ``g`` is to have ``registers`` a thread."""
-        self._chunk.require_whole_warps(g, "setmaxnreg")
+        g.m.require_whole_warps(g, "setmaxnreg")
         warps = np.unique(g.gid >> 5)
         held = self._held.reshape(-1)[warps]
         if (held > registers if more else held < registers).any():
@@ -38,7 +33,7 @@ class RegisterPool:
             message = f"setmaxnreg to {registers} registers a thread, which are {way} than the {held.max()} it has"
             raise Trap(Verdict.LAUNCH_FAILURE, message, int(warps[0]) << 5)
         self._held.reshape(-1)[warps] = registers
-        self._changed, self._last = True, self._chunk.instruction()
+        self._changed, self._last = True, g.m.instruction()
 
     def settle(self) -> None:
         """Traps where, when all blocks have ended, a warp waits for registers or others of its warpgroup."""

@@ -104,7 +104,7 @@ class Scheduler:
             if block.negated:
                 count = g.n - count
             if branches is not None:
-                branches.met(pc, g, taken, block.negated, count)
+                branches.met(self.chunk, g, taken, block.negated, count)
             if count == 0:
                 g.pc = pc + 1
                 continue

@@ -6,20 +6,17 @@ A shared address is a byte offset in the window; bits 24 and up hold 1 + the ran
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.memory.origins import Origins
+from cutegen_lab.emulator.ptx.syntax import Instruction
 from cutegen_lab.emulator.ptx.types import MARKED, RAW, Array
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
-    from cutegen_lab.emulator.machine.origins import Origins
-    from cutegen_lab.emulator.memory.global_memory import HasLanes
-    from cutegen_lab.emulator.ptx.syntax import Instruction
-    from cutegen_lab.emulator.races.shared_memory import SharedRaces
+from cutegen_lab.emulator.races.shared_memory import SharedRaces
+from cutegen_lab.emulator.roles import Group, HasLanes
 
 GENERIC_SHARED = 0x4000_0000_0000_0000
 GENERIC_LOCAL = 0x5000_0000_0000_0000
@@ -45,9 +42,10 @@ class BlockMemory:
             self.written = np.zeros(count * self.stride, np.bool_)
             self._marks: dict[int, Array] = {w: self.written.view(t) for w, t in RAW.items()}
         self.races: SharedRaces | None = None  # where they are looked for
+        self.reached: Callable[[Group, Array], None] | None = None  # told which windows an address with a rank is in
         self._origins: Origins | None = None
 
-    def index(self, g: LaneGroup, address: Array, offset: int, width: int, own: bool = False) -> Array:
+    def index(self, g: Group, address: Array, offset: int, width: int, own: bool = False) -> Array:
         """Element index of each lane's ``width``-byte access. Traps outside the window or when misaligned. ``own``: may
         it only be the own block's?"""
         at = np.atleast_1d(address).astype(np.int64)
@@ -67,10 +65,10 @@ class BlockMemory:
             raise Trap(Verdict.MISALIGNED, message, int(g.gid[lane]), bad)
         return (window * self.stride + at) >> (width.bit_length() - 1)
 
-    def _threads(self, g: LaneGroup) -> Array:
+    def _threads(self, g: Group) -> Array:
         return g.gid
 
-    def _ranks(self, g: LaneGroup, at: Array, own: bool) -> Array:
+    def _ranks(self, g: Group, at: Array, own: bool) -> Array:
         rank = np.broadcast_to(at >> RANK_SHIFT, (g.n,))
         if int(rank.max()) > self.cluster:
             lane = int(np.flatnonzero(rank > self.cluster)[0])
@@ -82,10 +80,11 @@ class BlockMemory:
             whose = f"block rank {int(rank[lane]) - 1}'s, which takes .shared::cluster"
             message = f"an instruction for the own block's shared memory gets an address in {whose}"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), int(np.broadcast_to(at, (g.n,))[lane]))
-        g.m.reach(g, window)
+        if self.reached is not None:
+            self.reached(g, window)
         return window
 
-    def _check(self, g: LaneGroup, at: Array, width: int) -> None:
+    def _check(self, g: Group, at: Array, width: int) -> None:
         at = np.broadcast_to(at, (g.n,))
         bad = np.flatnonzero((at < self.first) | (at + width > self.limit))
         if len(bad):
@@ -95,7 +94,7 @@ class BlockMemory:
             message = f"{width}-byte access to {self.name} memory at byte {where}, outside its {size} bytes"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), int(at[lane]))
 
-    def load(self, g: LaneGroup, index: Array, width: int) -> Array:
+    def load(self, g: Group, index: Array, width: int) -> Array:
         """``width`` bytes a lane, at what :meth:`index` gave."""
         if self.races is not None:
             self.races.read(g, index, width)
@@ -103,7 +102,7 @@ class BlockMemory:
             self.check_written(g, index, width, follows=True)
         return np.asarray(self.views[width].take(index, mode="clip"))
 
-    def store(self, g: LaneGroup, index: Array, width: int, value: Array) -> None:
+    def store(self, g: Group, index: Array, width: int, value: Array) -> None:
         if self.races is not None:
             self.races.write(g, index, width, value)
         else:
@@ -111,7 +110,7 @@ class BlockMemory:
         if self.written is not None:
             self.mark(index, width)
 
-    def copy(self, g: LaneGroup, index: Array, width: int, value: Array) -> None:
+    def copy(self, g: Group, index: Array, width: int, value: Array) -> None:
         """As :meth:`store`, by an asynchronous copy."""
         if self.races is not None:
             self.races.copy(g, index, width, value)
@@ -119,7 +118,7 @@ class BlockMemory:
         else:
             self.store(g, index, width, value)
 
-    def update(self, g: LaneGroup, index: Array, width: int) -> Array:
+    def update(self, g: Group, index: Array, width: int) -> Array:
         """The cells of ``width`` bytes, of which an atomic operation will change those at ``index``."""
         self.check_written(g, index, width)
         if self.races is not None:
@@ -129,7 +128,7 @@ class BlockMemory:
     # --- uninitialised bytes -----------------------------------------------------------------------------------------
 
     def follow(self, origins: Origins) -> None:
-        """From here on :meth:`load` returns uninitialised bytes too, and tags mark them (:mod:`origins`)."""
+        """From here on :meth:`load` returns uninitialised bytes too, and tags mark them (:mod:`isa.tags`)."""
         self._origins = origins
         self._cells = np.zeros(len(self.data) // 2, np.uint32)  # tags by two bytes
 
@@ -173,7 +172,7 @@ class BlockMemory:
         at = index * width % self.stride
         return Trap(Verdict.UNINITIALISED_READ, message, gid, at)
 
-    def check_written(self, g: LaneGroup, index: Array, width: int, follows: bool = False) -> None:
+    def check_written(self, g: Group, index: Array, width: int, follows: bool = False) -> None:
         """Traps for a read of bytes that nothing has written, where that is tracked. ``follows``: may their values be
         dropped?"""
         if self.written is None:

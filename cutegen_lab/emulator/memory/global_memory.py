@@ -7,40 +7,21 @@ ever written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
-
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.buffer import Buffer
 from cutegen_lab.emulator.execution_order import SLOT
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.memory.printf import Printed
 from cutegen_lab.emulator.ptx.types import RAW, Array
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.races.global_memory import GlobalRaces
-    from cutegen_lab.emulator.races.store_owners import StoreOwners
+from cutegen_lab.emulator.races.global_memory import GlobalRaces
+from cutegen_lab.emulator.races.store_owners import StoreOwners
+from cutegen_lab.emulator.roles import HasLanes
 
 FIRST_ADDRESS = 0x7F00_0000_0000
 TENSORS_END = 1 << 48  # parameters and a module's own data lie beyond
 GUARD = SLOT  # bytes between buffers: an index that runs off one does not land in the next
-
-
-class HasLanes(Protocol):
-    """A group, or part of one: what naming a thread needs. ``hardware``: a bulk copy does it for the threads, reading
-    ``until`` an mbarrier (its column of the clocks) has completed as many phases. ``copies``: cp.async reads it."""
-
-    gid: Array
-
-    @property
-    def hardware(self) -> bool: ...
-
-    @property
-    def until(self) -> tuple[int, int] | None: ...
-
-    @property
-    def copies(self) -> bool: ...
 
 
 class Lanes:
@@ -53,26 +34,6 @@ class Lanes:
 
     def where(self, mask: Array) -> Lanes:
         return Lanes(self.gid[mask], self.hardware, self.until, self.copies)
-
-
-@dataclass
-class Buffer:
-    """One tensor. ``written`` has a bool a byte, or is None where reads need no check. ``constant``: not to write."""
-
-    name: str
-    base: int
-    data: Array
-    views: dict[int, Array]
-    written: Array | None = None
-    constant: bool = False
-    writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks …
-    readers: tuple[Array, Array] | None = None  # … and who read it, where anyone has
-    owners: Array | None = None  # which cluster stored each cell, where :class:`Owners` looks
-    initial: Array | None = None  # what it held before the first launch, where that was kept
-    end: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.end = self.base + len(self.data)
 
 
 class GlobalMemory:

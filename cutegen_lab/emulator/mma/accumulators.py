@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from cutegen_lab.emulator.ptx.formats import to_f32
 from cutegen_lab.emulator.ptx.types import Array
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+from cutegen_lab.emulator.roles import Group
 
 ROWS = 64
 THREADS = 128
@@ -39,6 +37,18 @@ class Form:
     def registers(self) -> int:
         """32-bit registers of sums a thread holds."""
         return self.n // (4 if self.d == "f16" else 2)
+
+
+class WarpgroupLanes(Group, Protocol):
+    """Lanes that execute a wgmma, with their registers."""
+
+    files: tuple[Array, ...]  # registers by file …
+    cache: dict[Any, Any]  # what is worked out once for a group
+    arrived: bool  # it has been counted where it waits
+    gen: Array | None  # the generation that it waits for the end of
+
+    @property
+    def views(self) -> tuple[Array, ...]: ...  # … and by view
 
 
 class Accumulators:
@@ -66,7 +76,7 @@ class Accumulators:
         together = last - first == len(found) - 1 and bool((found[1:] > found[:-1]).all())
         return slice(first, last + 1) if together else found
 
-    def gather(self, g: LaneGroup, groups: Array, rows: Sequence[int]) -> None:
+    def gather(self, g: WarpgroupLanes, groups: Array, rows: Sequence[int]) -> None:
         """Registers to matrix, for the lanes of the warpgroups ``groups`` whose values are not there."""
         form, count, missing = self.form, len(groups), ~self.held[g.gid]
         if form.d == "f16":

@@ -9,18 +9,16 @@ another order and truncates, which a check's tolerance must allow. Eight-bit flo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cutegen_lab.emulator.memory.block_memory import BlockMemory
 from cutegen_lab.emulator.mma import fp8_accumulate
 from cutegen_lab.emulator.mma.accumulators import ROWS, Accumulators, Form
 from cutegen_lab.emulator.mma.matrix_descriptor import pieces
 from cutegen_lab.emulator.ptx.formats import EIGHT, to_f32
 from cutegen_lab.emulator.ptx.types import Array
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
 
 
 @dataclass
@@ -40,10 +38,10 @@ class _Steps:
 
 
 class Arithmetic:
-    """Products that wait to be done, by the number of their sums."""
+    """Products that wait to be done, by the number of their sums. ``shared`` is that of ``count`` blocks."""
 
-    def __init__(self, m: CtaBatch) -> None:
-        self._m = m
+    def __init__(self, shared: BlockMemory, count: int) -> None:
+        self._shared, self._count = shared, count
         self._steps: dict[int, _Steps] = {}
         self._read: dict[Any, Array] = {}  # operands of the group of products being done
 
@@ -114,9 +112,9 @@ class Arithmetic:
         return found
 
     def _fetch(self, steps: tuple[int, ...], blocks: Array, rows: int, mn_major: bool, kind: str) -> Array:
-        shared = self._m.shared
+        shared = self._shared
         where = pieces(steps, rows, mn_major)
-        if len(blocks) == self._m.count:
+        if len(blocks) == self._count:
             raw = shared.views[16].reshape(len(blocks), -1).take(where.ravel(), axis=1)
         else:
             raw = shared.views[16].take(blocks[:, None] * (shared.stride // 16) + where.ravel())

@@ -7,40 +7,12 @@ do not touch memory, so they may move down past what neither uses nor changes th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from cutegen_lab.emulator.mma.fragments import Form
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.translate.cfg import Block
-    from cutegen_lab.emulator.translate.emit import Emit
-
-Names = tuple[str, ...]
-"""Registers of one fragment, as generated code refers to them."""
-
-
-def registers(names: Names) -> set[str]:
-    return {name[1:-1] for name in names}
-
-
-@dataclass(frozen=True)
-class Product:
-    """What one mma multiplies."""
-
-    form: Form
-    d: Names
-    a: Names
-    b: Names
-    c: Names
-
-    def operands(self) -> set[str]:
-        """Registers of A and B."""
-        return registers((*self.a, *self.b))
-
-    def rows(self) -> str:
-        return _text([[self.d]], [[self.a]], [[self.b]], [[self.c]])
+from cutegen_lab.emulator.translate.cfg import Block
+from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.translate.mma_product import Form, Names, Product, registers, rows_text
 
 
 class _Mma(NamedTuple):
@@ -170,13 +142,4 @@ def _write(steps: list[_Grid]) -> None:
         b = [[mma.of.b for mma in grid.cells[0]] for grid in steps]
         c = [[mma.of.c for mma in row] for row in steps[0].cells]
         last.joined = others
-        last.lines[1] = f"{call}{_text(steps[-1].sums(), a, b, c)})"
-
-
-def _text(*tables: list[list[Names]]) -> str:
-    """Nested tuples of rows, in the order D, A, B, C."""
-    return _tuple(_tuple(_tuple(_tuple(names) for names in line) for line in table) for table in tables)
-
-
-def _tuple(items: Iterable[str]) -> str:
-    return "(" + "".join(f"{item}," for item in items) + ")"
+        last.lines[1] = f"{call}{rows_text(steps[-1].sums(), a, b, c)})"

@@ -8,26 +8,38 @@ The sums of a warpgroup stay a matrix here, and are put into registers only when
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.counters.launch_counters import Counters
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.mma.accumulators import ROWS, THREADS, Accumulators, Form, operand
+from cutegen_lab.emulator.memory.block_memory import BlockMemory
+from cutegen_lab.emulator.mma.accumulators import ROWS, THREADS, Accumulators, Form, WarpgroupLanes, operand
 from cutegen_lab.emulator.mma.arithmetic import Arithmetic
 from cutegen_lab.emulator.mma.matrix_descriptor import pieces
 from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.async_proxy import AsyncProxyRaces
+from cutegen_lab.emulator.roles import Blocks, Group
 
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+
+class MultiplyingBlocks(Blocks, Protocol):
+    """A chunk whose warpgroups multiply."""
+
+    shared: BlockMemory  # of the blocks, where operands lie
+    counters: Counters  # of the launch
+    async_races: AsyncProxyRaces | None  # where races are looked for
+
+    def meet(self, g: Group) -> None: ...  # the lanes of each warp of ``g`` do something together
+
+    def require_whole_warps(self, g: Group, what: str) -> None: ...  # traps where a warp's lanes are not all in ``g``
 
 
 class WarpgroupProducts:
     """State of wgmma in a chunk. ``issue``, ``settle`` … raise Trap."""
 
-    def __init__(self, m: CtaBatch) -> None:
+    def __init__(self, m: MultiplyingBlocks) -> None:
         self._m = m
         self._per_block = -(-m.padded_threads // THREADS)
         warps = m.count * m.padded_threads // 32
@@ -35,7 +47,7 @@ class WarpgroupProducts:
         self._done = np.zeros(warps, np.int64)
         self._sums: dict[int, Accumulators] = {}
         self._operands: dict[int, Array] = {}  # A in registers: by warp, the group that reads it last
-        self._arithmetic = Arithmetic(m)
+        self._arithmetic = Arithmetic(m.shared, m.count)
         self._fences = np.zeros(warps, np.int64)  # wgmma.fence so far
         self._written: dict[int, Array] = {}  # by registers, by warp: fences before the last write
         self._came = np.zeros(m.count * self._per_block, np.int64)  # threads at a wgmma.fence or wgmma
@@ -43,13 +55,13 @@ class WarpgroupProducts:
 
     # --- order -------------------------------------------------------------------------------------------------------
 
-    def fence(self, g: LaneGroup) -> bool | Array:
+    def fence(self, g: WarpgroupLanes) -> bool | Array:
         """Warps of a warpgroup wait for each other here, since what follows they do together."""
         if not g.arrived:
             self._fences[g.warp_numbers()] += 1
         return self._together(g, "wgmma.fence")
 
-    def meet(self, g: LaneGroup) -> bool | Array:
+    def meet(self, g: WarpgroupLanes) -> bool | Array:
         """The same before a wgmma that warps may reach at different times. Raises Trap where one of them never will."""
         passed = self._together(g, "wgmma")
         if passed is not True:
@@ -61,16 +73,16 @@ class WarpgroupProducts:
                     raise _apart(gid)
         return passed
 
-    def _together(self, g: LaneGroup, what: str) -> bool | Array:
+    def _together(self, g: WarpgroupLanes, what: str) -> bool | Array:
         """By lane: is its whole warpgroup here? Those that come apart are all parked, the last too, so that they are
         asked at once and go on as one group."""
         at = g.block * self._per_block + (g.gid % self._m.padded_threads) // THREADS
         if g.arrived:
             return np.asarray(self._generation[at] != g.gen)
         if self._whole(g):
-            g.m.meet(g)
+            self._m.meet(g)
             return True
-        g.m.require_whole_warps(g, what)
+        self._m.require_whole_warps(g, what)
         g.arrived, g.gen = True, self._generation[at]
         np.add.at(self._came, at, 1)
         full = self._came >= THREADS
@@ -78,13 +90,13 @@ class WarpgroupProducts:
         self._generation[full] += 1
         return False
 
-    def written(self, g: LaneGroup, number: int) -> None:
+    def written(self, g: WarpgroupLanes, number: int) -> None:
         """Registers that a wgmma may read are about to be written."""
         last = self._written.setdefault(number, np.zeros(len(self._fences), np.int64))
         warps = g.warp_numbers()
         last[warps] = self._fences[warps]
 
-    def require_fence(self, g: LaneGroup, number: int, reads: Any) -> None:
+    def require_fence(self, g: WarpgroupLanes, number: int, reads: Any) -> None:
         """Before a wgmma that may read registers, where ``reads`` holds, with no fence since they were written."""
         if not np.any(reads):
             return
@@ -95,14 +107,14 @@ class WarpgroupProducts:
             message = "wgmma reads registers that were written with no wgmma.fence between"
             raise Trap(Verdict.NON_DETERMINISTIC, message, int(warps[early[0]]) * 32)
 
-    def commit(self, g: LaneGroup) -> None:
-        g.m.require_whole_warps(g, "wgmma.commit_group")
+    def commit(self, g: WarpgroupLanes) -> None:
+        self._m.require_whole_warps(g, "wgmma.commit_group")
         self._arithmetic.flush_all()
         self._committed[g.warp_numbers()] += 1
 
-    def wait(self, g: LaneGroup, pending: int) -> None:
+    def wait(self, g: WarpgroupLanes, pending: int) -> None:
         """The warps of ``g`` wait until at most ``pending`` groups are under way."""
-        g.m.require_whole_warps(g, "wgmma.wait_group")
+        self._m.require_whole_warps(g, "wgmma.wait_group")
         warps = g.warp_numbers()
         self._done[warps] = np.maximum(self._done[warps], self._committed[warps] - pending)
         if self._m.async_races is not None:
@@ -111,7 +123,7 @@ class WarpgroupProducts:
     # --- products ----------------------------------------------------------------------------------------------------
 
     def issue(
-        self, g: LaneGroup, number: int, form: Form, rows: Sequence[int], a: Any, b: Any, adds: Any, operands: int
+        self, g: WarpgroupLanes, number: int, form: Form, rows: Sequence[int], a: Any, b: Any, adds: Any, operands: int
     ) -> None:
         """One wgmma.mma_async. ``rows``: register rows of the sums; ``a``: descriptors by lane, or four rows of
         fragments, then ``operands`` is their number."""
@@ -133,12 +145,12 @@ class WarpgroupProducts:
         self._look(g, blocks, None if fragments else left, right, form)
         self._arithmetic.add(number, sums, groups, blocks, adding, form, left, right)
 
-    def holds(self, number: int, g: LaneGroup) -> bool:
+    def holds(self, number: int, g: WarpgroupLanes) -> bool:
         """Are these sums a matrix here for every lane of ``g``?"""
         sums = self._sums.get(number)
         return sums is not None and bool(sums.held[g.gid].all())
 
-    def settle(self, g: LaneGroup, number: int, rows: Sequence[tuple[int, int]]) -> None:
+    def settle(self, g: WarpgroupLanes, number: int, rows: Sequence[tuple[int, int]]) -> None:
         """Before registers of these sums are touched; ``rows``: (register, row) of those whose values still matter."""
         sums = self._sums.get(number)
         if sums is None:
@@ -151,13 +163,13 @@ class WarpgroupProducts:
         self._scatter(g, sums, rows, held)
         sums.held[g.gid] = False
 
-    def check_operands(self, g: LaneGroup, number: int) -> None:
+    def check_operands(self, g: WarpgroupLanes, number: int) -> None:
         """Before registers that hold an A operand are written."""
         last = self._operands.get(number)
         if last is not None:
             self._check(g, last, "an operand")
 
-    def _check(self, g: LaneGroup, last: Array, what: str) -> None:
+    def _check(self, g: WarpgroupLanes, last: Array, what: str) -> None:
         warps = g.gid >> 5
         early = np.flatnonzero(last[warps] > self._done[warps])
         if len(early):
@@ -166,7 +178,7 @@ class WarpgroupProducts:
 
     # --- lanes -------------------------------------------------------------------------------------------------------
 
-    def _whole(self, g: LaneGroup) -> bool:
+    def _whole(self, g: WarpgroupLanes) -> bool:
         """Is every warpgroup of ``g`` here with all its threads?"""
         value = g.cache.get("warpgroups")
         if value is None:
@@ -182,14 +194,14 @@ class WarpgroupProducts:
             value = g.cache["warpgroups"] = (ok, groups, first // self._m.padded_threads)
         return bool(value[0])
 
-    def _warpgroups(self, g: LaneGroup) -> tuple[Array, Array]:
+    def _warpgroups(self, g: WarpgroupLanes) -> tuple[Array, Array]:
         if not self._whole(g):
-            g.m.require_whole_warps(g, "wgmma")
+            self._m.require_whole_warps(g, "wgmma")
             raise _apart(int(g.gid[0]))
         _, groups, blocks = g.cache["warpgroups"]
         return groups, blocks
 
-    def _uniform(self, g: LaneGroup, value: Any, what: str) -> Array:
+    def _uniform(self, g: WarpgroupLanes, value: Any, what: str) -> Array:
         """One value a warpgroup."""
         lanes = np.asarray(value)
         if lanes.ndim == 0:
@@ -208,7 +220,7 @@ class WarpgroupProducts:
             sums = self._sums[number] = Accumulators(form, len(self._generation), len(self._done) * 32)
         return sums
 
-    def _scatter(self, g: LaneGroup, sums: Accumulators, rows: Sequence[tuple[int, int]], held: Array) -> None:
+    def _scatter(self, g: WarpgroupLanes, sums: Accumulators, rows: Sequence[tuple[int, int]], held: Array) -> None:
         """Matrix to registers, for the lanes ``held``."""
         tid = g.gid % self._m.padded_threads
         groups = g.block * self._per_block + tid // THREADS
@@ -224,7 +236,7 @@ class WarpgroupProducts:
 
     # --- what they read -----------------------------------------------------------------------------------------------
 
-    def _look(self, g: LaneGroup, blocks: Array, a: Array | None, b: Array, form: Form) -> None:
+    def _look(self, g: WarpgroupLanes, blocks: Array, a: Array | None, b: Array, form: Form) -> None:
         """Are the operands in shared memory there, and ordered before this?"""
         for bits, rows, mn_major in ((a, ROWS, form.a_mn), (b, form.n, form.b_mn)):
             for one in set(bits.tolist()) if bits is not None else ():

@@ -8,8 +8,6 @@ have passed a proxy fence on the way (PTX ISA 8.4 "Proxies", 9.7.13.4 fence.prox
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
@@ -19,10 +17,8 @@ from cutegen_lab.emulator.races.bulk_groups import BulkGroups
 from cutegen_lab.emulator.races.lane_clock import EVERY
 from cutegen_lab.emulator.races.shared_memory import SharedRaces, columns, counts, generated_line, lanes, stamp
 from cutegen_lab.emulator.races.vector_clock import MBARRIERS, VectorClocks
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+from cutegen_lab.emulator.races.watched import WatchedBlocks
+from cutegen_lab.emulator.roles import Group
 
 _PIECE = 16
 
@@ -30,7 +26,7 @@ _PIECE = 16
 class AsyncProxyRaces:
     """Every method but the waits raises Trap. Places are 16-byte pieces of the chunk's shared memory."""
 
-    def __init__(self, m: CtaBatch, clocks: VectorClocks, shared: SharedRaces) -> None:
+    def __init__(self, m: WatchedBlocks, clocks: VectorClocks, shared: SharedRaces) -> None:
         self._m, self._clocks, self._shared = m, clocks, shared
         self._columns: dict[int, int] = {}  # of mbarrier slots
         self._made: dict[int, int] = {}  # by slot: the access that initialised an mbarrier
@@ -90,7 +86,7 @@ class AsyncProxyRaces:
         wait = stamp(own, gid & 31, int(self._clocks.known[gid >> 5, own]), generated_line(self._m.program))
         self._waits.setdefault(slot, {})[own] = wait
 
-    def ends_barriers(self, g: LaneGroup, slots: Array) -> None:
+    def ends_barriers(self, g: Group, slots: Array) -> None:
         """The mbarriers at ``slots`` are made anew or invalid, by lane: no other warp may still be waiting there."""
         for gid, slot in zip(g.gid.tolist(), slots.tolist(), strict=True):
             known, own = self._clocks.row(gid), int(self._clocks.own[gid >> 5])
@@ -98,7 +94,7 @@ class AsyncProxyRaces:
                 if column != own and known[column] < counts(np.array(wait)):
                     raise self._shared.trap(gid, slot * 8, wait, "ends the mbarrier at", "waited for")
 
-    def init_barriers(self, g: LaneGroup, slots: Array) -> None:
+    def init_barriers(self, g: Group, slots: Array) -> None:
         """mbarriers are made at ``slots``, by lane."""
         self.ends_barriers(g, slots)
         line = generated_line(self._m.program)
@@ -144,7 +140,7 @@ class AsyncProxyRaces:
         self._uses[block, column] = count
         self._lines[block, column] = generated_line(self._m.program)
 
-    def exit(self, g: LaneGroup) -> None:
+    def exit(self, g: Group) -> None:
         """Threads end. When all of a block have, copies into and out of its shared memory must be over, and what other
         blocks do with it.
         """

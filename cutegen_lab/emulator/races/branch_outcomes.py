@@ -6,14 +6,11 @@ of many: clusters that alone had some outcome are looked at afterwards (:meth:`B
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cutegen_lab.emulator.ptx.types import Array
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+from cutegen_lab.emulator.races.watched import WatchedBlocks
+from cutegen_lab.emulator.roles import Group
 
 MOST_CLUSTERS = 8  # looked at afterwards
 
@@ -25,14 +22,14 @@ class BranchOutcomes:
         self._watched: set[tuple[int, bool]] = set()
         self._elsewhere: dict[tuple[int, bool], int] = {}  # a cluster that had the outcome, unwatched
 
-    def met(self, pc: int, g: LaneGroup, guard: Array, negated: bool, count: int) -> None:
-        """``count`` lanes of ``g`` take the branch of basic block ``pc``: those where ``guard`` is not ``negated``."""
+    def met(self, m: WatchedBlocks, g: Group, guard: Array, negated: bool, count: int) -> None:
+        """``count`` lanes of ``g``, a group of ``m``, take the branch of their basic block: where ``guard`` is not
+        ``negated``."""
         for taken, lanes in ((True, count), (False, g.n - count)):
-            if lanes and (outcome := (pc, taken)) not in self._watched:
-                self._add(outcome, g, guard, taken != negated)
+            if lanes and (outcome := (g.pc, taken)) not in self._watched:
+                self._add(outcome, m, g, guard, taken != negated)
 
-    def _add(self, outcome: tuple[int, bool], g: LaneGroup, guard: Array, value: bool) -> None:
-        m = g.m
+    def _add(self, outcome: tuple[int, bool], m: WatchedBlocks, g: Group, guard: Array, value: bool) -> None:
         if m.clocks is not None:
             self._watched.add(outcome)
         elif outcome not in self._elsewhere:

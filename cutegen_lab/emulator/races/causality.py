@@ -9,16 +9,12 @@ kept for each scope, and taken up to the reader's own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cutegen_lab.emulator.ptx.traits import GRID, Ordering
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.lane_clock import by_place, lane_numbers
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.races.vector_clock import VectorClocks
+from cutegen_lab.emulator.races.vector_clock import VectorClocks
 
 _SCOPES = GRID + 1
 Scope = tuple[int, int]

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
+from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.ptx.types import Array
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.faults import Trap
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
-    from cutegen_lab.emulator.races.shared_memory import SharedRaces
+from cutegen_lab.emulator.roles import Group
 
 _LINE_BITS = 20
 _NEVER = -1
@@ -46,32 +43,40 @@ class _Batch:
         return np.asarray(self.cell[:, None] + np.arange(self.cells))
 
 
+class RememberedAccesses(Protocol):
+    """Who wrote each cell of shared memory last."""
+
+    def rewrite(self, gid: Array, cells: Array, line: int) -> None: ...  # cells count as written now
+
+    def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap: ...  # who comes before a copy
+
+
 class CopiesInFlight:
     """``flying``, by cell: 1 + thread and line of the copy that is to fill it, or 0."""
 
-    def __init__(self, races: SharedRaces, lanes: int, cells: int) -> None:
+    def __init__(self, races: RememberedAccesses, lanes: int, cells: int) -> None:
         self._races = races
         self._committed = np.zeros(lanes, np.int64)  # commit groups so far
         self._complete = np.zeros(lanes, np.int64)  # … of which the thread has waited for the first so many
         self._flying = np.zeros(cells, np.int64)
         self._batches: list[_Batch] = []
 
-    def issue(self, g: LaneGroup, index: Array, cells: int, line: int) -> None:
+    def issue(self, g: Group, index: Array, cells: int, line: int) -> None:
         """``index`` counts in pieces of ``cells`` cells."""
         slots = np.full(g.n, _NEVER)
         batch = _Batch(g.gid, index * cells, cells, self._committed[g.gid], line, slots, slots)
         self._flying[batch.all_cells()] = (g.gid << _LINE_BITS | line)[:, None] + 1
         self._batches.append(batch)
 
-    def commit(self, g: LaneGroup) -> None:
+    def commit(self, g: Group) -> None:
         self._committed[g.gid] += 1
 
-    def wait(self, g: LaneGroup, pending: int) -> None:
+    def wait(self, g: Group, pending: int) -> None:
         """All but the thread's last ``pending`` groups are complete."""
         self._complete[g.gid] = np.maximum(self._complete[g.gid], self._committed[g.gid] - pending)
         self._land(lambda batch: batch.group < self._complete[batch.gid])
 
-    def signal(self, g: LaneGroup, slot: Array, phase: Array) -> None:
+    def signal(self, g: Group, slot: Array, phase: Array) -> None:
         """Earlier copies of these threads complete the mbarriers at ``slot``, in the phase that is now ``phase``."""
         lanes = np.full(len(self._committed), _NEVER)
         lanes[g.gid] = np.arange(g.n)
@@ -104,7 +109,7 @@ class CopiesInFlight:
                 kept.append(batch.where(~done))
         self._batches = kept
 
-    def check(self, g: LaneGroup, index: Array, cells: int, does: str) -> None:
+    def check(self, g: Group, index: Array, cells: int, does: str) -> None:
         """Traps where one of the cells touched is still to be filled by a copy."""
         if not self._batches:
             return

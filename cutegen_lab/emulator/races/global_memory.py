@@ -13,11 +13,12 @@ what it touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.buffer import Buffer
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.ptx.traits import CLUSTER, CTA, GRID, compares
 from cutegen_lab.emulator.ptx.types import Array
@@ -28,12 +29,9 @@ from cutegen_lab.emulator.races.launch_overlap import LaunchOverlap
 from cutegen_lab.emulator.races.reads_in_flight import ReadsInFlight
 from cutegen_lab.emulator.races.shared_memory import differs, generated_line, order_at
 from cutegen_lab.emulator.races.stores_in_flight import StoresInFlight
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
-    from cutegen_lab.emulator.memory.global_memory import Buffer, HasLanes
-    from cutegen_lab.emulator.program import Program
-    from cutegen_lab.emulator.races.vector_clock import VectorClocks
+from cutegen_lab.emulator.races.vector_clock import VectorClocks
+from cutegen_lab.emulator.races.watched import WatchedBlocks
+from cutegen_lab.emulator.roles import GeneratedCode, HasLanes
 
 WROTE, READ = "wrote", "read"
 
@@ -47,8 +45,8 @@ class GlobalRaces:
 
     def __init__(self, unit: int, most: int | None = None) -> None:
         self._unit, self._most = unit, most
-        self._programs: list[Program] = []
-        self._chunk: CtaBatch | None = None
+        self._programs: list[GeneratedCode] = []
+        self._chunk: WatchedBlocks | None = None
         self._overlap = LaunchOverlap()
         self._left: Left = {}
         self.stores, self.reads = StoresInFlight(), ReadsInFlight(0)
@@ -59,14 +57,14 @@ class GlobalRaces:
             return None
         return access_marks.table(size, self._unit)
 
-    def begin(self, program: Program, programmatic: bool) -> None:
+    def begin(self, program: GeneratedCode, programmatic: bool) -> None:
         """The next launch."""
         self._leave()
         self._overlap.begin(programmatic)
         self._programs.append(program)
         self._left = {}
 
-    def enter(self, chunk: CtaBatch) -> None:
+    def enter(self, chunk: WatchedBlocks) -> None:
         """``chunk`` has clocks."""
         self._leave()
         self._chunk, self.stores, self.reads = chunk, StoresInFlight(), ReadsInFlight(len(chunk.exited))
@@ -172,7 +170,7 @@ class GlobalRaces:
             reads.forget()
         return writes
 
-    def _remember_read(self, m: CtaBatch, gid: Array, made: Marks, last: Rows, other: Rows) -> None:
+    def _remember_read(self, m: WatchedBlocks, gid: Array, made: Marks, last: Rows, other: Rows) -> None:
         """Of readers that nothing orders before this one, one is kept beside it: the last, or else the first."""
         kept = Marks(*(word[:, None] for word in made))
         for table in (last, other) if m.warps_seed else (other, last):
@@ -221,7 +219,7 @@ class GlobalRaces:
         if race.any():
             raise self._race(buffer, gid, address, race, past, changes is None, did)
 
-    def _unordered(self, m: CtaBatch, gid: Array, past: Marks) -> Array:
+    def _unordered(self, m: WatchedBlocks, gid: Array, past: Marks) -> Array:
         """Which of the accesses of this launch does a thread know nothing of?"""
         clocks, warp, mine = self._clocks(m), (gid >> 5)[:, None], (gid % (self._clocks(m).size * 32))[:, None]
         cluster = past.block // m.cluster_size
@@ -260,7 +258,7 @@ class GlobalRaces:
             )
             raise self._trap(Verdict.NON_DETERMINISTIC, message, gid_at, at, mark)
 
-    def _both_strong(self, m: CtaBatch, gid: Array, past: Marks, made: Marks) -> Array:
+    def _both_strong(self, m: WatchedBlocks, gid: Array, past: Marks, made: Marks) -> Array:
         """Strong operations do not race where the scopes of both take in both threads."""
         block = m.numbers[gid // m.padded_threads][:, None]
         near = np.where(past.block // m.cluster_size == block // m.cluster_size, CLUSTER, GRID)
@@ -335,10 +333,10 @@ class GlobalRaces:
         last, other = (access_marks.rows(table, row, width // self._unit) for table in buffer.readers)
         return last, other
 
-    def _here(self) -> CtaBatch:
+    def _here(self) -> WatchedBlocks:
         assert self._chunk is not None
         return self._chunk
 
-    def _clocks(self, m: CtaBatch) -> VectorClocks:
+    def _clocks(self, m: WatchedBlocks) -> VectorClocks:
         assert m.clocks is not None
         return m.clocks

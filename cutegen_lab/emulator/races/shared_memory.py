@@ -11,7 +11,7 @@ and may miss one where more do. A write of the value that is there is no race.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +23,8 @@ from cutegen_lab.emulator.ptx.types import RAW, Array
 from cutegen_lab.emulator.races.causality import Left
 from cutegen_lab.emulator.races.cp_async import CopiesInFlight
 from cutegen_lab.emulator.races.vector_clock import VectorClocks
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
-    from cutegen_lab.emulator.program import Program
+from cutegen_lab.emulator.races.watched import WatchedBlocks
+from cutegen_lab.emulator.roles import GeneratedCode, Group
 
 # An access in 63 bits: line of generated code, thread in its cluster, 1 + scope of a strong operation (0: a weak one),
 # count of its warp. 0: none. A thread number divided by 32 is a column of the clocks; what hardware does beside the
@@ -41,7 +38,7 @@ _COLUMN = (_THREAD_MASK >> 5) << _WARP
 class SharedRaces:
     """Remembers the accesses to the shared memory of a chunk. ``read``, ``write`` and ``update`` raise Trap."""
 
-    def __init__(self, m: CtaBatch, clocks: VectorClocks) -> None:
+    def __init__(self, m: WatchedBlocks, clocks: VectorClocks) -> None:
         self._m, self._clocks = m, clocks
         self.unit = m.program.access_unit
         self._keeps_late = not m.warps_seed
@@ -50,7 +47,7 @@ class SharedRaces:
         self._left: Left = {}
         self.copies = CopiesInFlight(self, len(clocks.own) * 32, cells)
 
-    def read(self, g: LaneGroup, index: Array, width: int) -> None:
+    def read(self, g: Group, index: Array, width: int) -> None:
         """Before ``width`` bytes are read; ``index`` counts in ``width``."""
         stamp, order = self._stamp(g)
         if order.strong and self._m.causality is not None:
@@ -68,7 +65,7 @@ class SharedRaces:
         other[index[::-1]] = kept[::-1]  # of many lanes that read a cell at once, this keeps the first …
         reader[index] = stamp  # … and this the last
 
-    def write(self, g: LaneGroup, index: Array, width: int, value: Array) -> None:
+    def write(self, g: Group, index: Array, width: int, value: Array) -> None:
         """Stores ``value``."""
         stamp, order = self._stamp(g)
         cells, k = self._m.shared.views[width], width // self.unit
@@ -83,12 +80,12 @@ class SharedRaces:
         if order.strong and self._m.causality is not None:
             self._m.causality.write(self._left, g.gid, index * width, order)
 
-    def copy(self, g: LaneGroup, index: Array, width: int, value: Array) -> None:
+    def copy(self, g: Group, index: Array, width: int, value: Array) -> None:
         """Stores ``value`` on behalf of an asynchronous copy, which may come any time until it is waited for."""
         self.write(g, index, width, value)
         self.copies.issue(g, index, width // self.unit, generated_line(self._m.program))
 
-    def update(self, g: LaneGroup, index: Array, width: int) -> None:
+    def update(self, g: Group, index: Array, width: int) -> None:
         """Before an atomic operation."""
         stamp, order = self._stamp(g)
         k = width // self.unit
@@ -102,11 +99,11 @@ class SharedRaces:
                 g, index, width, self._racing(g, self._known(g), last, order) & (last != stamp), last, "writes", "wrote"
             )
 
-    def warp_sync(self, g: LaneGroup) -> None:
+    def warp_sync(self, g: Group) -> None:
         """A warp-wide instruction of all lanes: what they did before is over."""
         self._clocks.meet_all(np.unique(g.gid >> 5))
 
-    def members_sync(self, g: LaneGroup, members: Array, running: Array) -> None:
+    def members_sync(self, g: Group, members: Array, running: Array) -> None:
         """The same for those of a member mask (by lane of ``g``); ``running`` has those of each warp."""
         warps = g.gid >> 5
         if ((members & running) == running).all():
@@ -116,7 +113,7 @@ class SharedRaces:
             named = np.flatnonzero(mask >> np.arange(32) & 1)
             self._clocks.meet(warp, None if mask & alive == alive else named)
 
-    def _check_write(self, g: LaneGroup, index: Array, width: int, order: Ordering, changed: Array) -> None:
+    def _check_write(self, g: Group, index: Array, width: int, order: Ordering, changed: Array) -> None:
         k = width // self.unit
         known = self._known(g)
         self.copies.check(g, index, k, "writes")
@@ -147,7 +144,7 @@ class SharedRaces:
         trap.earlier = self._m.program.source_map.get(line)
         return trap
 
-    def _known(self, g: LaneGroup) -> Array | None:
+    def _known(self, g: Group) -> Array | None:
         """[lanes, 1]: accesses below this, of the warps of its block or cluster, each lane knows to be over, as most
         often after a barrier. None where that is not told as quickly."""
         counts = self._clocks.known_to_all(g.warp_numbers())
@@ -163,7 +160,7 @@ class SharedRaces:
             return False
         return bool(((a | b | c) & _COLUMN < self._clocks.size << _WARP).all())
 
-    def _racing(self, g: LaneGroup, known: Array | None, found: Array, order: Ordering = WEAK) -> Array:
+    def _racing(self, g: Group, known: Array | None, found: Array, order: Ordering = WEAK) -> Array:
         """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now? Strong ones
         do not race where the scopes of both take in both threads. One column stands for all where each lane found one
         access. ``known`` is :meth:`_known`."""
@@ -183,7 +180,7 @@ class SharedRaces:
             late &= np.minimum(found >> _SCOPE & 3, order.scope + 1) <= needed
         return late
 
-    def _stamp(self, g: LaneGroup) -> tuple[Array, Ordering]:
+    def _stamp(self, g: Group) -> tuple[Array, Ordering]:
         """(what is remembered of this access [lanes, 1], what it orders)."""
         line = generated_line(self._m.program)
         order = order_at(self._m.program, line)
@@ -192,7 +189,7 @@ class SharedRaces:
         stamp = self._clocks.now(g.gid >> 5) << _COUNT | scope << _SCOPE | thread << _THREAD | line
         return stamp[:, None], order
 
-    def _trap(self, g: LaneGroup, index: Array, width: int, race: Array, found: Array, does: str, did: str) -> None:
+    def _trap(self, g: Group, index: Array, width: int, race: Array, found: Array, does: str, did: str) -> None:
         if race.any():
             lane, cell = (int(v[0]) for v in np.nonzero(race))
             at = int(index[lane]) * width + cell * self.unit
@@ -242,13 +239,13 @@ def differs(old: Array, new: Array, k: int) -> Array:
     return np.asarray(old.view(unit).reshape(-1, k) != new.view(unit).reshape(-1, k))
 
 
-def order_at(program: Program, line: int) -> Ordering:
+def order_at(program: GeneratedCode, line: int) -> Ordering:
     """Of the instruction that ``line`` of the generated code performs."""
     instruction = program.source_map.get(line)
     return WEAK if instruction is None else ordering(instruction)
 
 
-def generated_line(program: Program) -> int:
+def generated_line(program: GeneratedCode) -> int:
     """Line of the generated code that is being executed."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename != program.file_name:

@@ -7,18 +7,16 @@ luck. A store of the value that is there is no race, nor is what bulk copies and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.buffer import Buffer
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.shared_memory import differs
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
-    from cutegen_lab.emulator.memory.global_memory import Buffer
+from cutegen_lab.emulator.roles import Blocks
 
 MOST_BYTES = 512 << 20  # of a tensor's table
 
@@ -39,7 +37,7 @@ class StoreOwners:
     def begin(self, clusters: int) -> None:
         self._before, self._clusters = self._before + self._clusters, clusters
 
-    def enter(self, chunk: CtaBatch) -> None:
+    def enter(self, chunk: Blocks) -> None:
         self._threads = chunk.padded_threads
         self._mine = (1 + self._before + chunk.numbers // chunk.cluster_size).astype(np.int32)
 

@@ -19,9 +19,10 @@ import numpy as np
 
 from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.buffer import Buffer
 from cutegen_lab.emulator.counters.bulk_sectors import box_sectors
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.memory.global_memory import Buffer, GlobalMemory, Lanes
+from cutegen_lab.emulator.memory.global_memory import GlobalMemory, Lanes
 from cutegen_lab.emulator.ptx.rounding import bf16_to_f32, to_bf16
 from cutegen_lab.emulator.ptx.types import MARKED, RAW, Array
 from cutegen_lab.emulator.tma.tensor_map import TensorMap

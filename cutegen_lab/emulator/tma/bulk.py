@@ -10,21 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.counters.launch_counters import Counters
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.memory.block_memory import RANK_SHIFT
+from cutegen_lab.emulator.memory.block_memory import RANK_SHIFT, BlockMemory
+from cutegen_lab.emulator.memory.global_memory import GlobalMemory
 from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.async_proxy import AsyncProxyRaces
 from cutegen_lab.emulator.races.shared_memory import generated_line
+from cutegen_lab.emulator.roles import Blocks
 from cutegen_lab.emulator.tma.box_copy import MappedTensor, Reduction, pieces
 from cutegen_lab.emulator.tma.ragged import SPAN_BYTES, RaggedTensor
 from cutegen_lab.emulator.tma.tensor_map import READ, SIZE, BadTensorMap, decode
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
 
 _OFFSET = (1 << RANK_SHIFT) - 1
 TENSOR_ALIGN = 128
@@ -43,10 +44,43 @@ class Landing:
     line: int  # of generated code
 
 
+class TransactionBarriers(Protocol):
+    """mbarriers, on which bytes of bulk copies complete."""
+
+    @property
+    def age(self) -> Array: ...  # by slot: phases completed
+
+    def require(self, slots: tuple[int, ...], gid: int) -> None: ...  # traps where one of ``slots`` has no mbarrier
+
+    def land(self, gid: int, slot: int, size: int) -> None: ...  # ``size`` bytes have come
+
+    def land_together(self, slots: Array, size: int) -> None: ...  # … on each of ``slots``
+
+
+class CopyingBlocks(Blocks, Protocol):
+    """A chunk whose threads ask for bulk copies."""
+
+    memory: GlobalMemory  # what these read and write …
+    shared: BlockMemory  # … and the blocks' own
+    counters: Counters  # of the launch
+    async_races: AsyncProxyRaces | None  # where races are looked for
+    ended: bool  # has all of any block?
+
+    @property
+    def mbarriers(self) -> TransactionBarriers: ...  # of the blocks
+
+    @property
+    def bulk(self) -> BulkCopies: ...  # copies that they asked for
+
+    def have_ended(self, blocks: Array) -> Array: ...  # which of ``blocks`` have no thread left?
+
+    def require_running(self, gid: int, block: int) -> None: ...  # traps where a thread reaches for one that has ended
+
+
 class BulkCopies:
     """``late``: copies into shared memory wait for :meth:`deliver`."""
 
-    def __init__(self, m: CtaBatch, late: bool) -> None:
+    def __init__(self, m: CopyingBlocks, late: bool) -> None:
         self._m, self._late = m, late
         self._tensors: dict[bytes, MappedTensor] = {}
         self._pending: list[Landing] = []
@@ -123,7 +157,7 @@ class BulkCopies:
 
     def until(self, gid: int, barrier: int, mask: int | None) -> tuple[int, int] | None:
         """When a copy into shared memory has read its source
-        (:class:`~cutegen_lab.emulator.memory.global_memory.HasLanes`), where that is followed: of multicasts it is not,
+        (:class:`~cutegen_lab.emulator.roles.HasLanes`), where that is followed: of multicasts it is not,
         since each block waits for its own part."""
         races = self._m.async_races
         if races is None or mask is not None:
@@ -205,7 +239,13 @@ class BulkCopies:
 
 
 def tensor_load(
-    m: CtaBatch, gid: int, tensor: MappedTensor, coordinates: tuple[int, ...], to: int, barrier: int, mask: int | None
+    m: CopyingBlocks,
+    gid: int,
+    tensor: MappedTensor,
+    coordinates: tuple[int, ...],
+    to: int,
+    barrier: int,
+    mask: int | None,
 ) -> None:
     """One ``cp.async.bulk.tensor`` from global to shared memory."""
     tmap = tensor.map
@@ -216,7 +256,7 @@ def tensor_load(
 
 
 def tensor_store(
-    m: CtaBatch,
+    m: CopyingBlocks,
     gid: int,
     tensor: MappedTensor,
     coordinates: tuple[int, ...],

@@ -10,17 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cutegen_lab.emulator.memory.block_memory import RANK_SHIFT
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.tma.box_copy import MappedTensor, pieces
-from cutegen_lab.emulator.tma.bulk import TENSOR_ALIGN
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
+from cutegen_lab.emulator.tma.bulk import TENSOR_ALIGN, CopyingBlocks
 
 _FEWEST = 4
 _REPEAT = 1024
@@ -38,17 +35,17 @@ class Copy(NamedTuple):
     mask: int | None = None
 
 
-def load(m: CtaBatch, copies: Sequence[Copy]) -> list[Copy]:
+def load(m: CopyingBlocks, copies: Sequence[Copy]) -> list[Copy]:
     """Does those copies into shared memory that can be done together. Returns the others."""
     return _in_groups(m, copies, _load)
 
 
-def store(m: CtaBatch, copies: Sequence[Copy]) -> list[Copy]:
+def store(m: CopyingBlocks, copies: Sequence[Copy]) -> list[Copy]:
     """As :func:`load`, out of shared memory."""
     return _in_groups(m, copies, _store)
 
 
-def _in_groups(m: CtaBatch, copies: Sequence[Copy], done: Any) -> list[Copy]:
+def _in_groups(m: CopyingBlocks, copies: Sequence[Copy], done: Any) -> list[Copy]:
     if not m.bulk.together or len(copies) < _FEWEST:
         return list(copies)
     alike: dict[Any, list[Copy]] = defaultdict(list)
@@ -61,7 +58,7 @@ def _in_groups(m: CtaBatch, copies: Sequence[Copy], done: Any) -> list[Copy]:
     return left
 
 
-def _load(m: CtaBatch, group: list[Copy]) -> bool:
+def _load(m: CopyingBlocks, group: list[Copy]) -> bool:
     first, gid = group[0], np.array([copy.gid for copy in group])
     found = _tiles(m, group)
     if found is None or first.times != 1:
@@ -93,7 +90,7 @@ def _load(m: CtaBatch, group: list[Copy]) -> bool:
     return True
 
 
-def _store(m: CtaBatch, group: list[Copy]) -> bool:
+def _store(m: CopyingBlocks, group: list[Copy]) -> bool:
     found = _tiles(m, group)
     if found is None or found[0].buffer.constant:
         return False
@@ -108,7 +105,7 @@ def _store(m: CtaBatch, group: list[Copy]) -> bool:
     return True
 
 
-def _tiles(m: CtaBatch, group: list[Copy]) -> tuple[MappedTensor, Array, Array, slice] | None:
+def _tiles(m: CopyingBlocks, group: list[Copy]) -> tuple[MappedTensor, Array, Array, slice] | None:
     """(the tensor, where in its buffer each box starts, pieces of a box in the order of shared memory, where there)."""
     first = group[0]
     tensor = m.bulk.tensor(first.gid, first.tmap)
@@ -123,19 +120,19 @@ def _tiles(m: CtaBatch, group: list[Copy]) -> tuple[MappedTensor, Array, Array, 
     return tensor, starts, tensor.box_pieces[order], slice(offset >> 4, offset + size >> 4)
 
 
-def _places(m: CtaBatch, blocks: Array, place: slice) -> Array:
+def _places(m: CopyingBlocks, blocks: Array, place: slice) -> Array:
     """Pieces ``place`` of each of ``blocks``, counted over the chunk."""
     return np.asarray(blocks[:, None] * (m.shared.stride >> 4) + np.arange(place.start, place.stop))
 
 
-def _blocks(m: CtaBatch, gid: Array, address: int) -> Array:
+def _blocks(m: CopyingBlocks, gid: Array, address: int) -> Array:
     """As :meth:`BulkCopies.block`, for the threads ``gid``."""
     own, rank = gid // m.padded_threads, address >> RANK_SHIFT
     delta = m.bulk.block(int(gid[0]), address) - int(own[0]) // m.cluster_size * m.cluster_size
     return own if rank == 0 else own // m.cluster_size * m.cluster_size + delta
 
 
-def _count(m: CtaBatch, kind: str, tensor: MappedTensor, group: list[Copy], starts: Array) -> None:
+def _count(m: CopyingBlocks, kind: str, tensor: MappedTensor, group: list[Copy], starts: Array) -> None:
     """Boxes that begin in the same half of a sector take the same sectors. What a warp's threads all store counts once,
     as an H200 writes it."""
     for half in (0, 1):

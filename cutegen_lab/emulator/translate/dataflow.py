@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.translate.cfg import Block
+from cutegen_lab.emulator.translate.cfg import Block
 
 T = TypeVar("T")
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from cutegen_lab.emulator.ptx.syntax import Instruction
 from cutegen_lab.emulator.translate.cfg import EXIT, Block
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.ptx.syntax import Instruction
-    from cutegen_lab.emulator.translate.emit import Emit
+from cutegen_lab.emulator.translate.emit import Emit
 
 _HOISTED = 128  # bytes of loads that ptxas finds registers for
 # Cycles from an instruction's issue to that of one that needs its result, by class. Arithmetic: Jia et al. 2018 (arXiv

@@ -8,19 +8,16 @@ all that liveness and register allocation need, so an opcode is described in one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.ptx.types import FILE_OF_VIEW, NUMPY, VIEW, WIDTH
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.mma.fusion import Product
-    from cutegen_lab.emulator.translate.wgmma_registers import InFlight
+from cutegen_lab.emulator.translate.mma_product import Product
 
 
 @dataclass
@@ -42,6 +39,13 @@ class Symbols:
     def in_flight(self, registers: tuple[str, ...]) -> int:
         """The number of a list of registers."""
         return self.flights.setdefault(registers, len(self.flights))
+
+
+class InFlight(NamedTuple):
+    """A list of registers that wgmma works on, in order, and its number in the kernel."""
+
+    number: int
+    names: tuple[str, ...]
 
 
 class Emit:
@@ -222,3 +226,18 @@ class Emit:
     def put(self, index: int, kind: str, expression: str) -> None:
         """``operand[index] = expression``, converting as NumPy assigns."""
         self.line(f"{self.d(self.ops[index], kind)}[:]={expression}")
+
+
+OpcodeFunction = Callable[[Emit], None]
+OPCODES: dict[str, OpcodeFunction] = {}
+
+
+def opcode(*names: str) -> Callable[[OpcodeFunction], OpcodeFunction]:
+    """Registers a function, which takes the :class:`Emit` of one instruction, for opcodes (the part before the first
+    dot)."""
+
+    def register(function: OpcodeFunction) -> OpcodeFunction:
+        OPCODES.update(dict.fromkeys(names, function))
+        return function
+
+    return register

@@ -8,8 +8,8 @@ import numpy as np
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.ptx.types import VIEW
-from cutegen_lab.emulator.registry import OPCODES, runtime
-from cutegen_lab.emulator.translate.emit import Emit, Symbols
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import OPCODES, Emit, Symbols
 
 _TOUCH_MEMORY = {"load", "store", "shared", "atomic", "bulk"}
 _CHANGE_NAN = {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "min", "max", "abs", "neg", "ex2",

@@ -2,7 +2,7 @@
 
 A kernel may read uninitialised shared or local memory or an uninitialised register, and drop the value: rows past the
 end are loaded, reduced and not stored. Where a run has met such a read, it is done again by a program in which every
-register R has a tag R~ (:mod:`origins`), and reads are faults only if the value reaches an address, a branch, global
+register R has a tag R~ (:mod:`tags`), and reads are faults only if the value reaches an address, a branch, global
 memory, an atomic operation or a barrier. What an instruction computes has the tag of what it reads; ``selp``, ``and``
 and ``or`` of predicates, shuffles, matrix products and what works on packed halves tell which of it.
 """

@@ -9,14 +9,9 @@ written with: compilers move constants and copies past the fence, in NVIDIA's ow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cutegen_lab.emulator.translate.cfg import Block
 from cutegen_lab.emulator.translate.dataflow import states_before
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.translate.cfg import Block
-    from cutegen_lab.emulator.translate.emit import Emit
-    from cutegen_lab.emulator.translate.wgmma_registers import InFlight
+from cutegen_lab.emulator.translate.emit import Emit, InFlight
 
 _START = ""  # stands for: no fence yet
 _State = frozenset[str]

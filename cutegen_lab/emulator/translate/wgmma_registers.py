@@ -7,21 +7,9 @@ others, look at run time whether their lanes have waited, and bring the sums int
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
+from cutegen_lab.emulator.translate.cfg import Block
 from cutegen_lab.emulator.translate.dataflow import states_before
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.translate.cfg import Block
-    from cutegen_lab.emulator.translate.emit import Emit
-
-
-class InFlight(NamedTuple):
-    """A list of registers, in order, and its number in the kernel."""
-
-    number: int
-    names: tuple[str, ...]
-
+from cutegen_lab.emulator.translate.emit import Emit, InFlight
 
 _State = frozenset[tuple[InFlight, bool]]
 """Lists that may be in flight, and whether as sums (or as operands)."""

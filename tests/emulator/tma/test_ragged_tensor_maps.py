@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.buffer import Buffer
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.memory.global_memory import Buffer, GlobalMemory
+from cutegen_lab.emulator.memory.global_memory import GlobalMemory
 from cutegen_lab.emulator.tma.ragged import SPAN_BYTES, RaggedTensor
 from cutegen_lab.emulator.tma.tensor_map import TensorMap
 

@@ -9,45 +9,21 @@ tag that reaches something that matters is a fault, at the line of the read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator import ptx
-from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.isa.matrix_move import matrix_rows
 from cutegen_lab.emulator.isa.memory_ops import lanes_where, spaces
 from cutegen_lab.emulator.isa.mma import require_full_warps
 from cutegen_lab.emulator.isa.warp import reduce_lanes
+from cutegen_lab.emulator.memory.block_memory import BlockMemory
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.registry import runtime
-from cutegen_lab.emulator.translate.origin_tags import Site
-
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.machine.lane_group import LaneGroup
-    from cutegen_lab.emulator.memory.block_memory import BlockMemory
+from cutegen_lab.emulator.roles import Group
 
 NOBODY = np.uint32(0xFFFFFFFF)  # the tags of a register that was never written and not read yet
 _QUAD, _HALF = 4, np.uint32(16)
-
-
-class Origins:
-    """Of one batch of CTAs: the thread that first read an uninitialised value, by number of the site."""
-
-    def __init__(self, sites: Sequence[Site]) -> None:
-        self._sites = sites
-        self._first: dict[int, tuple[str, int, int | None]] = {}
-
-    def note(self, number: int, what: str, gid: int, address: int | None = None) -> None:
-        self._first.setdefault(number, (what, gid, address))
-
-    def trap(self, number: int, depends: str, by: ptx.Instruction | None) -> Trap:
-        """For what was read at site ``number``, on which ``depends`` (a clause) in instruction ``by``."""
-        what, gid, address = self._first[number]
-        trap = Trap(Verdict.UNINITIALISED_READ, f"reads {what}, which nothing has written, and {depends}", gid, address)
-        trap.instruction, trap.earlier = self._sites[number - 1].instruction, by
-        return trap
 
 
 @runtime
@@ -98,14 +74,14 @@ def matters(g: Any, tag: Array, depends: str) -> None:
 
 
 @runtime
-def select_tags(g: LaneGroup, predicate: Array, of_predicate: Any, a: Any, b: Any) -> Array:
+def select_tags(g: Group, predicate: Array, of_predicate: Any, a: Any, b: Any) -> Array:
     chosen = np.empty((2, g.n), np.uint32)
     chosen[0], chosen[1] = np.where(predicate, a, b), of_predicate
     return most(*chosen)
 
 
 @runtime
-def logic_tags(g: LaneGroup, a: Array, of_a: Any, b: Array, of_b: Any, deciding: bool) -> Array:
+def logic_tags(g: Group, a: Array, of_a: Any, b: Array, of_b: Any, deciding: bool) -> Array:
     """Of ``a and b`` (``deciding`` False) or ``a or b`` (True): one operand that decides makes the other nothing."""
     of_a, of_b = np.broadcast_to(of_a, (g.n,)), np.broadcast_to(of_b, (g.n,))
     decided = ((a == deciding) & (of_a == 0)) | ((b == deciding) & (of_b == 0))
@@ -113,7 +89,7 @@ def logic_tags(g: LaneGroup, a: Array, of_a: Any, b: Array, of_b: Any, deciding:
 
 
 @runtime
-def warp_tags(g: LaneGroup, tag: Array) -> Array:
+def warp_tags(g: Group, tag: Array) -> Array:
     """Every lane of a warp may get every other's value."""
     return reduce_lanes(g, None, tag, np.maximum)
 

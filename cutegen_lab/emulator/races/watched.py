@@ -1,0 +1,63 @@
+"""The blocks in which races are looked for: what that takes of a chunk, beyond its sizes and its code."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.causality import Causality
+from cutegen_lab.emulator.races.vector_clock import VectorClocks
+from cutegen_lab.emulator.roles import Blocks
+
+
+class SharedBytes(Protocol):
+    """Shared memory of all blocks, one window after another."""
+
+    first: int  # byte of a window that a kernel may use
+    stride: int  # bytes of a window
+
+    @property
+    def data(self) -> Array: ...  # every byte
+
+    @property
+    def views(self) -> dict[int, Array]: ...  # the same, by width of an access
+
+
+class Phases(Protocol):
+    """The mbarriers."""
+
+    @property
+    def age(self) -> Array: ...  # by slot: phases completed
+
+
+class OpenedBarrier(Protocol):
+    """The cluster barrier."""
+
+    @property
+    def over(self) -> Array: ...  # by block: what those who arrived there had done
+
+
+class CopiesToShared(Protocol):
+    """Bulk copies into shared memory."""
+
+    def exit(self, block: int) -> None: ...  # traps where one is on its way to a block that ends
+
+
+class WatchedBlocks(Blocks, Protocol):
+    """A chunk in which races are looked for."""
+
+    warps_seed: int  # of the order of warps; 0 where all run in lockstep
+    clocks: VectorClocks | None  # of their warps
+    causality: Causality | None  # where strong operations may order others
+
+    @property
+    def shared(self) -> SharedBytes: ...
+
+    @property
+    def mbarriers(self) -> Phases: ...
+
+    @property
+    def cluster_barrier(self) -> OpenedBarrier: ...
+
+    @property
+    def bulk(self) -> CopiesToShared: ...

@@ -1,0 +1,78 @@
+"""What one mma.sync multiplies (PTX ISA 9.7.14.5), and how generated code names its registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+PER_REGISTER = {"f64": 1, "tf32": 1, "f16": 2, "bf16": 2, "s8": 4, "u8": 4, "e4m3": 4, "e5m2": 4, "s4": 8, "u4": 8,
+                "b1": 32}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form of mma: its shape and element types; ``bits`` is how single bits meet (xor, and)."""
+
+    shape: tuple[int, int, int]
+    d: str
+    a: str
+    b: str
+    c: str
+    saturate: bool = False
+    bits: str = ""
+
+    @property
+    def registers(self) -> tuple[int, int, int, int]:
+        """How many registers of a lane hold D, A, B and C."""
+        m, _, k = self.shape
+        steps = k // (4 * PER_REGISTER[self.a])
+        d, c = (m // 8 if kind == "f16" else m // 4 for kind in (self.d, self.c))
+        return d, steps * (m // 8), steps, c
+
+    @property
+    def operations(self) -> int:
+        """Of one warp: a multiplication and an addition for each element of the product."""
+        m, n, k = self.shape
+        return 2 * m * n * k
+
+    @property
+    def sums_longer(self) -> int:
+        """How deep a product may be done in one sum: 1 where each instruction rounds or clamps its result."""
+        if self.d == "f16" or self.saturate:
+            return 1
+        return {"s8": 256, "u8": 256}.get(self.a, 1024)  # 256 products of bytes are exact in float32
+
+
+Names = tuple[str, ...]
+"""Registers of one fragment, as generated code refers to them."""
+
+
+def registers(names: Names) -> set[str]:
+    return {name[1:-1] for name in names}
+
+
+@dataclass(frozen=True)
+class Product:
+    """What one mma multiplies."""
+
+    form: Form
+    d: Names
+    a: Names
+    b: Names
+    c: Names
+
+    def operands(self) -> set[str]:
+        """Registers of A and B."""
+        return registers((*self.a, *self.b))
+
+    def rows(self) -> str:
+        return rows_text([[self.d]], [[self.a]], [[self.b]], [[self.c]])
+
+
+def rows_text(*tables: list[list[Names]]) -> str:
+    """Nested tuples of rows, in the order D, A, B, C."""
+    return _tuple(_tuple(_tuple(_tuple(names) for names in line) for line in table) for table in tables)
+
+
+def _tuple(items: Iterable[str]) -> str:
+    return "(" + "".join(f"{item}," for item in items) + ")"
