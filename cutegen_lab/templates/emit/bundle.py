@@ -2,8 +2,8 @@
 
 A kernel file is a module of ``templates/kernels``: complete, valid CuTe source that is read and never imported. The
 rules of its configs (the file of the same name in ``kernels/rules``) and ``device/math.py`` belong to it. A definition
-in the generated text overrides one of the same name in the kernel file, such as ``epilogue``; a definition in the
-kernel file overrides those of the files that it imports from.
+in the generated text overrides one of the same name in the kernel file, such as ``epilogue``. A kernel file overrides
+those functions of the files it imports from that it lists in ``OVERRIDES``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from cutegen_lab.core.syntax import merged_imports, parse
 
 _PACKAGE = "cutegen_lab.templates.kernels"
 _FOLDER = Path(__file__).parents[1] / "kernels"
+OVERRIDES = "OVERRIDES"
 _EVERYWHERE = {
     "math": "import math",
     "cuda": "import cuda.bindings.driver as cuda",
@@ -60,6 +61,14 @@ class KernelFile:
     def definitions(self) -> dict[str, str]:
         """What the file defines, by :func:`definitions`."""
         return definitions(self._text)
+
+    @cached_property
+    def overrides(self) -> frozenset[str]:
+        """Functions of the files it imports from that its own replace, also where those files call them."""
+        lists = (
+            node.value for node in self._tree.body if isinstance(node, ast.Assign) and _defined(node) == [OVERRIDES]
+        )
+        return frozenset(name for each in lists for name in ast.literal_eval(each))
 
     @cached_property
     def borrowed(self) -> dict[str, KernelFile]:
@@ -160,7 +169,7 @@ def _reached(kernel: str, own: Sequence[str]) -> list[str]:
     found = dict[tuple[KernelFile, str], None]()
     while wanted:
         name, file = wanted.pop()
-        file = entry if name in entry.definitions else file.borrowed.get(name, file)
+        file = entry if name in entry.overrides else file.borrowed.get(name, file)
         if name in _math().definitions and name not in file.definitions:
             file = _math()
         if name in defined or (file, name) in found or name in vars(builtins) or name in _imported(file):

@@ -46,6 +46,7 @@ __all__ = [  # what a module calls
     "why_not_rows",
     "write_numbers",
 ]
+OVERRIDES = ("tile_epilogue",)
 
 
 @cute.jit

@@ -1,7 +1,7 @@
 """The warp-specialised kernel for Hopper's tensor cores, and the launch that sets it up.
 
 A kernel may have several operands a side: each of ``terms`` (left, right, sum) adds a product to one of its sums. What
-becomes of a tile's sums is for :func:`tile_epilogue`, whose place a kernel file that borrows this one may take.
+becomes of a tile's sums is for :func:`tile_epilogue`, which ``gemm_row_reduce_sm90`` overrides.
 """
 
 import math

@@ -9,7 +9,7 @@ Tensors are (values of a vector, vectors of a row, rows), or (rows) with one val
 vectors in fp32 and *values*, which are the same all along a row: results of reductions, sizes, what is read once a row.
 A function comes with the numbers of what it takes: ``(function, vectors, indexed, values, before)``. ``indexed`` is 1
 if it takes the positions along the row, else 0; ``before`` is ``((function, values),)`` to more that it takes, called
-once a walk, or empty.
+once a walk, or empty. ``skewed_rows`` overrides what loads and stores a row that begins inside a vector.
 
 | the kernel's parameters | |
 |---|---|

@@ -2,7 +2,7 @@
 
 The first and the last vector that a row touches may be partly its neighbours'. They are read whole, which is memory of
 the same tensor; only the row's own values count, and only those are written. A row begins with vector ``begin``, after
-``skew`` values of the row before. All else is as in ``row_reduction``, whose functions those here stand in for.
+``skew`` values of the row before. All else is as in ``row_reduction``.
 """
 
 import cutlass
@@ -17,6 +17,8 @@ from cutegen_lab.templates.kernels.device.row_reduce import pairwise
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 from cutegen_lab.templates.kernels.row_reduction import reduce_rows  # noqa: F401
 from cutegen_lab.templates.kernels.rules.row_reduction import why_not  # noqa: F401
+
+OVERRIDES = ("columns_of_step", "fetch", "fold", "inside", "put", "share_of_row")
 
 
 def skewed_at(source_row, n, vec, tail):
