@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import cache, lru_cache
 from typing import Any
@@ -20,6 +20,10 @@ _SPACES = frozenset({
     cst.Colon, cst.Semicolon, cst.Integer, cst.SimpleString, cst.Float, cst.Add, cst.Subtract, cst.Multiply,
     cst.FloorDivide, cst.Modulo, cst.LessThan, cst.GreaterThan, cst.Equal, cst.NotEqual,
 })  # fmt: skip
+# Compared by type: an isinstance check of LibCST's abstract classes is several times slower.
+_COMPOUND = frozenset({cst.Module, cst.FunctionDef, cst.ClassDef, cst.IndentedBlock, cst.For, cst.If, cst.Else})
+_NAMED = frozenset({cst.Param, cst.FunctionDef, cst.ClassDef})
+_TARGETED = frozenset({cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.NamedExpr})
 RANGES = ("cutlass.range", "cutlass.range_constexpr", "range")
 
 
@@ -70,17 +74,89 @@ def within(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         stack += reversed(children(current))
 
 
-class Quick(cst.CSTTransformer):
-    """A transformer that skips white space and punctuation, for speed."""
+class _Order(cst.CSTVisitor):
+    """Collects the fields of a node in the order in which LibCST visits them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fields: list[str] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        return super().on_visit(node) if type(node) not in _SPACES else False
+        return False
 
     def on_visit_attribute(self, node: cst.CSTNode, attribute: str) -> None:
-        pass
+        self.fields.append(attribute)
 
-    def on_leave_attribute(self, original_node: cst.CSTNode, attribute: str) -> None:
-        pass
+
+_visited: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+
+
+def _visited_fields(node: cst.CSTNode) -> tuple[str, ...]:
+    """As :func:`_fields`, in the order of the text."""
+    kind = type(node)
+    if (known := _visited.get(kind)) is None:
+        order = _Order()
+        node._visit_and_replace_children(order)
+        known = _visited[kind] = tuple(name for name in order.fields if name in _fields(kind))
+    return known
+
+
+@cache
+def _handler(transformer: type[cst.CSTTransformer], event: str, kind: type[cst.CSTNode]) -> Callable[..., Any] | None:
+    """The transformer's method for nodes of a type; None if it has only LibCST's, which does nothing."""
+    method: Callable[..., Any] | None = getattr(transformer, f"{event}_{kind.__name__}", None)
+    return None if getattr(method, "_is_no_op", False) else method
+
+
+class Quick(cst.CSTTransformer):
+    """A transformer that skips white space and punctuation, and keeps nodes of which nothing changes: LibCST's own
+    builds each anew."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left: list[cst.CSTNode] = []  # nodes between on_visit and on_leave, with their children as they are then
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        kind = type(node)
+        visit = _handler(type(self), "visit", kind)
+        enters = kind not in _SPACES and (visit is None or visit(self, node) is not False)
+        self._left.append(self._with_children(node) if enters else node)
+        return False
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> Any:
+        updated_node, leave = self._left.pop(), _handler(type(self), "leave", type(original_node))
+        return updated_node if leave is None else leave(self, original_node, updated_node)
+
+    def _visited(self, node: cst.CSTNode) -> Any:
+        self.on_visit(node)
+        return self.on_leave(node, node)
+
+    def _with_children(self, node: cst.CSTNode) -> cst.CSTNode:
+        changed = dict[str, Any]()
+        for name in _visited_fields(node):
+            value: Any = getattr(node, name)
+            kind: Any = type(value)
+            if kind is list or kind is tuple:
+                found = self._sequence(value)
+                if found is not None:
+                    changed[name] = found
+            elif _is_node(kind) and (found := self._visited(value)) is not value:
+                changed[name] = found
+        return node.with_changes(**changed) if changed else node
+
+    def _sequence(self, nodes: Sequence[cst.CSTNode]) -> tuple[cst.CSTNode, ...] | None:
+        """Without statements of which nothing is left; None if nothing changes."""
+        found, same = list[cst.CSTNode](), True
+        for node in nodes:
+            new = self._visited(node)
+            if new is node:
+                found.append(node)
+                continue
+            same = False
+            if new is not cst.RemovalSentinel.REMOVE:
+                several = new if isinstance(new, cst.FlattenSentinel) else (new,)
+                found += [each for each in several if node._is_removable() or not each._is_removable()]
+        return None if same else tuple(found)
 
 
 def functions(module: cst.Module) -> dict[str, cst.FunctionDef]:
@@ -152,50 +228,62 @@ def target_names(node: cst.Assign) -> list[str]:
     return names_of(node.targets[0].target) if len(node.targets) == 1 else []
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def loads(node: cst.CSTNode) -> Counter[str]:
     """Number of reads of each name within ``node``, without attributes, keywords, targets and parameters."""
     counts: Counter[str] = Counter()
-    if isinstance(node, cst.Module):  # most of its statements are those of the module before, and known
-        for statement in node.body:
-            counts.update(loads(statement))
+    if type(node) in _COMPOUND:  # most parts are those of the tree before, and known
+        for part in read_in(node):
+            counts.update(loads(part))
         return counts
     stack = [node]
     while stack:
         current = stack.pop()
-        if isinstance(current, cst.Name):
+        if type(current) is cst.Name:
             counts[current.value] += 1
         else:
             stack += read_in(current)
     return counts
 
 
-def read_in(node: cst.CSTNode) -> list[cst.CSTNode]:
+def read_in(node: Any) -> list[cst.CSTNode]:
     """Child nodes that may read a name, without those that bind one."""
     named: cst.CSTNode | None = None
-    if isinstance(node, cst.Attribute):
+    kind = type(node)
+    if kind is cst.Attribute:
         named = node.attr
-    elif isinstance(node, cst.Arg):
+    elif kind is cst.Arg:
         named = node.keyword
-    elif isinstance(node, cst.Param | cst.FunctionDef | cst.ClassDef):
+    elif kind in _NAMED:
         named = node.name
-    elif isinstance(node, cst.AssignTarget | cst.For | cst.CompFor):
+    elif kind in (cst.AssignTarget, cst.For, cst.CompFor):
         named = node.target if names_of(node.target) else None
     return [child for child in children(node) if child is not named]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def bindings(node: cst.CSTNode) -> Counter[str]:
     """Number of bindings of each name within ``node``: assignments, loop targets, parameters, definitions."""
     counts: Counter[str] = Counter()
+    if type(node) in _COMPOUND:
+        _count_bound(node, counts)
+        for part in children(node):
+            counts.update(bindings(part))
+        return counts
     for each in within(node):
-        if isinstance(each, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.CompFor | cst.NamedExpr):
-            counts.update(names_of(each.target))
-        elif isinstance(each, cst.AsName):
-            counts.update(names_of(each.name))
-        elif isinstance(each, cst.Param | cst.FunctionDef | cst.ClassDef):
-            counts[each.name.value] += 1
+        _count_bound(each, counts)
     return counts
+
+
+def _count_bound(node: Any, counts: Counter[str]) -> None:
+    """Adds the names that ``node`` itself binds."""
+    kind = type(node)
+    if kind in _TARGETED:
+        counts.update(names_of(node.target))
+    elif kind in _NAMED:
+        counts[node.name.value] += 1
+    elif kind is cst.AsName:
+        counts.update(names_of(node.name))
 
 
 def top_assignments(function: cst.FunctionDef) -> list[cst.Assign]:

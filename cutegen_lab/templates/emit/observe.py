@@ -214,14 +214,15 @@ class _Instrument(Quick):
     def __init__(
         self, numbers: Mapping[int, tuple[int, str]], entries: Mapping[str, list[int]], names: Mapping[int, str]
     ) -> None:
+        super().__init__()
         self._numbers, self._entries, self._names = numbers, entries, names
         self._depth = 0
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
-        updated = super().on_leave(original_node, updated_node)
+        updated: cst.CSTNode = super().on_leave(original_node, updated_node)
         site = self._numbers.get(id(original_node))
         if site is None or not isinstance(updated, cst.BaseExpression):
-            return updated  # type: ignore[return-value]
+            return updated
         probe = "cutegen_test" if site[1] == "test" else "cutegen_seen"
         if isinstance(updated, cst.Tuple) and not updated.lpar:
             updated = updated.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])

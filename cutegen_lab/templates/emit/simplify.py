@@ -123,7 +123,7 @@ class Simplify(Branches):
         elements = only.elements if isinstance(only, cst.List) else None
         if takes == "least" and elements is not None and len(elements) == 1 and isinstance(elements[0], cst.Element):
             return elements[0].value
-        return literal(()) if takes == "tuple" and elements == () else self._decided(call)
+        return literal(()) if takes == "tuple" and elements is not None and not elements else self._decided(call)
 
     def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
         """``(x, y)[0]``."""

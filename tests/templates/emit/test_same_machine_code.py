@@ -82,7 +82,8 @@ def test_the_text_for_one_config_compiles_to_the_same(name: str, compiler: Compi
     assert _long(written.source) <= _long(text)
     workloads = problem.check_workloads + problem.workloads
     old, new = (
-        compiler.compile(source, {}, workloads, case.arch, lambda _: None, NEVER) for source in (text, written.source)
+        compiler.compile(source, given, workloads, case.arch, lambda _: None, NEVER)
+        for source, given in ((text, config), (written.source, {}))
     )
     assert isinstance(old, Artifact) and isinstance(new, Artifact) and old.unserved == new.unserved
     assert all(same_machine_code(old.builds[each], new.builds[each]) for each in old.builds)
