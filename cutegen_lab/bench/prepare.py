@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,26 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.protocols import Say
 from cutegen_lab.templates.recognise import template_for
 
+_AT_ONCE = 8  # cases; how many compile at once is the compiler's to say
+
 
 def prepare(cases: Sequence[Case], folder: Path, compiler: CageCompiler, arch: str, configs: int, say: Say) -> None:
     """Writes ``folder/NAME.json`` for each case that has none, with up to ``configs`` configs: the default, then those
     that differ from it by one step of one parameter."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number, case in enumerate(cases, 1):
+
+    def written(case: Case) -> str:
         path = folder / f"{case.name}.json"
-        if not path.exists():
-            prepared = _prepared(case, compiler, arch, configs, say)
-            path.write_text(json.dumps(prepared.to_dict()))
-            done = prepared.why_not or f"{len(prepared.builds)} configs of {prepared.family}"
-            say(f"{number}/{len(cases)} {case.name}: {done}")
+        if path.exists():
+            return ""
+        prepared = _prepared(case, compiler, arch, configs, say)
+        path.write_text(json.dumps(prepared.to_dict()))
+        return prepared.why_not or f"{len(prepared.builds)} configs of {prepared.family}"
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        for number, (case, done) in enumerate(zip(cases, threads.map(written, cases), strict=True), 1):
+            if done:
+                say(f"{number}/{len(cases)} {case.name}: {done}")
 
 
 def _prepared(case: Case, compiler: CageCompiler, arch: str, configs: int, say: Say) -> Prepared:
