@@ -19,8 +19,8 @@ _OUT_OF_MEMORY = ("out of memory", "std::bad_alloc", "Cannot allocate memory", "
 
 
 def read_ending(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits) -> Compiled | Failed:
-    """The compiled result, or a failure. ``tensors``: the workload's inputs and outputs, to name the one that was
-    touched."""
+    """The compiled result, or a failure. ``tensors``: the workload's inputs and outputs, to name one that the host
+    read."""
     return _read(ending, tensors, limits, lambda reply: read_reply(reply, ending.parts))
 
 

@@ -1,6 +1,6 @@
 """Checks that a cubin is what its PTX assembles to.
 
-The PTX is assembled again in a process that never saw the candidate. Otherwise a compiler that the candidate patched
+The PTX is assembled again in a process that never ran the candidate. Otherwise a compiler that the candidate patched
 could return one kernel's PTX with another's cubin: the emulator would judge the first, and a GPU run the second.
 """
 

@@ -61,7 +61,7 @@ class _Slot:
 
 
 class Buffers:
-    """A workload's tensors, placed by ``placement`` (None: in the plan's order, without surroundings).
+    """A workload's tensors, placed by ``placement`` (None: in the plan's order, without guards).
 
     ``poison``: byte that fills outputs and workspace. ``build``, ``tensors`` and ``views`` are given to a device;
     ``outputs`` are in the workload's order. With ``lent`` memory (a device's ``loan``) the tensors are already on the

@@ -95,8 +95,8 @@ def count_sample(
     make_emulator: MakeEmulator, problem: Problem, artifact: Artifact, gpu: GpuSpec, seed: int,
     cancel: Cancel | None = None,
 ) -> Profile | Fault | None:  # fmt: skip
-    """Profile of a sample of the main workload's blocks, or a text that says why the emulator cannot count; None
-    without an emulator. Raises Cancelled."""
+    """Profile of a sample of the main workload's blocks, or the fault that stopped it; None without an emulator. Raises
+    Cancelled."""
     emulator, build = make_emulator(), artifact.builds[problem.workload.name]
     if emulator is None:
         return None
