@@ -178,7 +178,7 @@ class Workload:
 
 
 SIZES_OF_THE_JUDGE = "whose sizes the judge chose (constraints() may leave out what is not served)"
-"""Said of a derived workload that a kernel cannot be built for, or whose tensors it leaves."""
+"""Remark on a derived workload for which a kernel fails to build or goes out of bounds."""
 
 
 @dataclass(frozen=True)

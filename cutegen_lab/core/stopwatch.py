@@ -105,8 +105,8 @@ class HasStopwatch(Protocol):
 
     def prepare(self, problem: Problem) -> None:
         """Compiles the reference by torch.compile in the background until a stopwatch is opened, so that adding it
-        there takes less. Nothing may come of it: for a second problem, or for one whose tensors take more than a small
-        part of the device's memory."""
+        there takes less. It may do nothing: for a second problem, or for one whose tensors take more than a small part
+        of the device's memory."""
         ...
 
     def stopwatch(

@@ -188,7 +188,7 @@ class Timing:
     conditions: Mapping[str, str] = field(default_factory=dict)
     """Clocks, power, temperature, throttle reasons and versions, as text by name."""
     band_us: tuple[float, float] | None = None
-    """Of a prediction: microseconds between which nine of ten measured times of such kernels are; None if not known."""
+    """Band of a prediction in microseconds: nine of ten measured times of such kernels lie in it; None if not known."""
 
     def against(self, name: str) -> Comparison | None:
         """Comparison with ``name`` ("incumbent"); None if the two were not timed together."""
