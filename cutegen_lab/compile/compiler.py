@@ -327,7 +327,7 @@ class CageCompiler:
         except ptx_text.PtxError as error:
             return CompileFailure(Verdict.CONTRACT, str(error), (), isolation)
         except ValueError as error:
-            return CompileFailure(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}", (), isolation)
+            return CompileFailure(Verdict.COMPILE_CRASH, f"the build's answer is malformed: {error}", (), isolation)
 
     def _admitted(
         self, workspace: Sequence[TensorSpec], cubin: bytes, ptx: str, lines: Sequence[SourceLine]

@@ -132,7 +132,7 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
         if isinstance(node, ast.Attribute):
             taken.add(id(node.value))
         elif isinstance(node, ast.Name) and node.id in partly and id(node) not in taken:
-            yield _error("G05-name", node.lineno, f"the module {node.id!r} may not be handed around",
+            yield _error("G05-name", node.lineno, f"the module {node.id!r} may not be passed on",
                          f"Use {_some(partly[node.id])} of it.")  # fmt: skip
     for name in free_names(tree, FORBIDDEN_NAMES):
         if id(name) in called:
@@ -141,7 +141,7 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
                      "A candidate computes; it does not reach into Python or the machine.")  # fmt: skip
     for name in free_names(tree, _ASKED):
         if id(name) not in functions:
-            yield _error("G07-getattr", name.lineno, f"{name.id} may not be handed around",
+            yield _error("G07-getattr", name.lineno, f"{name.id} may only be called",
                          "Write the attribute out.")  # fmt: skip
     if not any(isinstance(n, ast.FunctionDef) and n.name == "launch" for n in tree.body):
         yield _error(NO_LAUNCH, 0, "no function launch at the top of the module",

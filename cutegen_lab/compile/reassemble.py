@@ -39,7 +39,7 @@ def objection(cubin: bytes, assembled: bytes) -> str:
     try:
         different = differences(cubin, assembled)
     except ValueError as error:
-        return f"the build answered with nonsense: {error}"
+        return f"the build's answer is malformed: {error}"
     if not different:
         return ""
     parts = f"{', '.join(different[:3])}{' and more' if len(different) > 3 else ''}"

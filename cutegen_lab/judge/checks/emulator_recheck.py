@@ -74,7 +74,7 @@ class EmulatorRecheck:
             try:
                 yield from found.result()
             except ForkEnded:
-                note = f"the emulator could not look at {name}: its process ended"
+                note = f"the emulator could not check {name}: its process ended"
                 yield WorkloadCheck(name, DISTRIBUTIONS[0], job.seeds[0], Verdict.PASSED, note)
             if name == until:
                 return
@@ -160,6 +160,6 @@ def _attributed(check: WorkloadCheck, workload: Workload, emulator: Device) -> W
     if check.verdict.passed:
         return replace(check, distribution=name)
     if check.verdict in _NOT_A_FAULT:
-        note = f"the {emulator.name} could not look at {workload.name}: {check.reason}"
+        note = f"the {emulator.name} could not check {workload.name}: {check.reason}"
         return replace(check, distribution=name, verdict=Verdict.PASSED, reason=note, fault=None)
     return replace(check, distribution=name, reason=f"{check.reason} (found on the {emulator.name})")
