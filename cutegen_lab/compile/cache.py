@@ -33,6 +33,7 @@ class BuildCache:
 
     @staticmethod
     def key(source: str, config: Mapping[str, Any], arch: str, dsl_version: str, signature: str) -> str:
+        """Hash of everything that a build depends on."""
         return sha256(canonical_json([ENTRY_VERSION, source, dict(config), arch, dsl_version, signature]))
 
     def get(self, key: str) -> tuple[Build | CompileFailure, tuple[str, ...]] | None:

@@ -57,6 +57,7 @@ class Answer:
     """Larger parts, sent as raw bytes."""
 
     def write(self, reply: int) -> None:
+        """Writes the parts, then the message, to the pipe ``reply``."""
         for part in self.parts:
             write_frame(reply, PART, part)
         write_frame(reply, ANSWER, self.message)

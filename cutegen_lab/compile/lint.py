@@ -49,6 +49,7 @@ def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnos
 
 
 def warning(code: str, line: int, message: str, suggestion: str) -> Diagnostic:
+    """A diagnostic of severity "warning"."""
     return Diagnostic("warning", code, message, line, suggestion=suggestion)
 
 

@@ -48,21 +48,26 @@ class StandIn:
         self._library.cutegen_forget()
 
     def declare(self, entry: ptx.Entry) -> None:
+        """Declares a kernel and its parameter sizes. Raises RuntimeError over the limit."""
         sizes = (ctypes.c_uint32 * len(entry.params))(*(p.size for p in entry.params))
         if self._library.cutegen_declare_kernel(entry.name.encode(), len(entry.params), sizes):
             raise RuntimeError(f"the recorder takes at most 64 kernels of 256 parameters; {entry.name} is over")
 
     def guard(self, index: int, first: int, last: int) -> None:
+        """Declares addresses [first, last) of tensor ``index``: an access there is reported."""
         if self._library.cutegen_guard(index, first, last):
             raise RuntimeError("the recorder takes at most 128 tensors")
 
     def install_guard(self, fd: int) -> None:
+        """Reports accesses to tensors on the descriptor ``fd`` and ends the process."""
         self._library.cutegen_install_guard(fd)
 
     def reset(self) -> None:
+        """Clears the log."""
         self._library.cutegen_reset()
 
     def log(self) -> str:
+        """Recorded runtime calls, one a line. Raises RuntimeError if there are too many."""
         size = ctypes.c_int64()
         address = self._library.cutegen_log(ctypes.byref(size))
         if size.value < 0:

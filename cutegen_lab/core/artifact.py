@@ -144,6 +144,7 @@ class Build:
         return self.lines[at].line if at >= 0 else 0
 
     def kernel(self, name: str) -> KernelInfo:
+        """Facts about the kernel ``name`` of the cubin. Raises KeyError."""
         for info in self.kernels:
             if info.name == name:
                 return info

@@ -377,10 +377,12 @@ class RunState:
 
     @property
     def current(self) -> Candidate | None:
+        """The candidate being worked on; None before there is one."""
         return self.candidates.get(self.current_id) if self.current_id else None
 
     @property
     def finished(self) -> bool:
+        """Whether the run is done."""
         return self.step is Step.DONE
 
 

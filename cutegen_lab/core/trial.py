@@ -47,6 +47,7 @@ class OutputError:
 
     @property
     def ok(self) -> bool:
+        """Whether both errors are within their limits; False for NaN."""
         return self.norm <= self.limit_norm and self.worst <= self.limit_worst
 
 
@@ -316,4 +317,5 @@ class Trial:
 
     @property
     def sol_gap(self) -> float | None:
+        """Time over the speed of light; None without a time or bound."""
         return self.sol.gap(self.timing.time_us) if self.sol and self.timing else None

@@ -66,6 +66,7 @@ class JobResult:
 
     @property
     def passed(self) -> bool:
+        """Whether every check passed."""
         return all(check.verdict.passed for check in self.checks)
 
 

@@ -90,4 +90,5 @@ DECOMPOSED = {
 
 
 def aliases(func: Any) -> bool:
+    """Whether an ATen operator returns a view of an argument, or writes to one."""
     return any(r.alias_info is not None for r in func._schema.returns)

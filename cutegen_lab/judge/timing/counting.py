@@ -84,6 +84,7 @@ class PendingCount:
             before.close()
 
     def take(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> LoadCount | None:
+        """The stored counting if it is of this artifact and GPU, otherwise None."""
         with self._lock:
             if self._last is None or self._last.subject != (problem.workload, artifact, gpu):
                 return None

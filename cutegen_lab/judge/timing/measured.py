@@ -56,6 +56,7 @@ class Job:
 
     @property
     def workload(self) -> Workload:
+        """The main workload."""
         return self.problem.workload
 
 
