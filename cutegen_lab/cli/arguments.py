@@ -93,7 +93,7 @@ def _common(default: str | None = None) -> Parser:
     common.add_argument("--json", action="store_true", help="print one JSON object and nothing else on stdout")
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     common.add_argument("--allow-weak-cage", action="store_true",
-                        help="run candidates also where nothing holds them: they can do what you can")  # fmt: skip
+                        help="run candidates even without isolation: they can do what you can")  # fmt: skip
     common.add_argument("--workdir", metavar="DIR", help="where the store lives (default: CUTEGEN_HOME or .cutegen)")
     return common
 
@@ -109,7 +109,7 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--max-steps", type=_positive, default=_BUDGET.max_steps, metavar="N",
                      help=f"candidates (default {_BUDGET.max_steps})")  # fmt: skip
     run.add_argument(
-        "--max-seconds", type=_seconds, metavar="S", help="seconds of work after which no candidate is asked"
+        "--max-seconds", type=_seconds, metavar="S", help="seconds of work after which no candidate is requested"
     )
     run.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens a model may use")
     run.add_argument("--max-cost", type=_dollars, metavar="USD", help="dollars a model may use, at --price")
@@ -128,7 +128,7 @@ def _add_tune(tune: Parser) -> None:
     tune.add_argument("kernel", metavar="KERNEL.py", nargs="?", help="with a TUNABLE (default: the problem's template)")
     tune.add_argument("--refactor", action="store_true",
                       help="make KERNEL, which has no TUNABLE, a template first, checked step by step")  # fmt: skip
-    tune.add_argument("--provider", default="", help="with --refactor, whom to ask for more parameters: openai, manual")
+    tune.add_argument("--provider", default="", help="with --refactor, who proposes more parameters: openai, manual")
     tune.add_argument("--model", default="", help="the model's name, for --provider openai")
     tune.add_argument("--budget", type=_positive, default=40, metavar="N", help="configs to evaluate (default 40)")
     tune.add_argument(

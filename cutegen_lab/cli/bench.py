@@ -36,7 +36,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         raise InputError(f"{arguments.out} exists", "Name another file, or go on with it by --resume.")
     if arguments.show:
         rows = [row for row in read(Path(arguments.show)) if any(part in row.name for part in arguments.only)]
-        return _told(rows, Record({}, None, rows).facts(), output)
+        return _report(rows, Record({}, None, rows).facts(), output)
     cases = [case for case in CASES if any(part in case.name for part in arguments.only)]
     if not cases:
         works = ", ".join(dict.fromkeys(case.work for case in CASES))
@@ -91,10 +91,10 @@ def _measure(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace,
             row = measure(device, case, Prepared.load(folder, case), threading.Event())
             record.add(row)
             note(f"{number}/{len(left)}, {monotonic() - started:.0f} s: {line(row)}")
-    return _told(record.rows, record.facts(), output)
+    return _report(record.rows, record.facts(), output)
 
 
-def _told(rows: Sequence[Row], facts: Mapping[str, Any], output: Output) -> int:
+def _report(rows: Sequence[Row], facts: Mapping[str, Any], output: Output) -> int:
     for text in (HEAD, *map(line, rows), "", *summary(rows)):
         output.line(text)
     untimed = [row.name for row in rows if "c0" not in row.times_us]
@@ -109,5 +109,5 @@ def _device(index: int) -> CudaDevice:
     except ImportError as error:
         raise SetupError(f"no GPU can be used here: {error}", _ELSEWHERE) from None
     if not gpu_count():
-        raise SetupError("no CUDA device is visible, and only measured times are told", _ELSEWHERE)
+        raise SetupError("no CUDA device is visible, and only measured times are reported", _ELSEWHERE)
     return CudaDevice(index)

@@ -41,7 +41,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         return attack.execute(arguments, problem, read_given(Path(arguments.kernel), arguments.config), output)
-    parse_problem(read_text_file(Path(arguments.problem)))  # told before anything starts
+    parse_problem(read_text_file(Path(arguments.problem)))  # errors are reported before anything starts
     given = read_given(Path(arguments.kernel), arguments.config)
     settings = RunSettings(
         provider=given.name, arch=given.arch or arguments.arch, gpu=arguments.gpu, device=arguments.device,

@@ -44,16 +44,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             output.abandon()
             return 1
         except CutegenError as error:
-            _told(debug)
+            _print_traceback(debug)
             output.error(error)
             return error.exit_status
         except ModuleNotFoundError as error:  # a machine with only some of the dependencies
-            _told(debug)
+            _print_traceback(debug)
             missing = SetupError(f"this needs {error.name}, which is not installed", "pip install cutegen-lab.")
             output.error(missing)
             return missing.exit_status
         except Exception as error:
-            _told(debug)
+            _print_traceback(debug)
             if known := of_the_disk(error):
                 output.error(known)
                 return known.exit_status
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
 
 
-def _told(debug: bool) -> None:
+def _print_traceback(debug: bool) -> None:
     """Prints the traceback of the current exception if ``--debug`` is given."""
     if debug:
         note(traceback.format_exc())

@@ -26,7 +26,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     out = Path(arguments.out) if arguments.out else None
     if out:
         may_write(out, arguments.problem)
-    parse_problem(read_text_file(Path(arguments.problem)))  # told before anything starts
+    parse_problem(read_text_file(Path(arguments.problem)))  # errors are reported before anything starts
     settings = RunSettings(
         provider=arguments.provider,
         model=arguments.model,
@@ -50,7 +50,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs, name=arguments.name)
         if not arguments.auto:
-            session.check(problem, settings)  # what is wrong with the options is told first
+            session.check(problem, settings)  # errors in the options are reported first
             require_terminal("--auto")
         with Progress(problem.name) as progress:
             handle = session.start(problem, settings, subscriber=progress)

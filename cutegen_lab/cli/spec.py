@@ -26,7 +26,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.cutespec.build import compile_text
 
     kernel = compile_text(_read(arguments.file))
-    facts = _told(kernel, output)
+    facts = _report(kernel, output)
     if arguments.verb == "check":
         output.result(facts)
         return 0
@@ -45,7 +45,7 @@ def _read(file: str) -> str:
         ) from None
 
 
-def _told(kernel: Kernel, output: Output) -> dict[str, Any]:
+def _report(kernel: Kernel, output: Output) -> dict[str, Any]:
     problem = kernel.problem
     bound = speed_of_light(problem, target_gpu(kernel.arch))
     output.line(f"{problem.name}: {problem.workload.describe()}")

@@ -38,7 +38,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         may_write(Path(arguments.out), arguments.problem)
     if arguments.simulate:
         return _simulate(arguments, settings, output)
-    parse_problem(read_text_file(Path(arguments.problem)))  # told before anything starts
+    parse_problem(read_text_file(Path(arguments.problem)))  # errors are reported before anything starts
     stage_one: dict[str, Any] = {}
     judge = partial(make_judge, max_autotune=arguments.max_autotune)
     with Session.open(arguments.workdir, judge=judge) as session:

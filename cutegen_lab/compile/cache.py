@@ -16,8 +16,8 @@ from cutegen_lab.core.errors import CutegenError
 from cutegen_lab.core.hashing import canonical_json, sha256
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 
-ENTRY_VERSION = 11  # of what an entry holds, how a build is made from a recording, and what is refused
-# Decided by the text alone: the same again tomorrow. Timeouts, crashes and limits depend on the machine.
+ENTRY_VERSION = 11  # raise it when entries, the making of builds, or refusals change
+# Verdicts that depend on the text alone. Timeouts, crashes and limits depend on the machine.
 LASTING = {Verdict.COMPILE_ERROR, Verdict.CONTRACT, Verdict.HOST_READS_DATA, Verdict.INVALID_PLAN}
 _OF_THE_MACHINE = {"OSError", "PermissionError", "FileNotFoundError", "ImportError", "ModuleNotFoundError"}
 _PRUNE_EVERY = 64
@@ -33,6 +33,7 @@ class BuildCache:
 
     @staticmethod
     def key(source: str, config: Mapping[str, Any], arch: str, dsl_version: str, signature: str) -> str:
+        """Hash of everything that a build depends on."""
         return sha256(canonical_json([ENTRY_VERSION, source, dict(config), arch, dsl_version, signature]))
 
     def get(self, key: str) -> tuple[Build | CompileFailure, tuple[str, ...]] | None:

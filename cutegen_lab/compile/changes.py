@@ -2,9 +2,9 @@
 
 Names can be aliased in more ways than the gate follows. So the dictionaries of modules, classes and objects, and the
 parts of functions, are compared with their state before the candidate was imported, however a change was made. The DSL
-changes some of its own while it compiles: it imports submodules, fills caches, sets private variables. Allowed are new
+changes its own modules while it compiles: it imports submodules, fills caches, sets private variables. Allowed are new
 modules, new entries of containers, data under private names, and functions and classes from the DSL's own files under
-names that held nothing. A change that is undone before the comparison is not seen.
+new names. A change that is undone before the comparison is not seen.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ class Snapshot:
         """Whether the DSL itself may have replaced ``old`` with ``new``."""
         if one.of is FunctionType and name == "_dsl_cls" and new is _NOTHING:
             return True  # of a jit function, until it is first called
-        if _acts(old):
+        if _is_code(old):
             return False
         if one.kind is Kind.ENTRIES:
             return True
         if one.kind is Kind.STATE:
-            return not (_acts(new) and _acts(getattr(one.of, name, None)))  # a method of the object's own
+            return not (_is_code(new) and _is_code(getattr(one.of, name, None)))  # a method of the object's own
         return self._is_the_dsls(name, old, new)
 
     def _is_the_dsls(self, name: str, old: object, new: object) -> bool:
@@ -113,7 +113,7 @@ class Snapshot:
         if isinstance(new, type):
             module = sys.modules.get(_class_dict(new).get("__module__", ""))
             return isinstance(module, ModuleType) and self._is_file_of_the_dsl(getattr(module, "__file__", None))
-        if not _acts(new):
+        if not _is_code(new):
             return name.startswith("_")
         while isinstance(new, (classmethod, staticmethod)):
             new = new.__func__
@@ -165,7 +165,7 @@ class Snapshot:
         return None
 
 
-def _acts(value: object) -> bool:
+def _is_code(value: object) -> bool:
     """Whether it is code, or controls attribute access."""
     return callable(value) or isinstance(value, ModuleType) or hasattr(type(value), "__get__")
 
@@ -175,7 +175,7 @@ def _is_ours(module: object) -> bool:
 
 
 def _classes() -> Iterator[type]:
-    """All classes, also those that no module names."""
+    """All classes, including those in no module's namespace."""
     seen: set[int] = set()
     left: list[type] = [object]
     while left:

@@ -2,8 +2,7 @@
 and answers with plain data.
 
 Builds of one candidate share a process, because most of a small kernel's compile time is common to them: starting the
-process, importing the candidate, rewriting its functions. Nothing is lost: whatever one build can do to the next, a
-candidate could do to it anyway.
+process, importing the candidate, rewriting its functions. This loses no isolation: all of them run the same candidate.
 """
 
 from __future__ import annotations
@@ -58,6 +57,7 @@ class Answer:
     """Larger parts, sent as raw bytes."""
 
     def write(self, reply: int) -> None:
+        """Writes the parts, then the message, to the pipe ``reply``."""
         for part in self.parts:
             write_frame(reply, PART, part)
         write_frame(reply, ANSWER, self.message)
@@ -99,7 +99,7 @@ def _imports_torch(source: str) -> bool:
     try:
         nodes = [*ast.walk(parse(source))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False  # said when it is imported
+        return False  # reported when it is imported
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
     names = {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
@@ -126,7 +126,7 @@ def _failure(verdict: Verdict, reason: str, diagnostics: list[dict[str, Any]], r
 
 
 def _assembled(job: Mapping[str, Any]) -> Answer:
-    """Cubins of PTX from other children, assembled where its candidate never ran."""
+    """Cubins of other children's PTX, assembled in a process that never ran the candidate."""
     return Answer({}, tuple(dsl.assemble(ptx, job["arch"]) for ptx in job["ptx"]))
 
 
@@ -150,7 +150,7 @@ def _build(job: Mapping[str, Any], number: int, reply: int, changes: Changes) ->
     _check_signature(module, workload, workspace)
     write_frame(reply, PHASE, "compile")
     layouts: dict[tuple[int, str], None] = {}
-    if "layouts" in job:  # that and no build
+    if "layouts" in job:  # layouts only, no build
         dsl.collect_layouts(layouts)
         dsl.compile_launch(module, tensors, config, job["arch"], job["scratch"])
         return Answer({"layouts": list(layouts)})
@@ -179,7 +179,7 @@ def _check_unchanged(changes: Changes) -> None:
         )
 
 
-class _Text(importlib.machinery.SourceFileLoader):
+class _CandidateLoader(importlib.machinery.SourceFileLoader):
     """Loads the candidate from its text under the same path on every machine, since debug information contains the
     path."""
 
@@ -199,7 +199,7 @@ class _Text(importlib.machinery.SourceFileLoader):
 
 
 def _load(source: str) -> ModuleType:
-    loader = _Text(source)
+    loader = _CandidateLoader(source)
     spec = importlib.util.spec_from_file_location("candidate", CANDIDATE_FILE, loader=loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)

@@ -116,8 +116,8 @@ class CageCompiler:
         return found
 
     def verified(self, artifact: Artifact, cancel: Cancel = _NEVER) -> Artifact | CompileFailure:
-        """An artifact from a file, checked like every build here: its machine code is what its PTX assembles to, and
-        neither reads forbidden registers nor has memory of its own. Raises CageError, SetupError, Cancelled."""
+        """An artifact from a file, checked like every build here: its machine code is what its PTX assembles to,
+        without forbidden registers or module variables. Raises CageError, SetupError, Cancelled."""
         builds = {}
         for name, build in artifact.builds.items():
             try:
@@ -188,15 +188,15 @@ class CageCompiler:
         return found
 
     def _parts(self, workloads: list[int], jobs: int) -> list[list[int]]:
-        """Workloads of one of so many jobs, divided among as few processes as keep all workers busy."""
+        """One job's workloads, divided among the fewest processes that keep all workers busy with ``jobs`` jobs."""
         processes = min(max(self._workers // jobs, 1), len(workloads))
         return [workloads[first::processes] for first in range(processes)]
 
     def _kept(self, arch: str, results: list[_Result], cancel: Cancel) -> list[_Result]:
         """Turns new builds into failures if their cubin does not match their PTX; everything new goes to the cache.
 
-        The PTX is assembled again in a process that never saw the candidate, as the emulator reads it: without
-        comments, in which one of the two might see an instruction.
+        The PTX is assembled again in a process that never ran the candidate, without comments, as the emulator reads
+        it: one of the two might parse an instruction in a comment.
         """
         new = [r.value for r in results if r.key and isinstance(r.value, Build)]
         objections = dict(zip(map(id, new), self._objections(arch, new, cancel), strict=True))
@@ -327,7 +327,7 @@ class CageCompiler:
         except ptx_text.PtxError as error:
             return CompileFailure(Verdict.CONTRACT, str(error), (), isolation)
         except ValueError as error:
-            return CompileFailure(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}", (), isolation)
+            return CompileFailure(Verdict.COMPILE_CRASH, f"the build's answer is malformed: {error}", (), isolation)
 
     def _admitted(
         self, workspace: Sequence[TensorSpec], cubin: bytes, ptx: str, lines: Sequence[SourceLine]

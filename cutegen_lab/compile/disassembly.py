@@ -40,7 +40,7 @@ class SassLine:
     line: int = 0
     """Line of the candidate's text, from 1; 0 for none."""
     stall: int | None = None
-    """Cycles until the warp may issue the next instruction; None for what is no instruction."""
+    """Cycles until the warp may issue the next instruction; None for other lines."""
 
 
 class NoDisassembler(Exception):

@@ -4,9 +4,9 @@ Written for nvidia-cutlass-dsl 4.8.1. It relies, beyond the documented API, on: 
 ``_get_cuda_init_and_load`` (the launcher's two set-up entry points), ``capi_func`` (its C entry: an array of pointers
 to each argument's memory, then the returned error), ``artifacts.PTX``/``.CUBIN``, ``total_added_arguments``, and on a
 fake tensor with a static layout being passed as a struct of one pointer. :func:`assemble` relies on the pass
-``gpu-module-to-binary`` and on a module's own assembly reaching the assembler unchanged. :func:`remember_places` relies
-on ``_mlir_helpers.op._fast_frameinfo`` and ``._is_framework_module`` depending on their arguments only.
-:func:`leave_launchers_plain` relies on ``base_dsl.compiler.Compiler.jit`` making host code executable,
+``gpu-module-to-binary`` and on a module's own assembly reaching the assembler unchanged. :func:`cache_source_positions`
+relies on ``_mlir_helpers.op._fast_frameinfo`` and ``._is_framework_module`` depending only on their arguments.
+:func:`compile_hosts_unoptimised` relies on ``base_dsl.compiler.Compiler.jit`` making host code executable,
 :func:`collect_layouts` on ``Compiler.compile`` being given the traced module, and on how its types and locations print.
 """
 
@@ -60,11 +60,11 @@ def warm_up() -> None:
     for name in ("cutlass", "cutlass.cute", "cutlass.cute.runtime", "cutlass.pipeline", "cutlass.utils",
                  "cutlass.utils.hopper_helpers", "cuda.bindings.driver", "numpy"):  # fmt: skip
         importlib.import_module(name)
-    remember_places()
-    leave_launchers_plain()
+    cache_source_positions()
+    compile_hosts_unoptimised()
 
 
-def leave_launchers_plain() -> None:
+def compile_hosts_unoptimised() -> None:
     """Turns off LLVM optimisation (``opt_level`` 0) of host code, which runs only once in each build, to be recorded:
     saves an eighth of a build's time. GPU code is compiled by other passes and does not change."""
     compiler: Any = importlib.import_module("cutlass.base_dsl.compiler").Compiler
@@ -97,7 +97,7 @@ def collect_layouts(found: dict[tuple[int, str], None]) -> None:
     compiler.compile = compile
 
 
-def remember_places() -> None:
+def cache_source_positions() -> None:
     """Caches source positions of operations by place: the DSL otherwise walks a function's whole position table for
     each traced operation, a quarter of the compile time of a kernel with unrolled loops."""
     op: Any = importlib.import_module("cutlass._mlir_helpers.op")
@@ -204,6 +204,6 @@ def missing_names(names: Sequence[str]) -> dict[str, list[str]]:
                 except Exception:  # whatever an optional part of the DSL raises, the name is not there
                     missing[dotted] = [n for n in dir(found) if not n.startswith("_")]
                     break
-            except Exception:  # there, but only to be had while something is compiled (Float32.mlir_type)
+            except Exception:  # exists only while something is compiled (Float32.mlir_type)
                 break
     return missing

@@ -24,7 +24,7 @@ ALLOWED_IMPORTS = (
     "cutlass", "cuda.bindings.driver", "math", "functools", "operator", "typing", "dataclasses", "enum", "itertools",
     "collections.abc", "__future__",
 )  # fmt: skip
-# Of these modules the names that show or change nothing but their arguments.
+# Names of these modules that read and change only their arguments.
 HARMLESS_NAMES = {
     "inspect": {"isclass", "isfunction", "ismethod"},
     "types": {"SimpleNamespace", "MappingProxyType", "NoneType", "EllipsisType"},
@@ -38,8 +38,8 @@ FORBIDDEN_NAMES = {
     "setattr", "memoryview", "exit", "quit", "help",
     "id", "hash",  # differ between processes, so that a text could compile to different code
 }  # fmt: skip
-_ASKED = {"getattr", "hasattr"}  # may be called with a constant name, and not handed on
-# Ordinary attributes through which Python's insides, or the machine's, can be reached.
+_ASKED = {"getattr", "hasattr"}  # may be called with a constant name, but not passed on
+# Attributes that give access to the internals of Python or the machine.
 FORBIDDEN_ATTRIBUTES = {
     "gi_frame", "cr_frame", "tb_frame", "f_back", "f_globals", "f_locals", "f_builtins", "func_globals", "mro",
     "os", "sys", "subprocess", "ctypes", "importlib", "builtins", "socket", "shutil", "pathlib", "Path", "inspect",
@@ -49,15 +49,15 @@ FORBIDDEN_ATTRIBUTES = {
     "attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "_evaluate", "_eval_type", "singledispatch",
     "singledispatchmethod",
 }  # fmt: skip
-# Python's own modules, of which what they list may be used, and not what they import themselves.
+# Python's own modules, whose listed names (``__all__``) may be used, but not the names they import.
 _LISTED = tuple(name for name in ALLOWED_IMPORTS if name.partition(".")[0] not in ("cutlass", "cuda"))
-# Called with a name that the text works out: ``compile/lookups.py`` checks it in the cage.
+# Called with a computed name: ``compile/lookups.py`` checks it in the cage.
 _LOOKUPS = {"getattr": (2, 3), "hasattr": (2, 2), "setattr": (3, 3), "vars": (1, 1)}  # arguments: least and most
 _ARITHMETIC = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "and", "or", "xor", "lshift",
     "rshift",
 )  # fmt: skip
-# Of Python's own double-underscore names these; others are a program's own, or the DSL's protocol.
+# Python's double-underscore names that are allowed. Names that Python does not define are the program's or the DSL's.
 _ALLOWED_DUNDERS = {
     "__name__", "__doc__", "__module__", "__qualname__", "__class__", "__class_getitem__", "__slots__",
     "__annotations__",
@@ -115,8 +115,8 @@ def _checked(source: str) -> list[Diagnostic]:
 def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
     imported = _imported_names(tree)
     partly, listed = _partly_imported(tree), _listed_modules(tree)
-    taken: set[int] = set()  # names of modules of which an attribute is taken
-    called: set[int] = set()  # what is used as a candidate may: parents come before their children
+    taken: set[int] = set()  # module names that are followed by an attribute
+    called: set[int] = set()  # nodes in allowed use; parents come before their children
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -132,7 +132,7 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
         if isinstance(node, ast.Attribute):
             taken.add(id(node.value))
         elif isinstance(node, ast.Name) and node.id in partly and id(node) not in taken:
-            yield _error("G05-name", node.lineno, f"the module {node.id!r} may not be handed around",
+            yield _error("G05-name", node.lineno, f"the module {node.id!r} may not be passed on",
                          f"Use {_some(partly[node.id])} of it.")  # fmt: skip
     for name in free_names(tree, FORBIDDEN_NAMES):
         if id(name) in called:
@@ -141,7 +141,7 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
                      "A candidate computes; it does not reach into Python or the machine.")  # fmt: skip
     for name in free_names(tree, _ASKED):
         if id(name) not in functions:
-            yield _error("G07-getattr", name.lineno, f"{name.id} may not be handed around",
+            yield _error("G07-getattr", name.lineno, f"{name.id} may only be called",
                          "Write the attribute out.")  # fmt: skip
     if not any(isinstance(n, ast.FunctionDef) and n.name == "launch" for n in tree.body):
         yield _error(NO_LAUNCH, 0, "no function launch at the top of the module",
@@ -265,7 +265,7 @@ def _listed_modules(tree: ast.Module) -> dict[str, str]:
 def _unlisted(node: ast.AST, listed: Mapping[str, str]) -> Iterator[Diagnostic]:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in listed:
         module = listed[node.value.id]
-        # of what is a local name too, only what that module has
+        # a local name may hide the module: only names that the module has
         if hasattr(importlib.import_module(module), node.attr) and not _is_listed(module, node.attr):
             yield _error("G06-attribute", node.lineno, f"{module}.{node.attr} is not allowed",
                          f"Use the names that {module} lists as its own.")  # fmt: skip
@@ -279,7 +279,7 @@ def _is_listed(module: str, name: str) -> bool:
 
 
 def _quoted(node: ast.AST) -> Iterator[Diagnostic]:
-    """Annotations given as strings, which are evaluated all the same."""
+    """Forbidden names in string annotations, which may be evaluated."""
     annotations = [node.annotation] if isinstance(node, (ast.arg, ast.AnnAssign)) else []
     annotations += [node.returns] if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
     left: list[ast.AST] = [annotation for annotation in annotations if annotation]

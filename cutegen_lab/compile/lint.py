@@ -1,5 +1,5 @@
-"""Warnings about mistakes that the compiler reports badly or not at all, found in the text. They explain, and never
-decide.
+"""Warnings about mistakes that the compiler reports badly or not at all, found in the text. They never decide a
+verdict.
 
 Rules follow mistakes of language models with nvidia-cutlass-dsl 4.8.1. A rule is silent if it is not certain; compiler
 and judge decide.
@@ -21,7 +21,7 @@ from cutegen_lab.core.verdict import Diagnostic
 MissingNames = Callable[[list[str]], dict[str, list[str]]]
 MAX_THREADS = 1024
 _NO_METHOD = {"astype", "sum", "mean"}
-_NAMES_ASKED, _NAMES_TOLD = 500, 20  # of the DSL's: no text uses more, and each is looked up in the cage
+_MAX_NAMES, _MAX_UNKNOWN_NAMES = 500, 20  # most names of the DSL that are looked up in the cage, and reported
 
 
 def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnostic]:
@@ -49,6 +49,7 @@ def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnos
 
 
 def warning(code: str, line: int, message: str, suggestion: str) -> Diagnostic:
+    """A diagnostic of severity "warning"."""
     return Diagnostic("warning", code, message, line, suggestion=suggestion)
 
 
@@ -62,8 +63,8 @@ def _dsl_functions(nodes: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
 
 def _unknown_names(tree: ast.Module, missing_names: MissingNames) -> Iterator[Diagnostic]:
     used = dotted_names(tree)
-    missing = missing_names(sorted(used)[:_NAMES_ASKED])
-    for name, choices in [(n, c) for n, c in missing.items() if n in used][:_NAMES_TOLD]:
+    missing = missing_names(sorted(used)[:_MAX_NAMES])
+    for name, choices in [(n, c) for n, c in missing.items() if n in used][:_MAX_UNKNOWN_NAMES]:
         last = name.rsplit(".", 1)[-1]
         close = difflib.get_close_matches(last, choices, n=3, cutoff=0.6)
         advice = ALIASES.get(last) or (f"Did you mean {', '.join(close)}?" if close else "")

@@ -19,8 +19,8 @@ _OUT_OF_MEMORY = ("out of memory", "std::bad_alloc", "Cannot allocate memory", "
 
 
 def read_ending(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits) -> Compiled | Failed:
-    """The compiled result, or a failure. ``tensors``: the workload's inputs and outputs, to name the one that was
-    touched."""
+    """The compiled result, or a failure. ``tensors``: the workload's inputs and outputs, to name one that the host
+    read."""
     return _read(ending, tensors, limits, lambda reply: read_reply(reply, ending.parts))
 
 
@@ -38,7 +38,7 @@ def _read(
     try:
         return read(ending.reply)
     except ValueError as error:
-        return _failed(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}")
+        return _failed(Verdict.COMPILE_CRASH, f"the build's answer is malformed: {error}")
 
 
 def read_assembly(ending: Ending, count: int, limits: Limits) -> list[bytes] | Failed:
@@ -57,7 +57,7 @@ def _ended_badly(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits
     if ending.stopped.startswith("time"):
         return _failed(Verdict.COMPILE_TIMEOUT, f"compiling took too long: {ending.stopped}")
     if ending.malformed:
-        return _failed(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {ending.malformed}")
+        return _failed(Verdict.COMPILE_CRASH, f"the build's answer is malformed: {ending.malformed}")
     if ending.stopped:
         return _failed(Verdict.COMPILE_LIMIT, f"the build went over a limit: {ending.stopped}")
     if ending.touched is not None:

@@ -83,6 +83,7 @@ class Pool:
             return self._server(arch, standin).ask(names)
 
     def archs(self, arch: str, standin: Path) -> list[str]:
+        """Architectures that the DSL can target; starts the server if necessary."""
         with self._lock:
             return self._server(arch, standin).archs
 

@@ -1,6 +1,6 @@
 """Checks that a cubin is what its PTX assembles to.
 
-The PTX is assembled again in a process that never saw the candidate. Otherwise a compiler that the candidate patched
+The PTX is assembled again in a process that never ran the candidate. Otherwise a compiler that the candidate patched
 could return one kernel's PTX with another's cubin: the emulator would judge the first, and a GPU run the second.
 """
 
@@ -39,7 +39,7 @@ def objection(cubin: bytes, assembled: bytes) -> str:
     try:
         different = differences(cubin, assembled)
     except ValueError as error:
-        return f"the build answered with nonsense: {error}"
+        return f"the build's answer is malformed: {error}"
     if not different:
         return ""
     parts = f"{', '.join(different[:3])}{' and more' if len(different) > 3 else ''}"

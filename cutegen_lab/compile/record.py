@@ -24,8 +24,8 @@ MAP_NORESERVE = 0x4000
 MAP_FIXED_NOREPLACE = 0x100000
 _PAGE = mmap.PAGESIZE
 _SLOT_UNIT = 1 << 30
-_ELSEWHERE = (0x1000_0000_0000, 0x5000_0000_0000)
-_DRIVERS = (0x7F00_0000_0000, 0x7FF0_0000_0000)
+_BELOW_DRIVER = (0x1000_0000_0000, 0x5000_0000_0000)
+_DRIVER_RANGE = (0x7F00_0000_0000, 0x7FF0_0000_0000)
 _TRIES = 64
 
 
@@ -48,21 +48,26 @@ class StandIn:
         self._library.cutegen_forget()
 
     def declare(self, entry: ptx.Entry) -> None:
+        """Declares a kernel and its parameter sizes. Raises RuntimeError over the limit."""
         sizes = (ctypes.c_uint32 * len(entry.params))(*(p.size for p in entry.params))
         if self._library.cutegen_declare_kernel(entry.name.encode(), len(entry.params), sizes):
             raise RuntimeError(f"the recorder takes at most 64 kernels of 256 parameters; {entry.name} is over")
 
     def guard(self, index: int, first: int, last: int) -> None:
+        """Declares addresses [first, last) of tensor ``index``: an access there is reported."""
         if self._library.cutegen_guard(index, first, last):
             raise RuntimeError("the recorder takes at most 128 tensors")
 
     def install_guard(self, fd: int) -> None:
+        """Reports accesses to tensors on the descriptor ``fd`` and ends the process."""
         self._library.cutegen_install_guard(fd)
 
     def reset(self) -> None:
+        """Clears the log."""
         self._library.cutegen_reset()
 
     def log(self) -> str:
+        """Recorded runtime calls, one a line. Raises RuntimeError if there are too many."""
         size = ctypes.c_int64()
         address = self._library.cutegen_log(ctypes.byref(size))
         if size.value < 0:
@@ -87,18 +92,19 @@ Layout = tuple[list[int], tuple[int, int]]  # of each tensor its place from a ba
 def layouts(tensors: Sequence[TensorSpec]) -> tuple[int, list[Layout]]:
     """(bytes of all tensors, their possible positions), ``RECORDINGS`` times.
 
-    In the first, tensors start at pages, somewhere below where a driver places them; in the others they lie where it
-    does, only 16-byte aligned and in another order, which exposes a launcher that compares addresses or assumes more
-    alignment.
+    In the first, tensors are page-aligned, below the driver's address range; in the others they are in that range,
+    16-byte aligned and in another order, which exposes a launcher that compares addresses or assumes more alignment.
     """
     slot = _SLOT_UNIT * (2 + max((t.storage_bytes for t in tensors), default=0) // _SLOT_UNIT)
     count = len(tensors)
     first = [i * slot + (slot >> 2) // _PAGE * _PAGE for i in range(count)]
     second = [(count - 1 - i) * slot + (slot >> 3) // _PAGE * _PAGE + 16 * (2 * i + 3) for i in range(count)]
-    found: list[Layout] = [(first, _ELSEWHERE), (second, _DRIVERS)]
+    found: list[Layout] = [(first, _BELOW_DRIVER), (second, _DRIVER_RANGE)]
     while len(found) < RECORDINGS:
         order = secrets.SystemRandom().sample(range(count), count)
-        found.append(([i * slot + (slot >> 3) // 16 * 16 + 16 * secrets.randbelow(1 << 16) for i in order], _DRIVERS))
+        found.append(
+            ([i * slot + (slot >> 3) // 16 * 16 + 16 * secrets.randbelow(1 << 16) for i in order], _DRIVER_RANGE)
+        )
     return count * slot, found
 
 

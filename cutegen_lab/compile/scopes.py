@@ -41,6 +41,7 @@ def parts(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
 
 
 def bound_in(scope: ast.AST, inside: list[ast.AST]) -> set[str]:
+    """Names that the scope binds in ``inside``, without global and nonlocal ones."""
     found, elsewhere = set(), set()
     if isinstance(scope, _FUNCTIONS):
         every = scope.args

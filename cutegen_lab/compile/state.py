@@ -16,7 +16,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from cutegen_lab.core import ptx_text
 
-# ``.global`` as a word of its own declares a variable, but behind ``.ptr``, where it says what a parameter points at.
+# ``.global`` as a word declares a variable, except after ``.ptr``, where it is a parameter's address space.
 _DECLARATION = re.compile(r"(?<![\w.])(?<!\.ptr )\.global(?!\w)(?: \.\w{1,20}(?: \d{1,9})?){0,4} ?(?P<name>[\w$]*)")
 
 _FORMAT = re.compile(r"printfFormat_\d+")

@@ -33,6 +33,7 @@ class Usage:
 
 
 def resident_bytes(pid: int) -> int:
+    """Resident memory of a process; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -40,6 +41,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def thread_count(pid: int) -> int:
+    """Threads of a process; 0 if it has ended."""
     try:
         return Path(f"/proc/{pid}/task").stat().st_nlink - 2
     except OSError:

@@ -25,7 +25,7 @@ OUTPUT_TAIL = 256 << 10
 PHASES = ("import", "compile", "record")  # of a build, in this order
 PARTS = 2 + wire.RECORDINGS  # of a build: its cubin, its PTX, and what each recording logged
 _CLAIM_BYTES, _ANSWER_BYTES = 128, 1 << 20
-_MANY = 4  # full answers of one process
+_MANY = 4  # most full-size answers of one process
 
 
 @dataclass

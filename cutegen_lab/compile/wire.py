@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 HEADER = 5
-# Of each launcher, at other addresses: one that looks at a remainder of 7 is alike in all of them once in 16,807.
+# Recordings of each launcher, at other addresses: one that depends on an address modulo 7 passes once in 16,807.
 RECORDINGS = 6
-SEPARATOR = b"\n\x1e\n"  # in what a process prints, before what each of its builds does
+SEPARATOR = b"\n\x1e\n"  # printed by a process before the output of each build
 
 JOB, RESPONSE = b"J", b"R"  # between parent and server
 # From a build: which workload it begins, the step it is in, the tensor that it touched; the larger pieces of its

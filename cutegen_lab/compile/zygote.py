@@ -35,6 +35,7 @@ POLL_SECONDS = 0.02
 
 
 def main(fd: int) -> None:
+    """Serves requests on the socket ``fd`` until it closes."""
     channel = socket.socket(fileno=fd)
     dsl.warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel

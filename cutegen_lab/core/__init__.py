@@ -1,1 +1,1 @@
-"""The nouns of the workbench as frozen values, and the protocols its parts meet at (standard library only)."""
+"""Core types as frozen dataclasses, and the protocols between the parts (standard library only)."""

@@ -56,7 +56,7 @@ class Relocation:
     """Bytes from the tensor's first element to the address."""
 
 
-PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: may begin before the launch before it ends
+PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: may start before the previous launch ends
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,12 @@ class Build:
     """Whether kernels call printf, which the emulator shows; no judge accepts such a kernel."""
 
     def source_line(self, ptx_line: int) -> int:
-        """The candidate's line of a line of PTX; 0 where it is of none."""
+        """Line of the candidate's text for a PTX line; 0 if there is none."""
         at = bisect_right(self.lines, ptx_line, key=lambda place: place.ptx_line) - 1
         return self.lines[at].line if at >= 0 else 0
 
     def kernel(self, name: str) -> KernelInfo:
+        """Facts about the kernel ``name`` of the cubin. Raises KeyError."""
         for info in self.kernels:
             if info.name == name:
                 return info
@@ -250,7 +251,7 @@ class Artifact:
 @dataclass(frozen=True)
 class TracedLayout:
     """A layout or a tensor in shared memory that a candidate makes, or a box of TMA, a tiled copy or a tensor-core
-    instruction that it uses. Its own process says so: for people to read."""
+    instruction that it uses. The candidate's own process reports it: for display only."""
 
     line: int
     """Line of the candidate's text."""

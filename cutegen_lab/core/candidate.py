@@ -44,6 +44,7 @@ class TokenUsage:
 
     @property
     def total(self) -> int:
+        """Tokens sent and received."""
         return self.prompt + self.completion
 
     def __add__(self, other: TokenUsage) -> TokenUsage:

@@ -52,7 +52,7 @@ class DType(str, Enum):
 
 
 def dtypes_for(name: str) -> str:
-    """What to write for a dtype that there is not: the one that was meant, and all that there are."""
+    """Advice for an unknown dtype: the closest name, and all names."""
     known = [dtype.value for dtype in DType]
     return f"{did_you_mean(name, [*known, *_ALIASES])} Use one of {', '.join(known)}".strip()
 

@@ -5,7 +5,7 @@ A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an 
     CutegenError              anything below; ``str()`` is one line that says what, the value seen, what to do next
     ├── ProblemError          the reference or its inputs cannot be used (exit status 2)
     ├── InputError            a bad argument, file or option (exit status 2)
-    ├── SpecError             a spec's text cannot be compiled; it knows the line and column (exit status 2)
+    ├── SpecError             a spec's text cannot be compiled; it has the line and column (exit status 2)
     ├── SetupError            this machine lacks something: a compiler, a driver, a library, a device
     ├── ProviderError         a provider could not answer: key, network, empty or malformed answer
     │   ├── NotCovered        the templates cannot write a kernel for the reference
@@ -41,13 +41,13 @@ class CutegenError(Exception):
             self.advise(str(action))
 
     def advise(self, action: str) -> None:
-        """Says ``action`` in place of the sentence there was."""
+        """Replaces the ``action``."""
         self.action = plain(action)
         self.args = (f"{self.message}. {self.action}",)
 
     @property
     def reason(self) -> str:
-        """All that is said apart from the ``hint``, for whoever keeps that with it."""
+        """Message and action without the ``hint``, for callers that store the hint separately."""
         return str(self) if self.hint is None else self.message
 
     def _render_traceback_(self) -> list[str]:
@@ -79,7 +79,7 @@ class ProviderError(CutegenError):
     """A provider could not answer."""
 
     usage = TokenUsage()
-    """Tokens that were spent on it nevertheless."""
+    """Tokens spent on the failed answer."""
 
     def after(self, usage: TokenUsage) -> Self:
         """The same error, with ``usage`` spent before it too."""

@@ -13,8 +13,8 @@ def lines_of(text: str) -> list[str]:
 
 
 def followed(before: str, after: str, first: int, last: int) -> tuple[int, int] | None:
-    """First and last line (from 1) of what lines ``first`` to ``last`` of ``before`` are in ``after``; None if none of
-    them is there any more. Blank lines do not count."""
+    """First and last line (from 1) in ``after`` of lines ``first`` to ``last`` of ``before``; None if all of them are
+    gone. Blank lines do not count."""
     if before == after:
         return first, last
     texts, same = lines_of(before), _same_lines(before, after)

@@ -9,14 +9,14 @@ from cutegen_lab.core.stopwatch import COPY, INCUMBENT
 from cutegen_lab.core.trial import Timing, Trial
 
 MARGIN = {"measured": 0.01, "predicted": 0.0}
-"""How much faster than the fastest accepted candidate is faster, where the two were not timed in turns: a clock is
-noisy, a model is not."""
+"""Least relative gain over the fastest accepted candidate, if the two were not timed in the same rounds: clocks are
+noisy, the model is not."""
 
 _WORDS = {"slower": "slower", "same": "not faster", "ambiguous": "not proven faster"}
 
 
 def scope_end(state: RunState) -> str:
-    """Why the analyst is asked at review although an approval has a scope; "" while it answers."""
+    """Why the analyst is asked at review although an approval has a scope; "" while the scope answers."""
     scope, current = state.scope, state.current_id
     trial = state.trials.get(current) if current else None
     if scope is None or state.step is not Step.REVIEW:
@@ -36,8 +36,8 @@ def scope_end(state: RunState) -> str:
 
 
 def _floor_us(trial: Trial, state: RunState) -> float:
-    """What no kernel is expected to beat: where it was measured a copy of the compulsory bytes, else the attainable
-    time; the speed of light where neither is known."""
+    """Microseconds that no kernel is expected to beat: a measured copy of the compulsory bytes, else the attainable
+    time, else the speed of light."""
     if trial.timing is not None and trial.timing.kind == "measured":
         return trial.timing.baselines.get(COPY, state.sol.time_us)
     return (attainable_us(trial.profile, state.sol) if trial.profile else None) or state.sol.time_us
@@ -65,7 +65,7 @@ def not_faster(timing: Timing | None, state: RunState) -> str:
     change = (timing.time_us / best.time_us - 1) * 100
     word = "slower" if change > 100 * margin else "not faster"
     needed = f" (margin {margin:.0%})" if margin else ""
-    return f"{word}: {timing.time_us:.4g} µs {timing.kind}, {change:+.2g}% beside {best.time_us:.4g} µs{needed}"
+    return f"{word}: {timing.time_us:.4g} µs {timing.kind}, {change:+.2g}% against {best.time_us:.4g} µs{needed}"
 
 
 def fastest_accepted(state: RunState) -> Timing | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutegen_lab.core.run import RunState, Step
 
-_TEMPLATES = "templates"  # changes a parameter of its own texts, and says the same to the same request
+_TEMPLATES = "templates"  # changes parameters of its own kernels; deterministic
 
 
 def by_templates(state: RunState) -> bool:
@@ -23,7 +23,7 @@ def repeats_itself(state: RunState) -> bool:
 
 
 def can_retry(state: RunState) -> bool:
-    """Whether asking again can bring something else than it did."""
+    """Whether asking again can give another answer."""
     if state.failed_step is not None:
         return not repeats_itself(state)
     if state.ask_parent_id is not None:

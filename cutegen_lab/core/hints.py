@@ -13,7 +13,7 @@ from enum import StrEnum
 
 
 class Advice(StrEnum):
-    """Each value says it without naming an option, for whoever reads an error outside a front end."""
+    """Next actions in words without option names, for errors shown outside a front end."""
 
     OTHER_PROVIDER = "Use another provider"
     OTHER_ARCH = "Use another arch"

@@ -70,7 +70,7 @@ def _cost(counters: Mapping[str, float]) -> str:
         wavefronts = counters.get("shared_wavefronts", 0.0)
         ideal = wavefronts - counters.get("shared_conflicts", 0.0)
         said.append(f"{wavefronts / requests:.1f} wavefronts a request of {ideal / requests:.3g} ideal")
-    elected = counters.get("bulk_loads", 0.0) + counters.get("bulk_stores", 0.0) > 0  # by one thread, as they should
+    elected = counters.get("bulk_loads", 0.0) + counters.get("bulk_stores", 0.0) > 0  # by one elected thread
     if (active := divergence(counters)) < _DIVERGED and not elected:
         said.append(f"{active:.0%} of lanes active")
     return ", ".join(filter(None, said))

@@ -20,7 +20,7 @@ _IDLE_SECONDS = 10.0  # until memory goes back: the next candidate often comes s
 
 
 class _Kept:
-    """Counts who is judging (``_holders``); a timer (``_end``) returns the memory some seconds after the last."""
+    """Counts running judgements (``_holders``); a timer (``_end``) returns the memory some seconds after the last."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None)

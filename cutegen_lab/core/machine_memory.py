@@ -15,12 +15,12 @@ _VERSIONS = (  # folder below the root, limit, use, and the name in memory.stat 
 
 
 def total_bytes(root: Path = Path("/sys/fs/cgroup")) -> int:
-    """What processes may take together. ``root``: where cgroups are mounted."""
+    """Bytes that all processes together may use. ``root``: where cgroups are mounted."""
     return min([int(psutil.virtual_memory().total), *(limit for limit, _ in _limits(root))])
 
 
 def available_bytes(root: Path = Path("/sys/fs/cgroup")) -> int:
-    """What may still be taken. ``root``: where cgroups are mounted."""
+    """Bytes still available. ``root``: where cgroups are mounted."""
     left = [max(0, limit - used) for limit, used in _limits(root)]
     return min([int(psutil.virtual_memory().available), *left])
 

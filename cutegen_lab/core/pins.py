@@ -62,7 +62,7 @@ class _Text:
 
 def broken(pin: Note, anchor: Candidate, proposal: Proposal) -> Diagnostic | None:
     """How ``proposal`` breaks ``pin``, which is on ``anchor``; None if it keeps it, or is not Python, which the gate
-    will say."""
+    reports."""
     if _keeps(pin, _Text.of(anchor.proposal), _Text.of(proposal)):
         return None
     place = place_in(pin, anchor, proposal)
@@ -185,7 +185,7 @@ def _head_lines(node: ast.AST, has_blocks: bool) -> tuple[int, int]:
 
 
 def _code(node: ast.AST, without: Collection[str] = ()) -> str:
-    """The tree below ``node`` as text, whose places do not matter; its own fields ``without`` are left out. (ast.dump
+    """The tree below ``node`` as text, without positions; its own fields ``without`` are left out. (ast.dump
     recurses, and a sum of hundreds of terms is too deep for that.)"""
     out: list[str] = []
     left: list[object] = [value for name, value in reversed([*ast.iter_fields(node)]) if name not in without]
@@ -236,7 +236,7 @@ def _names(source: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _lines_of_name(source: str, name: str) -> tuple[int, int] | None:
-    """Lines of what is called so, else of the parameter of ``launch``; None where there is none."""
+    """Lines of the definition of ``name``, else of that parameter of ``launch``; None if there is none."""
     try:
         known = list(_definitions(source))
     except (SyntaxError, ValueError):
@@ -257,7 +257,7 @@ def _is(full: str, name: str) -> bool:
 
 
 def _changed(before: str, now: str) -> str:
-    """What is no longer there (``-``) and what is instead (``+``)."""
+    """Removed lines (``-``) and added lines (``+``)."""
     if not now:
         return "(it is not there)"
     found = list(unified_diff(lines_of(before), lines_of(now), n=1, lineterm=""))[3:]

@@ -10,7 +10,7 @@ from cutegen_lab.core.trial import Profile
 
 LAUNCH, STARTS, MEMORY, L2, COPY = "launch", "block starts", "memory", "L2", "copy"
 SPILLS = "spills"  # of L2's term
-WAITS = "waits"  # together what a block waits for by itself, which is:
+WAITS = "waits"  # sum of the terms that a block waits for, which are:
 LOADS, ARRIVAL, STAGES = "loads in flight", "loads arriving", "bulk copies"
 DEPENDENT, IN_ORDER, WORK = "dependent instructions", "instructions in order", "busiest unit"
 BARRIERS, CLUSTER, BLOCK = "barriers", "cluster waits", "block start"

@@ -68,6 +68,7 @@ class TensorSpec:
 
     @property
     def numel(self) -> int:
+        """Number of elements, without gaps."""
         return math.prod(self.shape)
 
     @property
@@ -161,6 +162,7 @@ class Workload:
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:
+        """Inputs, then outputs."""
         return self.inputs + self.outputs
 
     @property
@@ -174,11 +176,12 @@ class Workload:
         return ";".join(str(t).removeprefix(f"{t.name}: ") for t in self.tensors)
 
     def describe(self) -> str:
+        """``(x: bf16[8,64]) -> (out: bf16[8,64])``."""
         return f"({', '.join(map(str, self.inputs))}) -> ({', '.join(map(str, self.outputs))})"
 
 
 SIZES_OF_THE_JUDGE = "whose sizes the judge chose (constraints() may leave out what is not served)"
-"""Said of a derived workload that a kernel cannot be built for, or whose tensors it leaves."""
+"""Remark on a derived workload for which a kernel fails to build or goes out of bounds."""
 
 
 @dataclass(frozen=True)
@@ -246,10 +249,12 @@ class Problem:
 
     @property
     def any_tf32(self) -> bool:
+        """Whether any operation may use TF32."""
         return self.tf32 or self.tf32_convolutions
 
     @property
     def workload(self) -> Workload:
+        """The main workload: the one being optimised."""
         return self.workloads[0]
 
     @property
@@ -270,10 +275,12 @@ class Problem:
         return self.workloads + tuple(w for w in judged if w.name not in {own.name for own in self.workloads})
 
     def workload_named(self, name: str) -> Workload:
+        """The analyst's or derived workload of that name. Raises KeyError."""
         for workload in self.workloads + self.check_workloads:
             if workload.name == name:
                 return workload
         raise KeyError(name)
 
     def with_workloads(self, workloads: tuple[Workload, ...]) -> Problem:
+        """A copy with other workloads of the analyst."""
         return replace(self, workloads=workloads)

@@ -207,9 +207,8 @@ class Inspection:
 class Inspects(Protocol):
     """A device with a vendor's memory and race checker (compute-sanitizer). One inspection takes seconds."""
 
-    def inspect(
-        self, tool: SanitizerTool, build: Build, buffers: Sequence[memoryview], cancel: Cancel
-    ) -> Inspection: ...
+    def inspect(self, tool: SanitizerTool, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Inspection:
+        """Runs ``tool`` once over ``build``. Raises Cancelled."""
 
 
 @runtime_checkable
@@ -235,7 +234,8 @@ class Records(Protocol):
 class Judge(Protocol):
     """Checks, times and profiles artifacts."""
 
-    def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult: ...
+    def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
+        """Checks workloads until one fails. Raises Cancelled."""
 
     def time(
         self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
@@ -273,7 +273,8 @@ class Store(Protocol):
         leads to, from which the run's line in :meth:`runs` is written in the same transaction."""
         ...
 
-    def events(self, run_id: str, after: int = 0) -> list[StoredEvent]: ...
+    def events(self, run_id: str, after: int = 0) -> list[StoredEvent]:
+        """Events with ``seq > after``, in order."""
 
     def insert(self, events: Sequence[StoredEvent], after: RunState) -> None:
         """Stores a whole run that happened elsewhere; ``after`` is the state that its events lead to."""
@@ -283,9 +284,11 @@ class Store(Protocol):
         """Every run, those in the trash too."""
         ...
 
-    def put_artifact(self, artifact: Artifact, prefix: str = "") -> str: ...
+    def put_artifact(self, artifact: Artifact, prefix: str = "") -> str:
+        """Stores ``artifact`` under ``prefix`` and its hash, which is returned."""
 
-    def get_artifact(self, sha256: str) -> Artifact: ...
+    def get_artifact(self, sha256: str) -> Artifact:
+        """The artifact of that hash."""
 
     def lease(self, run_id: str) -> Lease:
         """The exclusive right to drive ``run_id``. Raises StoreError naming the process that has it."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 # Where code ends and something else begins; then characters that PTX has no use for.
-_ELSEWHERE = re.compile(r"""/[/*]|"|(?<![\w$%.])\.(?:loc|file|section|pragma)\b|[^\t\n -~]|[#\\`'?]""")
+_NOT_CODE = re.compile(r"""/[/*]|"|(?<![\w$%.])\.(?:loc|file|section|pragma)\b|[^\t\n -~]|[#\\`'?]""")
 _SPACE = r"[ \t]*"
 _END_OF_LINE = r"(?=[ \t]*(?://[^\n]*)?(?:\n|\Z))"
 _NAME = r'"[a-z_]+(?: (?:\d+|0x[0-9a-f]+))?"'
@@ -95,7 +95,7 @@ def read(ptx: str) -> PtxText:
     places: list[Place] = []
     used_bytes: list[tuple[int, int]] = []
     done = 0
-    while special := _ELSEWHERE.search(ptx, done):
+    while special := _NOT_CODE.search(ptx, done):
         what, start = special[0], special.start()
         code.append(ptx[done:start])
         listing.append(ptx[done:start])

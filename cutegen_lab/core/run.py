@@ -25,9 +25,9 @@ from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
 
 Language = Literal["dsl", "spec"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
+"""What a model writes: CuTe modules, or specs, for which the templates write the modules."""
 PROVIDERS = ("templates", "openai", "manual", "manual:DIR", "replay:FILE", "templates:CONFIG")
 """How :attr:`RunSettings.provider` may be written."""
-"""What a model writes: CuTe modules, or texts of the compact language that templates write the modules for."""
 
 
 class Step(str, Enum):
@@ -271,7 +271,7 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Imported:
-    """The run was read from a file: the events before this one, verdicts included, are somebody else's word."""
+    """The run was read from a file: the events before this one, verdicts included, were not verified here."""
 
     source: str
     """Name of the file."""
@@ -377,10 +377,12 @@ class RunState:
 
     @property
     def current(self) -> Candidate | None:
+        """The candidate being worked on; None before there is one."""
         return self.candidates.get(self.current_id) if self.current_id else None
 
     @property
     def finished(self) -> bool:
+        """Whether the run is done."""
         return self.step is Step.DONE
 
 

@@ -30,6 +30,7 @@ class Secrets:
         return f"Secrets({len(self._forms)} forms)"
 
     def masked(self, text: str) -> str:
+        """``text`` with every secret replaced by ``MASK``."""
         for form in self._forms:
             text = text.replace(form, MASK)
         return text

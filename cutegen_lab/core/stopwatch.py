@@ -70,9 +70,11 @@ class Stopwatch(Protocol):
     modes: Sequence[Mode]
     """Modes that :meth:`sample` supports on this device."""
 
-    def add_build(self, name: str, build: Build) -> Subject | Fault: ...
+    def add_build(self, name: str, build: Build) -> Subject | Fault:
+        """Loads a build, to be sampled as ``name``."""
 
-    def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> Subject | Fault: ...
+    def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> Subject | Fault:
+        """Prepares the reference in PyTorch, to be sampled as ``name``."""
 
     def add_copy(self, name: str) -> Subject | Fault:
         """A device-to-device copy that moves the workload's compulsory bytes."""
@@ -105,8 +107,8 @@ class HasStopwatch(Protocol):
 
     def prepare(self, problem: Problem) -> None:
         """Compiles the reference by torch.compile in the background until a stopwatch is opened, so that adding it
-        there takes less. Nothing may come of it: for a second problem, or for one whose tensors take more than a small
-        part of the device's memory."""
+        there takes less. It may do nothing: for a second problem, or for one whose tensors take more than a small part
+        of the device's memory."""
         ...
 
     def stopwatch(

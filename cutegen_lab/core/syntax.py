@@ -40,7 +40,7 @@ def parse(source: str, filename: str = "<unknown>") -> ast.Module:
 
 
 def parse_problem(source: str, filename: str = "<unknown>") -> ast.Module:
-    """The tree of a problem's text, told without PyTorch, whose import takes seconds.
+    """The tree of a problem's text, without PyTorch, whose import takes seconds.
 
     Raises ProblemError for text that is empty, has only comments, or is not Python.
     """

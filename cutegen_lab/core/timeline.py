@@ -47,12 +47,12 @@ class Timeline:
     length: int
     """Length of the axis."""
     spans: tuple[Span, ...]
-    """By their ends."""
+    """Spans, sorted by end."""
     cut: bool
     """Whether the recording was full before the block ended."""
     unit: Literal["instructions", "cycles"] = "instructions"
-    """Of the axis: instructions that the block has executed (warps that execute one together count once), or cycles of
-    the multiprocessor."""
+    """Unit of the axis: instructions that the block has executed (warps that execute one together count once), or
+    cycles of the multiprocessor."""
     per_us: float = 1.0
     """Units of the axis that are a microsecond of a trace."""
     what: str = EMULATED
@@ -77,8 +77,8 @@ _TRACKS: Sequence[tuple[str, tuple[Kind, ...]]] = (
 
 
 _STEPS = 4096
-"""Of a microsecond: viewers add start and duration, and these sums are exact, so that one event ends where the next
-begins. A cycle is two."""
+"""Time steps of a microsecond: viewers add start and duration, and multiples of these add exactly, so that one event
+ends where the next begins. A cycle is two steps."""
 
 
 def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
 
 
 def said_of(timelines: Iterable[Timeline]) -> str:
-    """What was recorded, and how, each said once."""
+    """What was recorded, and how, without repetitions."""
     return "; ".join(dict.fromkeys(timeline.what for timeline in timelines))
 
 

@@ -47,6 +47,7 @@ class OutputError:
 
     @property
     def ok(self) -> bool:
+        """Whether both errors are within their limits; False for NaN."""
         return self.norm <= self.limit_norm and self.worst <= self.limit_worst
 
 
@@ -188,7 +189,7 @@ class Timing:
     conditions: Mapping[str, str] = field(default_factory=dict)
     """Clocks, power, temperature, throttle reasons and versions, as text by name."""
     band_us: tuple[float, float] | None = None
-    """Of a prediction: microseconds between which nine of ten measured times of such kernels are; None if not known."""
+    """Band of a prediction in microseconds: nine of ten measured times of such kernels lie in it; None if not known."""
 
     def against(self, name: str) -> Comparison | None:
         """Comparison with ``name`` ("incumbent"); None if the two were not timed together."""
@@ -316,4 +317,5 @@ class Trial:
 
     @property
     def sol_gap(self) -> float | None:
+        """Time over the speed of light; None without a time or bound."""
         return self.sol.gap(self.timing.time_us) if self.sol and self.timing else None

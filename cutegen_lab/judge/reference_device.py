@@ -35,6 +35,7 @@ class ReferenceDevice:
 
     @property
     def on_cpu(self) -> bool:
+        """Whether references run on the CPU."""
         return self._where == CPU
 
     def run(self, work: Callable[[str], T]) -> T:

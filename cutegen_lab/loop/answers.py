@@ -13,7 +13,7 @@ from cutegen_lab.loop.budget import spent
 from cutegen_lab.loop.edits import edited
 from cutegen_lab.loop.notes import breaks_a_pin, broken_by
 
-REOPENING = ("branch", "edit")  # what a finished run takes: an analyst may always want one more candidate
+REOPENING = ("branch", "edit")  # answers that a finished run accepts: an analyst may always want one more candidate
 
 
 def answered(state: RunState, answer: Answer) -> RunState:
@@ -147,7 +147,7 @@ def _edit(state: RunState, answer: Answer) -> RunState:
 def _retry(state: RunState, answer: Answer) -> RunState:
     if state.failed_step not in (None, Step.GENERATE):
         return replace(state, step=state.failed_step, failed_step=None, problem_note="", problem_hint=None)
-    if state.failed_step is None:  # else nothing came of the request, and the answer is to that
+    if state.failed_step is None:  # otherwise the request failed, and the answer is about that
         state = _with_answer(state, answer)
     return ask(state, state.ask, state.ask_parent_id, state.feedback, unlimited=True, wanted=answer.by == "analyst")
 

@@ -84,8 +84,8 @@ class Driver:
         return after
 
     def note(self, verb: NoteVerb, argument: str, words: str) -> RunState:
-        """Stores a comment, a pin, or that one is lifted; it is durable on return, and a step goes on meanwhile. Raises
-        InputError for a place that there is not."""
+        """Stores a comment, a pin or a lift; it is durable on return, and the current step continues. Raises InputError
+        for a place that does not exist."""
         with self._lock:
             return self._record(note_event(self._state, verb, argument, words))
 

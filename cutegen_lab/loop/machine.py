@@ -212,7 +212,7 @@ def _failed(state: RunState, trial: Trial) -> RunState:
 
 
 def _step_lost(state: RunState, step: Step, event: GenerateFailed | StepFailed) -> RunState:
-    """Our own failure: the candidate may be innocent, so the run rests and the step can be retried."""
+    """Our own failure, not the candidate's: the run rests and the step can be retried."""
     stumbles = state.stumbles + 1
     return replace(
         state, step=Step.REVIEW, failed_step=step, problem_note=event.reason, problem_hint=event.hint, stumbles=stumbles

@@ -27,7 +27,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def kept_on_interrupt(message: str) -> Iterator[None]:
-    """Turns an interrupt of what is waited for, which goes on, into :class:`Interrupted`."""
+    """Turns an interrupt while waiting into :class:`Interrupted`; the awaited work continues."""
     try:
         yield
     except Interrupted:

@@ -40,9 +40,9 @@ class Counted:
     counter: str
     """Its name."""
     value: float
-    """How many."""
+    """Its value."""
     unit: str
-    """Of what."""
+    """Its unit."""
     meaning: str
     """What it counts, in words."""
 

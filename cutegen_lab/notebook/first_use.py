@@ -17,5 +17,5 @@ def import_ahead() -> None:
 
 
 def _import_torch() -> None:
-    with suppress(Exception):  # the cell that needs it says why there is none
+    with suppress(Exception):  # the cell that needs it reports the error
         importlib.import_module("torch")

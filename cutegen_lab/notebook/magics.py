@@ -143,7 +143,7 @@ class CutegenMagics(Magics):
         from cutegen_lab.core.run import RunSettings
 
         text = below_magic(cell)
-        parse_problem(text)  # a syntax error is told before anything is imported or started
+        parse_problem(text)  # reports a syntax error before anything is imported or started
         if not arguments.replay:
             self.session(arguments.workdir).wake(arguments.arch, arguments.device)
         from cutegen_lab.problems import read_text
@@ -166,8 +166,8 @@ class CutegenMagics(Magics):
     def cutespec(self, arguments: Any, cell: str) -> None:
         """Compiles the spec in this cell to a kernel and has it judged, as the first candidate of a run of its own.
 
-        The spec says what is computed, and how it is run; what it leaves open a template chooses, and refinements
-        move. `cutegen_lab/cutespec/grammar.lark` has the grammar and examples.
+        The spec says what is computed and how it runs. A template chooses what it leaves open, and refinements change
+        that. `cutegen_lab/cutespec/grammar.lark` has the grammar and examples.
         """
         self._specify(arguments, cell)
 

@@ -69,13 +69,13 @@ class NotebookRun:
         return self
 
     def going_on(self) -> AbstractContextManager[None]:
-        """Where an interrupt says that the run goes on, and how to wait for it or end it."""
+        """A block in which an interrupt reports that the run continues, and how to wait for it or end it."""
         again = f"wait() waits for it again, `%cutegen stop --run {self.run_id}` ends it"
         return kept_on_interrupt(f"run {self.run_id} goes on; {again}")
 
     def perform(self, verb: Verb, argument: str = "", note: str = "", wait: bool = True) -> NotebookRun:
-        """Performs a verb of :data:`~cutegen_lab.core.verbs.VERBS`, each of which is a method too. A comment or pin is
-        there at once: a run at work goes on."""
+        """Performs a verb of :data:`~cutegen_lab.core.verbs.VERBS`, each of which is a method too. A comment or pin
+        takes effect at once, while the run continues."""
         self.handle.perform(verb, argument, note)
         return self.wait() if wait and verb not in ("comment", "pin") else self
 

@@ -75,7 +75,7 @@ class NotebookSearch:
         return self
 
     def going_on(self) -> AbstractContextManager[None]:
-        """Where an interrupt says that the search goes on, and how to wait for it or end it."""
+        """A block in which an interrupt reports that the search continues, and how to wait for it or end it."""
         return kept_on_interrupt("the search goes on; wait() waits for it again, cancel() ends it")
 
     @verb

@@ -72,7 +72,7 @@ class TuneMagic(Magics):
         if not arguments.max_seconds > 0:  # nan neither
             raise InputError(f"--max-seconds {arguments.max_seconds:g} allows no time", "Use more than 0.")
         text = below_magic(cell)
-        parse_problem(text)  # a syntax error is told before anything is imported or started
+        parse_problem(text)  # reports a syntax error before anything is imported or started
         session = self._session(arguments.workdir)
         if not arguments.replay:
             session.wake(arguments.arch, arguments.device, predicts=True)

@@ -137,7 +137,7 @@ class RefineWidget(anywidget.AnyWidget):
                 return
             try:
                 view = self._run.view()
-                if woken or view.model_dump(mode="json") != self.view:  # what another process did wakes nobody here
+                if woken or view.model_dump(mode="json") != self.view:  # others' events wake nobody here
                     self._sync(view)
             except Exception:  # a view that fails must not end the display
                 if self._ended:  # the store was closed meanwhile

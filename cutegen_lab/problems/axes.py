@@ -19,9 +19,9 @@ _MOST_STEPS = 24
 _ODD = 7  # a multiple of a step that is no multiple of a larger one
 _LEAST = (1, 2, 3, 5, 9, 17, 33, 65)  # numbers of steps, of which the reference takes one
 _MOST_SETS = 32
-_MOST_ASKED = 300  # questions, each some 10 ms: dimensions that are left then stay as they are
-_FILTER = 16  # sizes up to here that a result does not follow in proportion stay: a filter's, a number of channels
-_IMAGE = 8  # of the reference's own arguments, sizes from here on that a result grows with do not
+_MOST_ASKED = 300  # most trial runs, some 10 ms each; dimensions left then stay unchanged
+_FILTER = 16  # sizes up to this that no output size is proportional to stay unchanged: filters, channels
+_IMAGE = 8  # exception: arguments' sizes from this on that an output grows with may change
 _LONGEST_HEAD = 256  # of an attention
 
 
@@ -101,7 +101,7 @@ def axes_of(specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> list[A
     found: list[Axis] = []
     sizes = {(at, dim): size for at, spec in enumerate(specs) for dim, size in enumerate(spec.shape) if size > 1}
     alike = Counter(sizes.values())
-    # Parameters of rare sizes first: what few others can be tied to takes few questions.
+    # Parameters of rare sizes first: few dimensions can be tied to them, so they take few trials.
     left = sorted(sizes, key=lambda place: alike[sizes[place]] if place[0] >= arguments else 0)
     while left:
         axis = next((a for places in _together(left, sizes, arguments) if (a := ask.smallest(left[0], places))), None)

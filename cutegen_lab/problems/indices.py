@@ -18,7 +18,7 @@ _ALONG_DIM = {
 }  # fmt: skip
 _FAR = 1 << 20  # beyond what a tensor of the small workloads holds
 Run = Callable[[Sequence[torch.Tensor]], object]
-Use = tuple[torch.Tensor, int, tuple[int, ...]]  # an index, how many things it chooses from, what else it may be
+Use = tuple[torch.Tensor, int, tuple[int, ...]]  # (index tensor, size that it indexes, further values allowed)
 
 
 def ranged(specs: Sequence[TensorSpec], run: Callable[[Sequence[torch.Tensor]], object], made: Any) -> list[TensorSpec]:

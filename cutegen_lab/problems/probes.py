@@ -8,7 +8,7 @@ ALIGNED_TO = 128  # rows or columns of a tile
 LONG_ALIGNED = 2048  # columns where rows are few
 _VECTOR = 16  # a size that this does not divide is not aligned
 _TILE = 32  # a row that this divides is not ragged
-_EVEN = 24  # what a reference cuts into two, three or four parts of one size is cut so at multiples of this
+_EVEN = 24  # multiples of this divide into two, three and four equal parts
 # Longest sum of a matrix product in a small workload: more steps than any ring has stages. A kernel may add terms
 # one after another, and an emulator takes a second for 500 of them.
 LONGEST_SUM = 1160
@@ -68,7 +68,7 @@ ALIGNED_PRODUCT = replace(ALIGNED, others=(ALIGNED_TO, 2, 1))
 # For matrix products: what a kernel with TMA can serve that leaves the others out by its constraints.
 TILES = Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2), True)
 DEEP = Probe("deep", 72, LONGEST_SUM, "more steps along the summed dimension than any ring has stages", (40, 2), True)
-# Where too few of these are taken, sizes are solved for.
+# If the reference accepts too few of these, sizes are solved for.
 ODD = Probe("odd", 13, 257, "odd sizes wherever the reference takes them", (7, 3))
 SOLVED = (
     ODD,
@@ -86,8 +86,8 @@ def with_short_sums(probe: Probe) -> Probe:
 
 
 NAMES = frozenset(probe.name for probe in (*PROBES, ALIGNED, TILES, DEEP, *SOLVED))
-TRIVIAL = ("one_row", "one_column", "single")  # where much that is wrong is right
-FEW_ROWS = ("real_row", LONG_PRIME)  # for the length of their rows alone
+TRIVIAL = ("one_row", "one_column", "single")  # many wrong kernels pass these
+FEW_ROWS = ("real_row", LONG_PRIME)  # used only for the length of their rows
 
 
 def is_aligned(size: int) -> bool:

@@ -203,7 +203,7 @@ def _sums(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[int, ...]:
 
 def _validate(bound: Bound, checks: Sequence[Workload], main: Workload, deterministic: bool) -> tuple[Workload, ...]:
     """Runs the reference twice on the smallest workload: it must not modify its inputs, be random, or raise. If it
-    raises on one of ``checks``, whatever fake tensors showed, each of these is tried. Returns the checks that work."""
+    raises on one of ``checks``, which passed on fake tensors, each is run. Returns the checks that work."""
     workload = min((*checks, main), key=lambda w: w.compulsory_bytes)
     if workload.compulsory_bytes > _TRIAL_BYTES:
         return tuple(checks)

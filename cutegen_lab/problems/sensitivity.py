@@ -16,7 +16,7 @@ from cutegen_lab.problems.probes import TRIVIAL
 from cutegen_lab.problems.tensors import placed
 
 Run = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]  # the reference in float64
-_SCALES = (1.0, 8.0)  # of normal values: what tells at neither hardly tells
+_SCALES = (1.0, 8.0)  # of normal values: an input without effect at both is insensitive
 _PART = 0.5  # of a machine epsilon of the output's dtype
 _MOST_BYTES = 1 << 22  # of a workload
 _FEW_BYTES = 0.01  # of all inputs'
@@ -40,7 +40,7 @@ def insensitive(main: Workload, arguments: int, derived: Sequence[Workload], run
     for workload in sorted(asked, key=lambda w: w.compulsory_bytes):
         for scale in _SCALES:
             try:
-                left = {at for at in left if time.monotonic() < deadline and not _tells(workload, at, scale, run)}
+                left = {at for at in left if time.monotonic() < deadline and not _affects(workload, at, scale, run)}
             except Exception:  # a reference may refuse values in any way it likes
                 return ()
             if not left or time.monotonic() > deadline:
@@ -48,7 +48,7 @@ def insensitive(main: Workload, arguments: int, derived: Sequence[Workload], run
     return tuple(main.inputs[at].name for at in sorted(left))
 
 
-def _tells(workload: Workload, at: int, scale: float, run: Run) -> bool:
+def _affects(workload: Workload, at: int, scale: float, run: Run) -> bool:
     """Whether the answer changes with input number ``at``."""
     inputs = [_drawn(spec, number, scale) for number, spec in enumerate(workload.inputs)]
     before = run(inputs)

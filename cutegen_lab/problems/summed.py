@@ -17,10 +17,10 @@ _WHY = ("a summed dimension that no vector divides", "a long summed dimension: v
 _LEAST = 16  # sizes below are a filter's, or fit into one step
 _VECTOR, _TILE = 16, 32
 _MOST = (149, 1136)  # of each name: more than a tile; more steps than any ring has stages
-_OTHERS = (40, 24, 8, 2)  # what other axes shrink to, multiples of no tile
+_OTHERS = (40, 24, 8, 2)  # what other axes shrink to: not multiples of any tile
 _MOST_ELEMENTS = 1 << 20
 _SOME = 128  # several steps of a tile
-_LONG = 0.8  # of the analyst's own, or of the most
+_LONG = 0.8  # of the analyst's own, or of ``_MOST``: a long sum
 _K = {"mm": (0, -1), "bmm": (0, -1), "addmm": (1, -1), "baddbmm": (1, -1), "mv": (0, -1), "addmv": (1, -1)}
 
 

@@ -37,12 +37,12 @@ from cutegen_lab.problems.summed import Sums
 MAX_ELEMENTS = 1 << 18  # of all inputs together
 MAX_ALIGNED_ELEMENTS = 1 << 17
 MAX_REAL_ROW = 1 << 15  # the main workload's own row length is kept up to here
-_STAND_IN = 11  # for a size of 1, where it is asked whether 1 changes what broadcasts
+_STAND_IN = 11  # replaces a size of 1, to test whether 1 changes what broadcasts
 _Sizes = tuple[int, int]  # (size, axis from the right, or 0 where equal sizes go together)
 
 NAMES = probes.NAMES | {*summed.NAMES}
 _RAGGED_FROM = 4  # smaller axes are no tile's
-FEWEST = 3  # beside trivial ones: where there are fewer, sizes are solved for
+FEWEST = 3  # fewest non-trivial ones: with fewer, sizes are solved for
 
 
 def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = None) -> tuple[Workload, ...]:
@@ -58,13 +58,13 @@ def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = Non
         return _derived(main, arguments, infer, None, math.inf)
     sums = functools.cache(sums)
     found = _derived(main, arguments, infer, sums, LONGEST_SUM)
-    if len(_telling(found)) >= FEWEST:
+    if len(_non_trivial(found)) >= FEWEST:
         return found
-    longer = _derived(main, arguments, infer, sums, math.inf)  # where the reference takes no other length
-    return longer if len(_telling(longer)) > len(_telling(found)) else found
+    longer = _derived(main, arguments, infer, sums, math.inf)  # if the reference accepts no other length
+    return longer if len(_non_trivial(longer)) > len(_non_trivial(found)) else found
 
 
-def _telling(workloads: Iterable[Workload]) -> list[Workload]:
+def _non_trivial(workloads: Iterable[Workload]) -> list[Workload]:
     return [workload for workload in workloads if workload.name not in TRIVIAL]
 
 
@@ -95,7 +95,7 @@ def _derived(main: Workload, arguments: int, infer: Infer, sums: Sums | None, lo
 
 
 def _variants(probe: Probe, longest: float) -> Iterable[Probe]:
-    """``probe``, and what takes its place where its sums are longer than ``longest``."""
+    """``probe``, and its replacements if its sums are longer than ``longest``."""
     return [probe] if longest == math.inf else dict.fromkeys((probe, with_short_sums(probe)))
 
 
@@ -122,7 +122,7 @@ def _missing(kept: Sequence[Workload], axes: Sequence[Axis], products: bool) -> 
     names = [workload.name for workload in kept]
     if products:
         yield from (probe for probe in (TILES, DEEP) if probe.name not in names)
-    if len(_telling(kept)) < FEWEST:
+    if len(_non_trivial(kept)) < FEWEST:
         yield from (probe for probe in SOLVED if not (products and probe.name in TRIVIAL))
     elif any(_never_ragged(axis, kept) for axis in axes):
         yield ODD
@@ -142,7 +142,7 @@ def _never_ragged(axis: Axis, workloads: Iterable[Workload]) -> bool:
     """Whether no informative workload leaves a last vector or tile of ``axis`` partly empty, although the reference
     accepts such sizes."""
     (at, dim), times = next(iter(axis.places.items()))
-    steps = [workload.inputs[at].shape[dim] // times // axis.step for workload in _telling(workloads)]
+    steps = [workload.inputs[at].shape[dim] // times // axis.step for workload in _non_trivial(workloads)]
     return axis.unit // axis.step >= _RAGGED_FROM and not any(count > 1 and count % 8 for count in steps)
 
 

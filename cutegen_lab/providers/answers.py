@@ -79,7 +79,7 @@ def _blocks(text: str) -> list[tuple[str, str]]:
     untrusted."""
     lines = text.splitlines(keepends=True)
     found: list[tuple[str, str]] = []
-    at, unclosed = 0, len(text) + 1  # no fence of at least so many backticks is closed any more
+    at, unclosed = 0, len(text) + 1  # fences of at least this many backticks have no end
     while at < len(lines):
         fence = _FENCE.match(lines[at])
         at += 1

@@ -133,7 +133,7 @@ class OpenAIProvider(ConversationProvider):
                             return
                         pieces.put(piece(chunk))
             pieces.put(_END)
-        except Exception as error:  # handed to the waiting side, which knows what to say
+        except Exception as error:  # the waiting thread explains and raises it
             pieces.put(error)
 
     def _client(self) -> openai.OpenAI:

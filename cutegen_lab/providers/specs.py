@@ -1,4 +1,4 @@
-"""Answers in the spec language: turns a spec into the module that the templates write for it."""
+"""Turns an answer in the spec language into the module that the templates write for it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 from cutegen_lab.core.candidate import TokenUsage
 
 MOST_BYTES = 64 << 20  # of one response: an answer of 100,000 tokens, each in an event of its own, takes half of it
-MOST_TOKENS = 10_000_000  # of one request; a report of more is no report
+MOST_TOKENS = 10_000_000  # of one request; a larger report is ignored
 
 
 class Unreadable(Exception):
@@ -32,7 +32,7 @@ def piece(chunk: Any) -> Piece:
     """``chunk`` as the ``openai`` package makes it from JSON, unchecked. Raises Unreadable."""
     usage = _usage(getattr(chunk, "usage", None))
     choices = getattr(chunk, "choices", ...)
-    if choices is None or choices == []:  # a report of usage, or a sign of life
+    if choices is None or choices == []:  # a report of usage, or a keep-alive
         return Piece(usage=usage)
     if not isinstance(choices, list):
         raise Unreadable(f"choices is {_seen(choices)}, not a list")

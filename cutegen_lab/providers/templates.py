@@ -14,7 +14,7 @@ from cutegen_lab.core.verdict import Diagnostic
 from cutegen_lab.templates.template import Template
 
 WORTHWHILE = 0.01  # of the time: what a refinement promises at least
-_AS_MUCH = 0.0005  # of the time: a difference that is said as none
+_SAME = 0.0005  # of the time: a smaller difference is reported as none
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class TemplatesProvider:
 
     @property
     def foreseeable(self) -> bool:
-        """Whether a proposal costs nothing: the same request, the same proposal."""
+        """Whether proposals are free and deterministic."""
         return self._forecast is None
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
@@ -111,7 +111,7 @@ class TemplatesProvider:
         times = forecast(request, kernels, say, cancel)
         before = times.pop() if known is None else known
         runs = [(us, number) for number, us in enumerate(times) if us is not None]
-        if not runs or before is None:  # nothing is known: the order stands
+        if not runs or before is None:  # no prediction: the order stays
             return _proposal(moves[0], template, "not known: it could not be predicted")
         best_us, number = min(runs)
         change, gains = best_us / before - 1, best_us < before * (1 - WORTHWHILE)
@@ -124,7 +124,7 @@ class TemplatesProvider:
             )
         how = (
             f"{abs(change):.1%} {'more' if change > 0 else 'less'} time than"
-            if abs(change) >= _AS_MUCH
+            if abs(change) >= _SAME
             else "as much time as"
         )
         effect = f"{how} {who}: {best_us:.3g} µs predicted"
@@ -153,7 +153,7 @@ def _nothing_more(parent: Attempt | None) -> str:
 
 
 def _is_ours(attempt: Attempt, template: Template) -> bool:
-    """Was it written from this template? A spec's steps may be cut differently."""
+    """Whether it was written from this template. A spec's steps may be cut differently."""
     mine = attempt.candidate.provider == TemplatesProvider.name
     return mine and set(template.domains) <= set(attempt.candidate.config)
 
@@ -163,7 +163,7 @@ def _config(attempt: Attempt, template: Template) -> dict[str, Scalar]:
 
 
 def _moves(template: Template, config: Config, parent: Attempt) -> Iterator[_Move]:
-    """The nearest feasible value along each parameter's domain; what the profile complains about comes first."""
+    """The nearest feasible value along each parameter's domain; those that relieve the profile's limiter come first."""
     bounds = _at_their_bounds(template, config)
     knobs = sorted(template.knobs.items(), key=lambda item: not _relieves(item[0], parent))
     for (knob, direction), reason in knobs:
@@ -220,7 +220,7 @@ def _proposal(move: _Move, template: Template, effect: str) -> Proposal:
 
 
 def _slower(before_us: float | None, after_us: float | None) -> bool:
-    """Is a move expected to cost more than ``WORTHWHILE`` of the time? Such are proposed last."""
+    """Whether a move is expected to cost more than ``WORTHWHILE`` of the time. Such moves are proposed last."""
     return before_us is not None and after_us is not None and after_us > before_us * (1 + WORTHWHILE)
 
 

@@ -1,5 +1,5 @@
-"""The server extension: what JupyterLab shows of runs when no kernel is there to ask. It reads stores; it never runs
-anything of a run, and imports neither torch nor cutlass. A process of its own answers what takes these."""
+"""The server extension: shows runs in JupyterLab without a kernel. It reads stores, runs no code of a run, and imports
+neither torch nor cutlass; a separate process answers queries that need them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Answers to what a view asks about a run beside its own data, by a process that may import what the server must not
-(NumPy, PyTorch, a compiler): :mod:`cutegen_lab.notebook.answers`."""
+"""Answers a view's queries for further data of a run in a process that may import what the server must not (NumPy,
+PyTorch, a compiler): :mod:`cutegen_lab.notebook.answers`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Answers:
                 try:
                     started = await asyncio.create_subprocess_exec(
                         *self._command, cwd=self._root, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                        limit=_MOST_BYTES, start_new_session=True,  # Ctrl-C is the server's
+                        limit=_MOST_BYTES, start_new_session=True,  # Ctrl-C reaches only the server
                     )  # fmt: skip
                 except OSError as error:
                     raise SetupError(f"the process that looks at runs did not start: {error.strerror}") from error
@@ -101,7 +101,7 @@ class _Process:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     async def _read(self) -> None:
-        """Hands answers to those who wait; once there are none, tells these why."""
+        """Passes answers to waiting queries; when the process ends, fails the others with the reason."""
         broken = ""
         try:
             while head := await self._stdout.readline():

@@ -47,7 +47,7 @@ async def _notebooks(serverapp: ServerApp) -> dict[str, str]:
         kernels = serverapp.kernel_manager
         try:
             kernel = kernels.get_kernel((session["kernel"] or {})["id"])
-        except (KeyError, AttributeError):  # it ended; a gateway's
+        except (KeyError, AttributeError):  # the kernel ended, or is a gateway's
             continue
         pid = getattr(getattr(kernel, "provisioner", None), "pid", None)
         if pid is not None and session["type"] == "notebook":

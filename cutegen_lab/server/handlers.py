@@ -71,15 +71,15 @@ class _Handler(APIHandler):
             super().write_error(status_code, **kwargs)
 
     def log_exception(self, *error: Any) -> None:
-        if not isinstance(error[1], (CutegenError, ValidationError)):  # which are answers
+        if not isinstance(error[1], (CutegenError, ValidationError)):  # these are part of the response
             super().log_exception(*error)
 
     def arguments(self) -> dict[str, str]:
         return {name: self.get_query_argument(name) for name in self.request.query_arguments}
 
     async def query(self) -> Query:
-        """What a view asks, if its user may: who may read files what only reads, and who may write files and start
-        kernels the rest. Raises ValidationError, HTTPError."""
+        """The view's query, if its user is permitted: queries that only read need the permission to read files, the
+        others to write files and start kernels. Raises ValidationError, HTTPError."""
         found = Query.model_validate(self.get_json_body())
         reads = found.query in READING and not (found.query == "plot" and found.text in EXECUTED)
         needed = [("read", RESOURCE)] if reads else [("write", RESOURCE), ("write", "kernels")]
@@ -160,7 +160,7 @@ class TutorialsHandler(_Handler):
 
 
 class ChangesSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
-    """Sends a :class:`~cutegen_lab.views.listing.Changes` at first and after each change. ``seconds``: within which."""
+    """Sends a :class:`~cutegen_lab.views.listing.Changes` at first and after each change, within ``seconds``."""
 
     auth_resource = RESOURCE
 
@@ -169,7 +169,7 @@ class ChangesSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         self._end: Callable[[], None] = lambda: None
 
     def set_default_headers(self) -> None:
-        """None of a page's."""
+        """Sets none of a page's headers."""
 
     async def get(self, *args: Any, **kwargs: Any) -> None:
         user = self.current_user
@@ -186,7 +186,7 @@ class ChangesSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         self._end = self.watch.follow(self._tell, seconds)
 
     def on_message(self, message: str | bytes) -> None:
-        """Nothing is asked here."""
+        """Ignores what the client sends."""
 
     def on_close(self) -> None:
         self._end()

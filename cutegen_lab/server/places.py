@@ -1,5 +1,5 @@
-"""Where stores are: in the work directories that notebooks under the server's root use. A name that comes from a
-request leads nowhere else."""
+"""Where stores are: in the work directories that notebooks under the server's root use. A name in a request cannot lead
+elsewhere."""
 
 from __future__ import annotations
 

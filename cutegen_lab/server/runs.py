@@ -35,7 +35,7 @@ class _Opened:
         self._rows: list[RunRow] = []
 
     def rows(self, notebooks: Notebooks) -> list[RunRow]:
-        """Every run. What no process drives stays as it is until the store changes."""
+        """Every run. Rows of runs that no process drives are cached until the store changes."""
         now = self.store.changes()
         if self._read != now:
             self._rows = [run_row(run, self._name) for run in self.store.runs()]
@@ -105,7 +105,7 @@ class Runs:
         return build_view(state, events, [], False, elsewhere, NOTEBOOK, texts)
 
     def change(self, store: str, run_id: str, change: Change, notebooks: Notebooks) -> RunRow:
-        """Renames a run, puts it in the trash or takes it out; what it is then. Raises InputError, StoreError."""
+        """Renames a run, puts it in the trash or takes it out; returns its new row. Raises InputError, StoreError."""
         place = self.places.named(store)
         with self._lock:
             opened = self._open(place)

@@ -31,7 +31,7 @@ def tutorials() -> list[TutorialView]:
 
 
 def tutorial(name: str) -> dict[str, Any]:
-    """A tutorial as a notebook for any folder: what it links to in the repository's ``docs/`` is named instead. Raises
+    """A tutorial as a notebook for any folder: links into the repository's ``docs/`` become names. Raises
     InputError for a name that is none of theirs."""
     folder = tutorials_dir()
     for path in folder.glob("[0-9]*.ipynb") if folder else ():

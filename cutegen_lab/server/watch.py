@@ -16,7 +16,7 @@ Follower = Callable[[Changes], None]
 
 
 class Watch:
-    """Looks at the stores while somebody follows, and tells what changed. On the server's event loop."""
+    """Polls the stores while there are followers, and reports changes. On the server's event loop."""
 
     def __init__(self, runs: Runs, notebooks: Callable[[], Awaitable[Notebooks]]) -> None:
         self._runs, self._notebooks = runs, notebooks
@@ -41,7 +41,7 @@ class Watch:
         return end
 
     def look_now(self) -> None:
-        """Something was changed by this process."""
+        """Polls now, after a change by this process."""
         self._again.set()
 
     async def _look(self) -> None:
@@ -49,7 +49,7 @@ class Watch:
             try:
                 notebooks = await self._notebooks()
                 rows, _ = await asyncio.to_thread(self._runs.rows, notebooks)
-            except Exception:  # a store that fails is told in the list; the stream goes on
+            except Exception:  # a store that fails is reported in the list; the stream goes on
                 _log.exception("the stores were not read")
             else:
                 before, now = self._seen, {(row.store, row.run_id): row for row in rows}

@@ -1,4 +1,4 @@
-"""Whole runs to and from files: what a colleague sends is looked at, and judged again before it is believed."""
+"""Writes and reads whole runs as files. A run from a file is only shown; its kernels must be judged again here."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Outcome:
     attack: Attack
     """The attack."""
     status: Status
-    """What became of it."""
+    """How it ended."""
     verdict: Verdict | None
     """The judge's verdict; None if there was nothing to judge."""
     reason: str

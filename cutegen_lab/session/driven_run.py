@@ -37,7 +37,7 @@ class DrivenRun:
         self.run_id = run_id
         self._services, self._provider = services, provider
         self.closed = False
-        """Whether this process has let go of the run, as at the end of its session."""
+        """Whether this process stopped driving the run, as at the end of its session."""
         self._lease: Lease | None = None  # held while there is a driver
         self._driver: ThreadedDriver | None = None
         self._lock = threading.RLock()
@@ -142,11 +142,11 @@ class DrivenRun:
                     return self._drive(self._stored, lambda driver: act(_resumed(driver)))
             try:
                 return act(driver)
-            except DriverReleased:  # it has just let the finished run go
+            except DriverReleased:  # it has just released the finished run
                 continue
 
     def _drive(self, history: Callable[[], History], act: Callable[[ThreadedDriver], RunState] | None) -> RunState:
-        """Takes the lease, asks for the history, which nobody else can change from then on, performs ``act``, and
+        """Takes the lease, then reads the history, which nobody else can change now, performs ``act``, and
         starts the worker, which releases the run when it is finished. Raises StoreError if another process drives the
         run."""
         with self._lock:
@@ -191,7 +191,7 @@ class DrivenRun:
 
 
 def _resumed(driver: ThreadedDriver) -> ThreadedDriver:
-    """``driver``, after it has recorded that an unfinished run goes on."""
+    """``driver``, after recording that an unfinished run resumed."""
     if not driver.state.finished:
         driver.record(Resumed())
     return driver

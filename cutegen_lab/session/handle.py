@@ -1,5 +1,4 @@
-"""The handle of one run: besides the verbs, its view, its exports and its evidence, the same for scripts, notebooks and
-tests."""
+"""The handle of one run: verbs, views, exports and evidence, for scripts, notebooks and tests alike."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ _SOURCES = {"emulator": "emulator", "cuda": "hardware"}  # who counts on a devic
 
 
 class RunHandle(DrivenRun):
-    """A run with all that can be seen of it and made of it."""
+    """A run with its views, exports and evidence."""
 
     def __init__(self, run_id: str, services: Services, texts: ShownTexts, provider: Provider | None = None) -> None:
         """``provider`` overrides the one that the run's settings name."""
@@ -60,7 +59,7 @@ class RunHandle(DrivenRun):
 
     def specialise(self, wait: bool = True, say: Say = lambda _: None) -> None:
         """Makes the candidates' texts for their config alone, which views show once they are there; without ``wait`` in
-        the background. ``say`` is told if there are some to make, which takes seconds each."""
+        the background. ``say`` gets a line if there are some to make, which takes seconds each."""
         futures = self._texts.begin(self.state, lambda: self._subscribers.tell(Notice(self.state, None)))
         if futures:
             say(f"specialising {plural(len(futures), 'text')} of {self.run_id} for their configs")
@@ -322,7 +321,7 @@ class RunHandle(DrivenRun):
         return "\n".join(text for text, _ in ptx_lines(artifact.builds[self.state.problem.workload.name]))
 
     def check(self, source: str) -> tuple[Diagnostic, ...]:
-        """What the gate and the lint rules say of a draft, without compiling it."""
+        """Findings of the gate and the lint rules on a draft, without compiling it."""
         from cutegen_lab.compile.gate import check
         from cutegen_lab.compile.lint import lint
 

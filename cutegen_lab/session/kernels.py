@@ -66,7 +66,7 @@ def with_header(comments: Sequence[str], source: str, config: Config | None = No
 
 
 def located(path: Path) -> str:
-    """A kernel file's path, and where the text begins in it whose lines evidence names."""
+    """A kernel file's path, and the line at which its text begins: evidence counts lines from there."""
     comments, _ = _split(read_text_file(path))
     return f"{path} (its text begins at line {len(comments) + 2}; lines count from there)"
 

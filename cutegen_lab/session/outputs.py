@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cutegen_lab.layouts.picture import Picture
 
 ARCHIVE_SUFFIX = ".cutegen"
-"""Of a whole run."""
+"""Suffix of a file with a whole run."""
 _MOST_BYTES = 64 << 20  # of a page
 
 
@@ -36,7 +36,7 @@ def may_write(path: Path, problem: str | Path = "") -> None:
 
 def write_out(path: Path, contents: str | bytes, problem: str | Path = "") -> None:
     """Writes a file atomically. Raises InputError as :func:`may_write`, StoreError if it cannot be written. A file that
-    has these contents already may be anybody's."""
+    already has these contents is accepted, whoever wrote it."""
     if path.is_file() and path.read_bytes() == (contents.encode() if isinstance(contents, str) else contents):
         return
     may_write(path, problem)

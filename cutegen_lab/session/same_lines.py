@@ -21,8 +21,8 @@ def same_lines(general: str, specialised: str, builds: Iterable[tuple[Build, Bui
 
 
 def ptx_lines(build: Build) -> Iterator[tuple[str, int | None]]:
-    """Lines of a build's PTX up to its debug sections and without its places in files, each with the candidate's line
-    of an instruction, 0 where the compiler tells none; None for what is no instruction."""
+    """Lines of a build's PTX up to its debug sections and without its places in files, each with the candidate's line:
+    0 for an instruction without one, None for other lines."""
     begins = {each.ptx_line: each.line for each in build.lines}
     line = 0
     for number, text in enumerate(build.ptx.partition(".section\t.debug")[0].splitlines(), 1):

@@ -43,7 +43,7 @@ class Searching:
         self._heard: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._tuning: Tuning | None = None
-        self._resting = threading.Event()  # joining the thread would end with an interrupt, and then say it had ended
+        self._resting = threading.Event()  # an interrupted join() would report the thread as ended
         self._resting.set()
         self._cancel = threading.Event()
         services.at_close(self.end)
@@ -61,7 +61,7 @@ class Searching:
         without such a device."""
         with self._lock:
             if self.status == "running":
-                raise InputError("the search is at work", "Wait for it, or cancel it first.")
+                raise InputError("the search is running", "Wait for it, or cancel it first.")
             budget = self.settings.limits.evaluations if evaluations is None else evaluations
             if budget < 1:
                 raise InputError(f"a budget of {budget} allows no config", "Use 1 or more.")
@@ -73,7 +73,7 @@ class Searching:
         return self
 
     def cancel(self) -> None:
-        """Asks it to end with what it knows; returns at once."""
+        """Asks it to end with its results so far; returns at once."""
         self._cancel.set()
 
     def end(self) -> None:

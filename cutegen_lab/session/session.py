@@ -31,7 +31,7 @@ class Session:
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        """What its runs and searches are performed with."""
+        """Services of its runs and searches."""
         self._lock = threading.RLock()
         self.texts = ShownTexts(services.workdir / "specialised", services.compiler)
         self._waking: list[threading.Thread] = []

@@ -107,7 +107,7 @@ class ShownTexts:
             return self._begun[key]
 
     def _make(self, key: str, task: _Task, done: Callable[[], None]) -> Written | None:
-        """None if it was ended, which another attempt may not be."""
+        """None if it was ended; another attempt may succeed."""
         written = None
         with suppress(Cancelled, ForkEnded):
             if not self._stop.is_set():
@@ -162,7 +162,7 @@ def _served(state: RunState) -> list[Candidate]:
 
 
 def _key(problem: Problem, source: str, config: Config, arch: str) -> str:
-    """What the text follows from."""
+    """Hash of what the text depends on."""
     return sha256(canonical_json([sha256(source), dict(config), problem.key, arch, __version__]))
 
 

@@ -18,7 +18,7 @@ from cutegen_lab.session.same_lines import same_lines
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_AT_ONCE = 4  # probes; how many compile at once is the compiler's to say
+_AT_ONCE = 4  # probes submitted at a time; the compiler limits its builds
 _MOST_REPORTS = 20  # of one workload
 
 
@@ -44,7 +44,7 @@ class Written:
 
 
 class Call(Protocol):
-    """Calls ``function``, which is a module's own, in this process or in another."""
+    """Calls ``function``, a module-level function, in this process or in another."""
 
     def __call__(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T: ...
 

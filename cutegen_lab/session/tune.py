@@ -56,9 +56,8 @@ class TuneSettings:
 
 
 def from_template(problem: Problem, arch: str, seed: int = 0) -> Tunable:
-    """The template for ``problem``, with the configs that serve every workload, each as it runs: of the numbers of
-    stages that are more than fit, none is searched. Raises ProviderError if no family matches, InputError if no config
-    fits."""
+    """The template for ``problem``, with the configs that serve every workload; stage counts beyond what fits are left
+    out. Raises ProviderError if no family matches, InputError if no config fits."""
     from cutegen_lab.templates.recognise import template_for
 
     template = template_for(problem, arch)
@@ -167,7 +166,7 @@ class Tuning:
         )  # fmt: skip
 
     def _predicting(self) -> _Predicting:
-        """Has the emulator predict configs on the CPU meanwhile: those that a search of its own finds fast."""
+        """Predicts configs on the CPU meanwhile, chosen by a separate search for the least predicted time."""
         cancel = threading.Event()
         timer = PredictedTimer(self.problem, self.services.judge(), self.gpu, cancel, forks())
         search = Search(self.tunable.space, seed=self.settings.seed)

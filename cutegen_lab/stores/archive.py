@@ -1,7 +1,7 @@
 """A run as one ``.cutegen`` file: a zip of its events, its artifacts and its texts, with checksums.
 
-Reading one runs nothing of it and writes nothing under a name from it. Checksums find damage; they do not tell who
-wrote the file, so verdicts in it are somebody else's word.
+Reading one runs nothing of it and writes nothing under a name from it. Checksums detect damage, not who wrote the file,
+so its verdicts are not trusted.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class SqliteStore:
         return [RunSummary(r[0], r[1], r[2], r[3], Step(r[4]), *r[5:]) for r in rows]
 
     def changes(self) -> tuple[int, int]:
-        """Differs from what it was before after every change, by this process or another."""
+        """A value that differs after every change, by this process or another."""
         with self._reading() as connection:
             (others,) = connection.execute("PRAGMA data_version").fetchone()
             return others, connection.total_changes
@@ -150,7 +150,7 @@ class SqliteStore:
     def _prepare(self) -> None:
         connection = self._connection
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
-        refuse_newer(connection, self.path)  # first: a store from the future is not changed, not even its journal mode
+        refuse_newer(connection, self.path)  # first: a newer store is not changed, not even its journal mode
         refuse_foreign(connection, self.path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")

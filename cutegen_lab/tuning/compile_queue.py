@@ -21,8 +21,8 @@ Compiled = Artifact | CompileFailure | str  # or why it is not worth timing
 
 @dataclass
 class CompileQueue:
-    """Compiles configs of a kernel in the background and has the timer prepare each. The default is timed whatever the
-    compiler's figures say of it."""
+    """Compiles configs of a kernel in the background and has the timer prepare each. The default is timed even if the
+    compiler's figures rule it out."""
 
     source: str
     """Text of the kernel."""

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 _SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of points in the unit cube
 _NOISES = (1e-4, 1e-2, 0.1)  # of the variance
 _STRETCH = (0.5, 2.0, 4.0)  # tried for one dimension after another
-_EVIDENCE = 4.0  # number of points that the prior standard deviation is worth
+_EVIDENCE = 4.0  # weight of the prior standard deviation, in points
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,14 @@ from cutegen_lab.tuning.search import Search
 from cutegen_lab.tuning.space import brief, key
 from cutegen_lab.tuning.trace import averaged, geometric
 
-QUICK, CAREFUL = 3, 12  # samples of every config, and of one that stays in the race
+QUICK, CAREFUL = 3, 12  # samples of every config, and of one close to the best
 _RULED_OUT = (
     8  # most configs ruled out for each one of the budget, so that a mostly infeasible space is not compiled whole
 )
 _CLOSE = 1.10  # configs within this factor of the best are sampled further
 _ENOUGH = 60  # most samples of a config: more do not separate close configs
-_LEAST_WORTH = 0.5  # of what is compiled, as far as a search counts on configs to be ruled out
-_PREPARED = 0.75  # of the budget: compiled before a timer that predictions lead begins, so that it need not wait later
+_LEAST_WORTH = 0.5  # least assumed fraction of compiled configs that are worth timing
+_PREPARED = 0.75  # fraction of the budget compiled before timing begins, if predictions guide the search
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
 
 

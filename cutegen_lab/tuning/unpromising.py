@@ -7,11 +7,11 @@ import math
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.roofline import target_gpu
 
-SPILLED = 256  # bytes a thread: a few registers kept in local memory cost little, this many are the kernel's work
+SPILLED = 256  # bytes a thread: a few spilled registers cost little, this many dominate the kernel
 
 
 def unpromising(build: Build, arch: str) -> str:
-    """Why a build cannot run on ``arch``'s GPU or cannot be fast there; empty if nothing speaks against it."""
+    """Why a build cannot run on ``arch``'s GPU or cannot be fast there; empty if no figure rules it out."""
     gpu = target_gpu(arch)
     kernels = {k.name: k for k in build.kernels}
     for launch in build.plan.launches:

@@ -1,4 +1,4 @@
-"""What Jupyter's server and the process that answers a view's queries write to each other, a line each."""
+"""Messages between Jupyter's server and the process that answers a view's queries, a line each."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Asked(BaseModel):
 
 
 class Told(BaseModel):
-    """The first line of the answer to ``number``; the second line is what was found, as JSON. ``error``: why nothing
-    was, if so, and ``action``: what to do next; ``wrong_input``: whether it is an InputError."""
+    """The first line of the answer to ``number``; the second line is the result as JSON. ``error``: why there is none,
+    if so, and ``action``: what to do next; ``wrong_input``: whether it is an InputError."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -15,7 +15,7 @@ _CLASSES = (  # kinds of token, the narrower ones first, and their class in styl
     (Name.Function, "f"), (Name.Class, "f"), (Name.Builtin, "b"),
 )  # fmt: skip
 _MOST = 200_000
-"""Characters of a text that is coloured."""
+"""Most characters of a text that is coloured."""
 
 
 def coloured_lines(text: str) -> list[Markup]:

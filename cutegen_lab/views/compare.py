@@ -8,7 +8,7 @@ from cutegen_lab.views.model import ComparedMetric, ComparisonView, DiffLine, Me
 from cutegen_lab.views.specialised import changed_values, shown
 from cutegen_lab.views.text import changed_parameters, columns, diff_text
 
-_AS_MUCH = 0.0005  # relative difference that is shown as none
+_SAME = 0.0005  # relative difference that is shown as none
 
 
 def comparison(
@@ -77,7 +77,7 @@ def _change(before: MetricView | None, after: MetricView | None) -> tuple[str, T
     old, new = before.value, after.value
     if old is None or new is None:
         return "", "neutral"
-    if old == new or (old and abs(new / old - 1) < _AS_MUCH):
+    if old == new or (old and abs(new / old - 1) < _SAME):
         return "=", "neutral"
     tone: Tone = "good" if (new < old) == (after.better == "less") else "bad"
     if old == 0:

@@ -25,7 +25,7 @@ def expected_gain(text: str) -> float | None:
 
 
 def expected_rows(text: str, timing: Timing | None, before: Timing | None) -> list[EvidenceRow]:
-    """What was expected of a candidate, and what came: a row where both times are known and of one kind."""
+    """The expected and the actual gain of a candidate: a row if both times are known and of one kind."""
     wanted = expected_gain(text)
     if (
         wanted is None

@@ -10,7 +10,7 @@ from cutegen_lab.core.trial import Profile
 from cutegen_lab.views.model import HeatColumn
 
 _WAYS = ("global_load", "global_store", "global_atomic", "bulk_load", "bulk_store")
-_LOADS = ", of loads where their values are first used"  # to there the compiler moves them
+_LOADS = ", of loads where their values are first used"  # the compiler moves loads there
 _STALLS = "Predicted stall"
 _COLUMNS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # label -> unit and the counters it adds
     "Sectors": (f"sectors of 32 bytes of global memory{_LOADS}", tuple(f"{way}_sectors" for way in _WAYS)),

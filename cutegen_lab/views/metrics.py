@@ -41,7 +41,8 @@ def counters(trial: Trial | None) -> list[MetricView]:
 
 
 def baselines(trial: Trial | None) -> dict[str, float]:
-    """Microseconds of what was timed beside the candidate, by name; the accepted kernel has a column of its own."""
+    """Microseconds of what was timed in the candidate's rounds, by name; the accepted kernel has a column of its
+    own."""
     timing = trial.timing if trial else None
     return {name: time for name, time in timing.baselines.items() if name != INCUMBENT} if timing else {}
 

@@ -43,7 +43,7 @@ def speed_rows(timing: Timing | None, sol: SpeedOfLight) -> list[EvidenceRow]:
 
 
 def band(timing: Timing) -> str:
-    """Of a predicted time, between which times the measured one is likely to be; says so if that is not known."""
+    """The range of measured times that a prediction stands for, or a remark that it is not known."""
     if timing.band_us is None:
         return f"how far a measured time on {timing.device} may be off is not known"
     low, high = map(microseconds, timing.band_us)

@@ -146,7 +146,11 @@ def test_commands(tmp_path: Path) -> None:
             ("--show", "gone.json"),
             "cannot read gone.json: No such file or directory. `cutegen bench GPU --out FILE.json` writes",
         ),
-        *([] if gpu_count() else [((), "no CUDA device is visible, and only measured times are told. Use --prepare")]),
+        *(
+            []
+            if gpu_count()
+            else [((), "no CUDA device is visible, and only measured times are reported. Use --prepare")]
+        ),
     ):
         refused = cutegen(tmp_path, "bench", "h200", *options)
         assert refused.returncode == 2 and says in refused.stderr and refused.stderr.count("\n") == 1

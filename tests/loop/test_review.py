@@ -32,10 +32,10 @@ def test_the_first_to_pass_is_accepted_even_without_a_time() -> None:
     ("kinds", "times", "verb", "reason"),
     [
         (("predicted", "predicted"), (10.0, 9.0), "approve", "passed and faster"),
-        (("predicted", "predicted"), (10.0, 10.0), "reject", "not faster: 10 µs predicted, +0% beside 10 µs"),
-        (("predicted", "predicted"), (10.0, 10.01), "reject", "slower: 10.01 µs predicted, +0.1% beside 10 µs"),
+        (("predicted", "predicted"), (10.0, 10.0), "reject", "not faster: 10 µs predicted, +0% against 10 µs"),
+        (("predicted", "predicted"), (10.0, 10.01), "reject", "slower: 10.01 µs predicted, +0.1% against 10 µs"),
         (("measured", "measured"), (10.0, 9.89), "approve", "passed and faster"),
-        (("measured", "measured"), (10.0, 9.91), "reject", "not faster: 9.91 µs measured, -0.9% beside 10 µs"),
+        (("measured", "measured"), (10.0, 9.91), "reject", "not faster: 9.91 µs measured, -0.9% against 10 µs"),
         (("measured", "measured"), (10.0, 10.11), "reject", "(margin 1%)"),
         (("predicted", "measured"), (10.0, 5.0), "reject", "cannot be compared"),
         (("measured", "predicted"), (10.0, 5.0), "reject", "cannot be compared"),

@@ -52,14 +52,14 @@ REPEATABLE_BYTES = 1 << 24  # largest workload that the emulator runs a second t
 FAULTS_OF_A_SAMPLE = (  # faults that a sample of blocks may have only because the others do not run
     Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
 )  # fmt: skip
-_RICH_IN_TIES = ("bits",)  # draws in which many numbers are equal
+_TIED_DRAWS = ("bits",)  # draws in which many numbers are equal
 _LEAST_WRITTEN = 0.8  # least fraction of an output's expected share that the executed blocks must write
 
 T = TypeVar("T")
 Run = Callable[[], Execution]
 """Runs the candidate once on the device. Raises Cancelled."""
 Steps = Generator[Run, Execution, T]
-"""Yields each run that it needs and is sent what came of it."""
+"""Generator that yields each run of the candidate and is sent its Execution."""
 
 
 @dataclass
@@ -89,9 +89,9 @@ class Case:
 
     def __post_init__(self) -> None:
         self._constants: Constants | None = None
-        self._local: frozenset[int] | None = None  # inputs of which one number decides few results
+        self._local: frozenset[int] | None = None  # inputs whose single elements affect few results
         self._turn: int | None = None  # the large input that the first of the mixed draws changes
-        self._executed_share, self.sample_note = 1.0, ""  # fraction of the blocks in the last run; in words if sampled
+        self._executed_share, self.sample_note = 1.0, ""  # fraction of the blocks in the last run; its text
         self._place = ReferenceDevice(self.device, self.workload)
         self._lender = self.device if self._place.large and isinstance(self.device, LendsMemory) else None
         self._comparison = OutputComparison(self.reference, self.workload, self.problem.tolerances, self._place)
@@ -110,9 +110,9 @@ class Case:
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
         """The check of one draw; None if the reference does not accept such inputs.
 
-        ``first``: the workload's first draw, which runs twice over different poison, as does one of equal numbers if
-        the reference only chooses integers (an argmax), since threads may choose by chance among them. On a GPU every
-        draw does, each time with tensors at other addresses.
+        ``first``: the workload's first draw. It runs twice with different poison. So does a draw with ties if the
+        reference only selects integers (argmax), since threads may race for a tie. On a GPU every draw runs twice, with
+        tensors at different addresses.
         """
         check = self.begin(distribution, seed, first)
         while check.next_run is not None:
@@ -143,7 +143,7 @@ class Case:
                 return None
             if passed.distribution == HIDDEN_ROWS and not self._decided(inputs, outputs):
                 return None
-        ties = passed.distribution in _RICH_IN_TIES and self._chooses(inputs)
+        ties = passed.distribution in _TIED_DRAWS and self._chooses(inputs)
         buffers = self._buffers(inputs, passed.seed, first or ties)
         # The candidate runs before the reference, so that it cannot find the answer in memory.
         ran: list[Buffers] = []
@@ -170,7 +170,7 @@ class Case:
         return replace(passed, errors=errors)
 
     def _remark(self, inputs: Sequence[torch.Tensor], index: int, error: OutputError, got: torch.Tensor | None) -> str:
-        """That of :func:`remark` on output ``index``, whose values are ``got``."""
+        """:func:`remark` on output ``index`` with values ``got``, computed where references run."""
 
         def there(where: str) -> str:
             given, mine = self._at(where, inputs), None if got is None else got.to(where)
@@ -183,7 +183,7 @@ class Case:
         return [moved(t, spec, where) for t, spec in zip(inputs, specs, strict=True)]
 
     def _flops(self) -> int:
-        """Operations of the matrix products, scaled from the main workload by size (flops grow faster than bytes)."""
+        """FLOPs of the matrix products, estimated from the main workload's (they grow as bytes ** 1.5)."""
         larger = self.workload.compulsory_bytes / max(self.problem.workload.compulsory_bytes, 1)
         return int(self.problem.flops * larger**1.5)
 
@@ -200,8 +200,8 @@ class Case:
         return [~buffers.unwritten(index) for index in range(len(self.workload.outputs))]
 
     def _too_little(self, written: Sequence[torch.Tensor]) -> str:
-        """Reason if the executed blocks wrote much less of an output than their share: the others may write more, or
-        all may stop too early."""
+        """Reason if the executed blocks wrote much less than their share of an output: the other blocks may write more,
+        or all may stop too early."""
         for spec, some in zip(self.workload.outputs, written, strict=True):
             if (count := int(some.sum())) < _LEAST_WRITTEN * self._executed_share * spec.numel:
                 share = f"{self._executed_share:.1%} of the blocks"
@@ -216,7 +216,7 @@ class Case:
         if self.device.kind == "cuda":
             places = self._placements(len(inputs), first, generator)
         elif first and self.whole and self.workload.compulsory_bytes <= REPEATABLE_BYTES:
-            places = [None, None]  # the emulator itself varies addresses, and knows each tensor's bounds
+            places = [None, None]  # the emulator itself varies addresses and checks each tensor's bounds
         else:
             places = [None]
         guards = int(torch.randint(1 << 62, (), generator=generator))
@@ -238,7 +238,7 @@ class Case:
         return [shuffled_placement(count, inputs, generator), shuffled_placement(count, inputs, generator)]
 
     def _execute(self, passed: WorkloadCheck, buffers: Buffers, counting: bool) -> Steps[WorkloadCheck | None]:
-        """The failed check, or None if the run did no harm."""
+        """The failed check; None if the run had no fault and changed neither inputs nor guards."""
         done = yield partial(self._run_on_device, buffers, counting)
         if counting:
             self.executed = done
@@ -279,7 +279,7 @@ class Case:
     def _integers_overflow(
         self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
     ) -> bool:
-        """Whether integers at the limits of their type overflow in what is computed from them."""
+        """Whether computing with integers at the limits of their type overflows."""
         whole = distribution == PATCHWORK and not any(spec.dtype.is_float for spec in self.workload.inputs)
         if not whole and distribution not in (*OVERFLOWING, INTEGER_LIMITS_BUT_LEAST, CONSTANTS):
             return False
@@ -293,10 +293,10 @@ class Case:
         return not (kind.elementwise if distribution == EXPONENTS else kind.rounds_nothing)
 
     def _decided(self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
-        """Whether the formula says what comes of a hidden row: a number, or −∞ where it tells infinities from numbers
-        (logsumexp); and no matrix product has an infinite factor, which may be computed as a sum of halves, NaN for an
-        infinity (PyTorch's attention gives zeros for it)."""
-        numbers = [out.double() for out in outputs]  # isfinite() does not know 8-bit floats
+        """Whether the formula defines the result of a row of −∞: a number, or −∞ if it distinguishes infinities
+        (logsumexp). False if a matrix product has an infinite factor: split-fp16 products give NaN for it, PyTorch's
+        attention zeros."""
+        numbers = [out.double() for out in outputs]  # isfinite() does not take 8-bit floats
         if any(bool(out.isnan().any()) for out in numbers):
             return False
         _, kind = run_and_classify(lambda: self._torch_result(inputs) or ())
@@ -320,7 +320,7 @@ class Case:
             return None
 
     def _overflows(self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
-        """Whether the reference differs in 64 bits: at the limits of a type, abs() and the like are undefined."""
+        """Whether the reference gives another result in int64: abs() and others are undefined at a type's limits."""
         if distribution == FULL_RANGE:
             return False
         narrow = (torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -330,10 +330,10 @@ class Case:
         return not run_and_classify(lambda: self._torch_result(inputs) or ())[1].wraps
 
     def _draw_inputs(self, check: WorkloadCheck) -> list[torch.Tensor]:
-        of, parameters = self.workload, self.reference.parameters
+        workload, parameters = self.workload, self.reference.parameters
         if check.distribution in WITH_CONSTANTS and self._constants is None:
-            least = min((of, *self.problem.check_workloads), key=lambda w: w.compulsory_bytes)
-            cheap = of if of.compulsory_bytes <= REPEATABLE_BYTES else least
+            least = min((workload, *self.problem.check_workloads), key=lambda w: w.compulsory_bytes)
+            cheap = workload if workload.compulsory_bytes <= REPEATABLE_BYTES else least
             usual = self._place.run(partial(draw, cheap, "normal", check.seed, parameters))
             by_reference = constants_in_reference(lambda: self._torch_result(usual, cheap))
             self._constants = Constants(by_reference, constants_in_ptx(self.build.ptx))
@@ -341,36 +341,39 @@ class Case:
             self._local = self._local_inputs(check.seed)
         if self._turn is None:
             self._turn = check.seed
-        # The few draws of an expensive workload change one large input after the other.
+        # An expensive workload has few draws; they change its large inputs in turn.
         turn = self._turn + (check.distribution == MOSAIC)
         local = self._local or frozenset()
         drawn = partial(
-            draw, of, check.distribution, check.seed, parameters, named=self._constants, turn=turn, local=local
+            draw, workload, check.distribution, check.seed, parameters, named=self._constants, turn=turn, local=local
         )
         return self._place.run(drawn)
 
     def _is_nan(self, distribution: str) -> bool:
-        """Whether most results of such inputs are NaN: by one draw, so that it does not depend on the seed."""
-        of = self._largest_cheap() or self.workload
-        outputs = self._torch_result(self._place.run(partial(draw, of, distribution, 0, self.reference.parameters)), of)
+        """Whether most results of ``distribution`` are NaN; tested with seed 0, so that it does not depend on the
+        trial."""
+        workload = self._largest_cheap() or self.workload
+        outputs = self._torch_result(
+            self._place.run(partial(draw, workload, distribution, 0, self.reference.parameters)), workload
+        )
         return outputs is not None and _mostly_nan(outputs)
 
     def _largest_cheap(self) -> Workload | None:
-        """The largest workload of which a run costs little, this one or a small one; None if there is none."""
+        """The largest workload of at most ``REPEATABLE_BYTES``, this one or a small one; None if there is none."""
         every = (self.workload, *self.problem.check_workloads)
         cheap = [w for w in every if w.compulsory_bytes <= REPEATABLE_BYTES]
         return max(cheap, key=lambda w: w.compulsory_bytes, default=None)
 
     def _local_inputs(self, seed: int) -> frozenset[int]:
         """:func:`local_inputs` of this workload, or of the largest that is cheap to run."""
-        if (of := self._largest_cheap()) is None:
+        if (workload := self._largest_cheap()) is None:
             return frozenset()
-        usual = partial(draw, of, "normal", seed, self.reference.parameters)
-        return local_inputs(lambda given: self._torch_result(given, of), of, lambda: self._place.run(usual))
+        usual = partial(draw, workload, "normal", seed, self.reference.parameters)
+        return local_inputs(lambda given: self._torch_result(given, workload), workload, lambda: self._place.run(usual))
 
 
 class DrawCheck:
-    """The check of one draw, which stops where the candidate must run (``next_run``) and goes on by :meth:`resume`.
+    """The check of one draw. It stops where the candidate must run (``next_run``) and continues with :meth:`resume`.
     When ``next_run`` is None, ``result`` is the check, or None if the reference does not accept such inputs."""
 
     def __init__(self, case: Case, passed: WorkloadCheck, first: bool) -> None:
@@ -381,8 +384,8 @@ class DrawCheck:
         self.resume(None)
 
     def resume(self, run: Run | None) -> None:
-        """Goes on with what ``run`` (``next_run``, or the wait for its result; None at the beginning) returns, to the
-        next run or to the end."""
+        """Calls ``run`` (``next_run``, or a wait for its result; None at the start) and continues with its Execution
+        until the next run or the end."""
         case, self.next_run = self._case, None
         try:
             ran = run and run()

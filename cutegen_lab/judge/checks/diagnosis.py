@@ -20,8 +20,8 @@ from cutegen_lab.judge.rounding.samples import perturbed
 from cutegen_lab.problems import Reference
 
 _EXPLAINED_ELEMENTS = 1 << 22  # a reference this large is not run again only to explain an error
-_TRUNCATION_FACTOR = 1.05  # times the error of truncation, which is deterministic
-_PRECISION_FACTOR = 6.0  # largest factor between an error and that of a precision that is blamed for it
+_TRUNCATION_FACTOR = 1.05  # largest ratio to truncation's error, which is deterministic
+_PRECISION_FACTOR = 6.0  # largest ratio to the error of a lower precision reported as the cause
 _LOWER = {
     DType.F64: (("float32", UNIT_ROUNDOFF[DType.F32]), ("TF32 or float16", UNIT_ROUNDOFF[DType.F16])),
     DType.F32: (("TF32 or float16", UNIT_ROUNDOFF[DType.F16]), ("bfloat16", UNIT_ROUNDOFF[DType.BF16])),
@@ -76,15 +76,15 @@ def remark(
     reference: Reference, inputs: Sequence[torch.Tensor], index: int, error: OutputError, workload: Workload,
     got: torch.Tensor | None,
 ) -> str:  # fmt: skip
-    """What to add to the reason for an error of output ``index``: what its values look like (``got``; None where only
-    some were compared), or which lower precision than the problem's would cause it."""
+    """Clause for the reason of an error of output ``index``: a pattern in its values (``got``; None if only some were
+    compared), or a lower precision that gives such errors; "" if neither is found."""
     if sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS:
         return ""
-    if not error.norm > error.limit_norm:  # one element's error
+    if not error.norm > error.limit_norm:  # only single elements exceed their limit
         return ""
     exact = reference.run_float64(inputs)[index]
     spec = workload.outputs[index]
-    noise = max(error.torch_norm, UNIT_ROUNDOFF.get(spec.dtype, 0.0) / 2)  # rounding is half of it at random
+    noise = max(error.torch_norm, UNIT_ROUNDOFF.get(spec.dtype, 0.0) / 2)  # rms of random rounding errors
     if got is not None and (found := likeness(got, exact, spec.name, error.limit_norm, noise)):
         return f"; {found}"
     return _of_precision(reference, inputs, index, error, workload, exact.reshape(-1)) if error.norm < 1 else ""

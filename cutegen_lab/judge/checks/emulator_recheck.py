@@ -2,9 +2,9 @@
 
 If the emulator faults where the GPU was wrong, that fault is the cause.
 
-A GPU does not report a read past the end of a tensor that happens to work, a read of unwritten memory, or a race that
-happened to go well. The emulator does. If it cannot execute a kernel, that is a note, not a verdict. It also finds
-faults in the text of every workload's kernels without running them.
+A GPU does not report a read past the end of a tensor that happens to work, a read of unwritten memory, or a race
+without effect. The emulator does. If it cannot execute a kernel, that is a note, not a verdict. It also finds faults in
+the text of every workload's kernels without running them.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class EmulatorRecheck:
             try:
                 yield from found.result()
             except ForkEnded:
-                note = f"the emulator could not look at {name}: its process ended"
+                note = f"the emulator could not check {name}: its process ended"
                 yield WorkloadCheck(name, DISTRIBUTIONS[0], job.seeds[0], Verdict.PASSED, note)
             if name == until:
                 return
@@ -155,11 +155,11 @@ def _not_analysed(workload: str, why: str) -> WorkloadCheck:
 
 
 def _attributed(check: WorkloadCheck, workload: Workload, emulator: Device) -> WorkloadCheck:
-    """``check`` with a name that says who found the fault."""
+    """``check`` with the emulator named in its distribution and reason."""
     name = f"{check.distribution} on {emulator.name}"
     if check.verdict.passed:
         return replace(check, distribution=name)
     if check.verdict in _NOT_A_FAULT:
-        note = f"the {emulator.name} could not look at {workload.name}: {check.reason}"
+        note = f"the {emulator.name} could not check {workload.name}: {check.reason}"
         return replace(check, distribution=name, verdict=Verdict.PASSED, reason=note, fault=None)
     return replace(check, distribution=name, reason=f"{check.reason} (found on the {emulator.name})")

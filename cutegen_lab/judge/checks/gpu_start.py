@@ -26,7 +26,7 @@ _DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 @contextmanager
 def gpu_started(device: Device, workloads: Sequence[Workload]) -> Iterator[None]:
-    """Starts it in another thread, if one of ``workloads`` is to be judged on the GPU of ``device``."""
+    """Starts PyTorch on the GPU in another thread, if one of ``workloads`` is judged there."""
     places = [ReferenceDevice(device, workload) for workload in workloads]
     if torch.cuda.is_initialized() or all(place.on_cpu for place in places):
         yield
@@ -44,7 +44,7 @@ def gpu_started(device: Device, workloads: Sequence[Workload]) -> Iterator[None]
 
 def _first_operations(where: str, small: Workload, ended: threading.Event) -> None:
     """Draws and compares as for ``small``, and multiplies, with numbers that no check uses."""
-    with suppress(Exception), torch.device(where):  # whatever it is, a reference that fails there too says so
+    with suppress(Exception), torch.device(where):  # an error here is reported when a reference raises it again
         numbers = torch.randn(_SIDE, _SIDE)
         for dtype in _DTYPES:
             (numbers.to(dtype) @ numbers.to(dtype)).double().sum().item()

@@ -1,5 +1,5 @@
-"""What a wrong result looks like, for people and models that look for the mistake: the right one times a number, a
-constant too large, at another place, or wrong only where a tile ends."""
+"""Describes how a wrong result differs from the right one: scaled, off by a constant, at another index, or wrong only
+where a tile ends."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from itertools import pairwise
 
 import torch
 
-_NEAR = 1 / 16  # of an error: what may be left of it once it is explained
-_ROUNDED = 1.5  # times PyTorch's own error: what rounding the explained result may leave
-_ROLLED = (1, -1)  # places that a result may be off by along a dimension
-_LEAST = 8  # elements from which on an explanation is no coincidence
+_NEAR = 1 / 16  # largest fraction of the error that an explanation may leave
+_ROUNDED = 1.5  # the same as a multiple of PyTorch's own error
+_ROLLED = (1, -1)  # index offsets tried along each dimension
+_LEAST = 8  # fewest elements: with fewer, an explanation may be a coincidence
 
 
 def likeness(got: torch.Tensor, expected: torch.Tensor, name: str, limit: float, noise: float = 0.0) -> str:
-    """One clause on how ``got`` differs from ``expected`` (float64), or "" where nothing simple says it. ``limit``: the
-    norm-wise relative error that output ``name`` may have; ``noise``: the one that PyTorch's has."""
+    """Clause on how ``got`` differs from ``expected`` (float64); "" if there is no simple description. ``limit``,
+    ``noise``: norm-wise relative errors that output ``name`` may have and that PyTorch's has."""
     right, mine = expected.double(), got.double()
     if got.numel() < _LEAST or not bool(right.isfinite().all()):
         return ""
@@ -36,7 +36,8 @@ def likeness(got: torch.Tensor, expected: torch.Tensor, name: str, limit: float,
 
 
 def _explained(mine: torch.Tensor, right: torch.Tensor, close: float) -> str:
-    """What one change of the whole expected result leaves less than ``close`` of the error."""
+    """The one change of the expected result that reduces the error's norm to ``close`` or less, in words; "" if
+    none."""
     factor = float((mine * right).sum() / (right * right).sum())
     if float((mine - factor * right).norm()) <= close:
         return "every value is 0" if abs(factor) < 1e-6 else f"every value is {factor:.4g} times what it should be"
@@ -48,7 +49,7 @@ def _explained(mine: torch.Tensor, right: torch.Tensor, close: float) -> str:
         return "it is the expected result with its last two dimensions exchanged"
     for dim in range(right.ndim):
         for by in _ROLLED:
-            # The element that nothing is shifted to may hold anything.
+            # Without the index that no element is shifted to.
             kept = mine.narrow(dim, max(by, 0), right.shape[dim] - 1) if right.shape[dim] > _LEAST else None
             if kept is not None:
                 source = right.narrow(dim, max(-by, 0), right.shape[dim] - 1)
@@ -58,8 +59,8 @@ def _explained(mine: torch.Tensor, right: torch.Tensor, close: float) -> str:
 
 
 def _region(off: torch.Tensor, name: str) -> str:
-    """``out[96:100, :]``: the slices of output ``name`` that hold all elements that are ``off``, where these are at
-    least half of them; "" where there are no such slices but the whole."""
+    """``out[96:100, :]``: the smallest slices of output ``name`` that hold all elements that are ``off``; "" if that is
+    the whole output, or less than half of their elements are off."""
     if not bool(off.any()) or bool(off.all()):
         return ""
     slices = [_slice(indices, off.shape[dim]) for dim, indices in enumerate(_touched(off))]

@@ -1,8 +1,8 @@
 """Checks workloads on an emulator in several processes, which keep a core busy each.
 
-Beside a large workload of the analyst's, for which PyTorch computes float64 references on all cores, other processes
-check the small ones. If all are small, this process begins with the first, on which most wrong kernels fail, and the
-others with the last, the most expensive one. What no other process has begun when this one is done it checks itself.
+While this process checks a large workload of the analyst's (its float64 reference uses all cores), other processes
+check the small ones. If all are small, this process starts with the first, on which most wrong kernels fail, and the
+others with the last, the most expensive. Jobs that have not started when this process is done are checked here.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ class JobResult:
     checks: tuple[WorkloadCheck, ...]
     """Checks up to the first that did not pass."""
     omitted: Omitted
-    """What was not affordable."""
+    """Draws and workloads that were not affordable."""
 
     @property
     def passed(self) -> bool:
+        """Whether every check passed."""
         return all(check.verdict.passed for check in self.checks)
 
 
@@ -106,8 +107,7 @@ class ParallelChecks:
         return self._running[workload.name].result()
 
     def taken_back(self) -> Iterator[str]:
-        """Names of the workloads whose jobs have not begun when they are asked for, the last first. They are none of
-        these any more."""
+        """Cancels jobs that have not started, the last first, and yields their workloads' names."""
         for name in list(reversed(self._running)):
             if self._running[name].cancel():
                 del self._running[name]
@@ -118,7 +118,7 @@ class ParallelChecks:
         return min(self._workers, sum(not future.done() for future in self._running.values()))
 
     def failed(self) -> bool:
-        """Whether a finished job did not pass. One whose process ended is checked again."""
+        """Whether a finished job did not pass. Jobs whose process ended do not count: they are checked again."""
         done = [future for future in self._running.values() if future.done() and future.exception() is None]
         return any(not future.result().passed for future in done)
 
@@ -130,8 +130,8 @@ def checks_in_order(
     plan: Plan, check_here: CheckHere, parallel: ParallelChecks, omitted: Omitted
 ) -> Iterator[tuple[Workload, WorkloadCheck]]:
     """Checks of all workloads of ``plan``, in its order. While the jobs of ``parallel`` run, ``check_here`` checks the
-    other workloads in this process, then those whose job waits, the last first, until a check fails. Draws that were
-    not affordable are recorded in ``omitted``. Raises Cancelled."""
+    other workloads in this process, then those whose job has not started, the last first, until a check fails. Draws
+    that were not affordable are recorded in ``omitted``. Raises Cancelled."""
     checked_here: dict[str, JobResult] = {}
     of_plan = {workload.name: (workload, names) for workload, names in plan}
     of_this_process = [workload.name for workload, _ in plan if parallel and workload not in parallel]
@@ -158,7 +158,7 @@ def checks_in_order(
 
 
 def for_other_processes(plan: Plan) -> Plan:
-    """What other processes check of ``plan``, in the order in which they begin."""
+    """The part of ``plan`` that other processes check, in the order in which it starts."""
     if sum(workload.compulsory_bytes for workload, _ in plan if not workload.derived) >= LARGE_BYTES:
         return [pair for pair in plan if pair[0].derived]
     return plan[:0:-1]

@@ -22,6 +22,7 @@ MOST_LINES = 40
 
 
 def uses_printf(artifact: Artifact) -> bool:
+    """Whether any build calls printf."""
     return any(build.prints for build in artifact.builds.values())
 
 

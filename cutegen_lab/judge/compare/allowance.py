@@ -36,24 +36,25 @@ class Allowance:
     rerounded: tuple[torch.Tensor, ...] = ()
     """PyTorch's results with other rounding of intermediate results, since its own error may be small by luck."""
     jumped: tuple[torch.Tensor, ...] = ()
-    """References with the jumps that rounding decides taken otherwise; an element may be as any of them, or between."""
+    """References in which jumps that rounding decides go the other way; an element may equal any of them or lie
+    between."""
     sign_undecided: torch.Tensor | None = None
     """Elements whose sign rounding decides: an infinite one may have either sign or be NaN."""
     finite_limit: torch.Tensor | None = None
-    """Limits of results as infinite inputs are replaced by large ones: an infinity of that sign may stand for NaN;
-    where it is NaN nothing is compared."""
+    """Results with infinite inputs replaced by large ones: an infinity of that sign may stand for NaN; NaN elements are
+    not compared."""
     defined_at_infinity: bool = False
-    """Whether the formula says what comes of an infinity, so that results are compared there too."""
+    """Whether the formula defines results of infinite inputs, so that they are compared too."""
     ignored_nan: torch.Tensor | None = None
     """Elements that are NaN for an input they do not depend on (:mod:`independent_nan`); not compared."""
     tf32: bool = False
     """Whether products may use TF32, whose tensor-core sums lose a little with every term."""
     torch_lossy: bool = False
-    """Whether elements that PyTorch loses are left out."""
+    """Whether elements for which PyTorch loses all accuracy are left out."""
     all_or_nothing: bool = False
-    """With ``torch_lossy``: whether an output with any such element is left out whole."""
+    """With ``torch_lossy``: whether one such element leaves out the whole output."""
     accepted: torch.Tensor | None = None
-    """Integers that are right whatever they are (:mod:`equivalent_integers`)."""
+    """Elements whose integers are right although they differ (:mod:`equivalent_integers`)."""
     by_slice: float | None = None
     """Least norm to which each row's and column's error is relative; None if slices are not compared."""
     written: torch.Tensor | None = None
@@ -65,15 +66,15 @@ class Allowance:
     signed_zeros: bool = False
     """Whether the sign of a zero counts where PyTorch and the reference agree on it."""
     zero_signs: torch.Tensor | None = None
-    """Otherwise: signs of the zeros of which it counts, 0 elsewhere; None if of none."""
+    """Without ``signed_zeros``: sign (±1) of each zero whose sign counts, 0 elsewhere; None if no sign counts."""
     small: bool = False
     """Whether small results are compared with results of their own magnitude (:mod:`local_errors`)."""
     approximate: tuple[torch.Tensor, ...] = ()
-    """References with what honest formulas may lose of small results."""
+    """References with the errors that correct formulas may make in small results."""
     by_instructions: tuple[torch.Tensor, ...] = ()
-    """The same without what sums in another order lose."""
+    """The same without the errors of another summation order."""
     vanished: bool = False
-    """Whether the results are small as a whole, so that the norm is one of small results."""
+    """Whether all results are small, so that ``by_instructions`` also widens the norm's limit."""
     bias: bool = False
     """Whether the mean relative difference is limited (:mod:`local_errors`)."""
     unbiased: bool = False
@@ -84,7 +85,8 @@ def least_limits(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bo
     """(norm-wise, worst element) limits that hold whatever PyTorch's own error is."""
     roundings = math.sqrt(min(terms, _MOST_TERMS))
     if spec.dtype is DType.F64:
-        # The reference is float64 too, so "PyTorch's error" is 0: a few roundings, and float32 is 1e8 times as far.
+        # The reference is float64 too, so PyTorch's error is 0. The limit is a few roundings; float32 is 1e8 times
+        # above.
         return (4 + roundings) * spec.dtype.eps, (40 + 10 * roundings) * spec.dtype.eps
     sums = min(tf32.TRUNCATED * terms, tf32.UNIT) if with_tf32 else 0.0
     return (
@@ -94,7 +96,7 @@ def least_limits(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bo
 
 
 def conditioned_limit(effect: torch.Tensor, terms: int) -> torch.Tensor:
-    """Limit from rounding's own ``effect``, for a sum of ``terms`` terms added one after another. The margin is smaller
-    where it would allow almost any result."""
+    """Limit from the measured ``effect`` of rounding, for ``terms`` terms added one after another. The margin is
+    smaller where it would allow almost any result."""
     margin = CONDITIONING + _WALK_MARGIN * math.sqrt(min(terms, _MOST_TERMS))
     return torch.maximum(_LEAST_MARGIN * effect, (margin * effect).clamp(max=_MOST_MARGIN))

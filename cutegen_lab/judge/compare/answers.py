@@ -55,10 +55,10 @@ from cutegen_lab.problems.tensors import moved
 
 _PREFIX = 1024
 _COPIES = 11  # copies of an intermediate result in float64 that are kept at a time: measured for an attention
-_CLEAR = 4.0  # times its limit: an error that no part of an honest kernel's result has
+_CLEAR = 4.0  # multiple of its limit beyond which the error of one part is decisive
 _FEW_TERMS = 1024  # limit on the number of terms if no element is a sum
 _LOST = 2.0**-24  # of an output's usual size: error of a formula that adds a term of that size (sigmoid by tanh)
-_VANISHING = 0.5  # of the usual size: smaller results of an elementwise function may be lost by another formula
+_VANISHING = 0.5  # of the usual size: correct formulas may lose smaller results of elementwise functions
 _OF_16_BITS = (DType.BF16, DType.F16)
 _WITH_SMALL_RESULTS = (*_OF_16_BITS, DType.F32)
 _FOR_INFINITY, _NEAR_ZERO = 2.0**60, 2.0**-6
@@ -100,7 +100,7 @@ class OutputComparison:
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
         written: Sequence[torch.Tensor | None],
     ) -> tuple[OutputError, ...]:  # fmt: skip
-        (own, kind), exact = self._own(inputs), False
+        (torch_results, kind), exact = self._own(inputs), False
         reference: Reference = self._reference
         if _all_bits(inputs):
             wanted, exact = run_and_test_exactness(lambda: reference.run_float64(inputs))
@@ -110,21 +110,22 @@ class OutputComparison:
         far = check.distribution.startswith(_FAR_FROM_ZERO_DRAWS)
         share = 1.0 if far else _LOST * (check.distribution in _MIXED_DRAWS)
         share = _SPARSE_SHARE if check.distribution == "sparse" else share
-        odd = check.distribution in NOT_FINITE
-        rounds = tf32.allowed(self._reference)
-        edge, whole = check.distribution in LOSSY_IN_TORCH, check.distribution == FAR_FROM_ZERO
-        either, by_slice, calm = odd and not kind.infinite, check.distribution in BY_SLICE, not (odd or edge)
+        non_finite = check.distribution in NOT_FINITE
+        tf32_allowed = tf32.allowed(self._reference)
+        lossy_in_torch, all_or_nothing = check.distribution in LOSSY_IN_TORCH, check.distribution == FAR_FROM_ZERO
+        nan_for_infinity, by_slice = non_finite and not kind.infinite, check.distribution in BY_SLICE
+        accurate = not (non_finite or lossy_in_torch)
 
         def allowance(spec: TensorSpec, usual: float, some: torch.Tensor | None) -> Allowance:
             vanishing = kind.elementwise and not kind.plain and by_slice
             least = (_VANISHING if vanishing else _LOST) * usual if by_slice else None
             scale = (max(share, _VANISHING) if vanishing else share) * usual
             return Allowance(
-                exact or kind.rounds_nothing, either, scale, tf32=rounds, torch_lossy=edge,
-                all_or_nothing=whole, by_slice=least, written=some,
-                relative=calm and kind.relative and not spec.dtype.is_float8,
-                by_size=_VANISHING * usual if calm and kind.elementwise and spec.dtype is DType.F32 else None,
-                small=calm and kind.known_loss and spec.dtype in _WITH_SMALL_RESULTS,
+                exact or kind.rounds_nothing, nan_for_infinity, scale, tf32=tf32_allowed, torch_lossy=lossy_in_torch,
+                all_or_nothing=all_or_nothing, by_slice=least, written=some,
+                relative=accurate and kind.relative and not spec.dtype.is_float8,
+                by_size=_VANISHING * usual if accurate and kind.elementwise and spec.dtype is DType.F32 else None,
+                small=accurate and kind.known_loss and spec.dtype in _WITH_SMALL_RESULTS,
                 signed_zeros=kind.signs_zeros and not spec.dtype.is_float8,
                 defined_at_infinity=kind.elementwise and kind.handles_infinity,
                 bias=check.distribution == "normal" and spec.dtype in _OF_16_BITS,
@@ -133,20 +134,20 @@ class OutputComparison:
 
         allowances = list(map(allowance, self._workload.outputs, self._usual, written))
         moves = kind.rounds_nothing and not kind.signs_zeros and not kind.ranks
-        if moves and any(map(_wrong_zero, outputs, own, wanted)):
+        if moves and any(map(_wrong_zero, outputs, torch_results, wanted)):
             signs = zero_signs(self._reference, inputs)
             zeros = zip(allowances, signs, self._workload.outputs, strict=True)
             allowances = [
                 replace(a, zero_signs=some) if TORCH[spec.dtype] in _WITH_SIGNED_ZEROS else a for a, some, spec in zeros
             ]
 
-        most = min(terms(self._workload), _FEW_TERMS) if kind.elementwise else terms(self._workload)
+        max_terms = min(terms(self._workload), _FEW_TERMS) if kind.elementwise else terms(self._workload)
 
         def most_terms(spec: TensorSpec) -> int:
-            return 1 if kind.elementwise and kind.strict and spec.dtype is DType.F64 else most
+            return 1 if kind.elementwise and kind.strict and spec.dtype is DType.F64 else max_terms
 
         def compared(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[OutputError, ...]:
-            rows = enumerate(zip(self._workload.outputs, outputs, wanted, own, allowances, strict=True))
+            rows = enumerate(zip(self._workload.outputs, outputs, wanted, torch_results, allowances, strict=True))
             return tuple(
                 compare(spec, got, want, mine, self._tolerances, most_terms(spec), allowance, [s[i] for s in samples])
                 for i, (spec, got, want, mine, allowance) in rows
@@ -195,15 +196,15 @@ class OutputComparison:
                 replace(a, by_instructions=some, vanished=small) if spec.dtype in _WITH_SMALL_RESULTS else a
                 for a, spec, some, small in zip(allowances, self._workload.outputs, lossy, vanished, strict=True)
             ]
-        if odd:
-            tame = [_with_finite_inputs(reference, inputs, check.seed ^ turn) for turn in range(_FINITE_RUNS)]
+        if non_finite:
+            finite_runs = [_with_finite_inputs(reference, inputs, check.seed ^ turn) for turn in range(_FINITE_RUNS)]
             run = partial(run_with_masked_attention, reference)
             none = [None] * len(outputs)
             no_search = kind.strict or kind.rounds_nothing
             right = none if no_search else independent_of_nan(run, inputs, outputs, wanted, check.seed, kind.pointwise)
             undecided = undecided_by_attention(reference, inputs, wanted)
             ignored = [lost if some is None else some | lost for some, lost in zip(right, undecided, strict=True)]
-            rows = zip(allowances, self._workload.outputs, zip(*tame, strict=True), ignored, strict=True)
+            rows = zip(allowances, self._workload.outputs, zip(*finite_runs, strict=True), ignored, strict=True)
             allowances = [
                 replace(a, sign_undecided=_sign_undecided(large), finite_limit=_common_limit(large), ignored_nan=some)
                 if spec.dtype.is_float
@@ -224,8 +225,8 @@ class OutputComparison:
         self, parts: ReferenceInParts, errors: Sequence[OutputError], inputs: Sequence[torch.Tensor],
         outputs: Sequence[torch.Tensor], check: WorkloadCheck,
     ) -> tuple[OutputError, ...]:  # fmt: skip
-        """Errors of the part with the worst element, if they are far over their limits; otherwise none. What rounding
-        does to all parts takes long to find out."""
+        """Errors of the part with the worst element, if they are far over their limits; otherwise (). Measuring the
+        effect of rounding on all parts is slow."""
         first = parts.first_of_part(next(e.worst_index[parts.axis] for e in errors if not e.ok))
         some, results = parts.part(inputs, first), [parts.part_of_output(out, first) for out in outputs]
         specs = zip((*self._workload.inputs, *self._workload.outputs), (*some, *results), strict=True)
@@ -251,7 +252,7 @@ def _with_finite_inputs(reference: Reference, inputs: Sequence[torch.Tensor], se
 
 
 def _wrong_zero(got: torch.Tensor, own: torch.Tensor, wanted: torch.Tensor) -> bool:
-    """Whether a zero has a sign that neither result gives it."""
+    """Whether a zero's sign differs from PyTorch's and from the reference's."""
     return got.dtype in _WITH_SIGNED_ZEROS and bool(wrong_zeros(got, own, wanted).any())
 
 

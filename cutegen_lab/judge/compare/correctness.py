@@ -31,8 +31,8 @@ from cutegen_lab.judge.compare.slices import error_squares, squares_by_slice, wo
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.few_numbers import largest_share, rounding_limit
 
-_VAGUE = 0.5  # a limit that only checks the size of results; used if there are at least
-_ENOUGH = 64  # elements
+_VAGUE = 0.5  # limit that only checks the size of results, for outputs with _ENOUGH elements
+_ENOUGH = 64
 _SAME_SIZE = 16.0  # factor between correct answers beyond which rounding decides their size
 _BY_SIZE = 1e-6  # error of fp32 results of similar size that a polynomial approximation may have
 _NORMAL = 2.0  # of the least normal number: smaller results may be flushed to zero
@@ -52,7 +52,7 @@ def compare(
 ) -> OutputError:
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), and PyTorch's own.
 
-    Integers and booleans must equal float64's or PyTorch's, or be right by what they point at; booleans that follow
+    Integers and booleans must equal float64's or PyTorch's, or point at an equal value; booleans that follow
     from rounded floats may equal one of ``moved``, or PyTorch's with other rounding. 8-bit floats are compared before
     their rounding (:mod:`float8`). Finite elements beyond ``HUGE`` must match PyTorch's own value, the output dtype's
     ``finfo``. NaN and infinities must stand where the reference has them, rounded to the output's dtype; where PyTorch
@@ -62,9 +62,9 @@ def compare(
     accumulator is a random walk of √terms roundings.
 
     ``moved`` are float64 references with random float32 rounding. A sum whose terms cancel amplifies rounding; a limit
-    without this would reject honest kernels by luck. Elements that rounding makes finite or not are not compared, and
-    limits are at least ``CONDITIONING`` times the effect of rounding. If rounding decides all of an answer that limit
-    is unbounded, but a result far smaller than every rounded one is still wrong.
+    without this would reject honest kernels by luck. Elements that are finite only with some roundings are not
+    compared, and limits are at least ``CONDITIONING`` times the effect of rounding. If rounding decides all of an
+    answer that limit is unbounded, but a result far smaller than every rounded one is still wrong.
     """
     allow = allowance or Allowance()
     if allow.written is not None:

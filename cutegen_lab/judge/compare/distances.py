@@ -42,8 +42,7 @@ def distances(
     chunks.
 
     Both are relative to the larger of the reference's root mean square and ``least`` (to 1 if both are 0). An element
-    that is finite in only one of the two is infinitely far. ``slices``: where the errors of either are added up
-    by row and column too.
+    that is finite in only one of the two is infinitely far. ``slices``: accumulate both errors by row and column.
     """
     scale = max(rms(reference), least) or 1.0
     running = [_Running(), _Running()]
@@ -107,7 +106,7 @@ def finite_errors(result: torch.Tensor, own: torch.Tensor, reference: torch.Tens
 
 
 def _difference(result: torch.Tensor, own: torch.Tensor, ref: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """:func:`resolve_non_finite` of one chunk, which few need, and its sum of squares."""
+    """Differences of one chunk (:func:`resolve_non_finite` where needed), and their sum of squares."""
     found = torch.sub(result, ref)  # promotes to float64, and never in place: the result may be float64
     square = _dot(found)
     if not math.isfinite(square):

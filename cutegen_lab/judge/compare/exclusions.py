@@ -13,9 +13,9 @@ from cutegen_lab.judge.compare.distances import chunks, rms
 HUGE = 1e30  # larger elements are a mask's fill: their squares would dominate every norm
 _TOWARDS = 2.0**40  # larger results go to infinity with their inputs
 _JUMP = 1e-3  # largest relative difference between results for infinite and for large inputs; beyond it formulas differ
-_ROUNDINGS = 4  # to the output's type, that move a number beyond HUGE at most
+_ROUNDINGS = 4  # most roundings to the output's type that move a number beyond HUGE
 _OVERFLOW = 2.0  # of a type's largest number: no rounding makes a larger result finite
-_LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
+_LOST = 1e-2  # relative error of an element beyond which PyTorch's result counts as lost
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
 
@@ -30,10 +30,10 @@ def without_fills(
     others: list[torch.Tensor], moved: int,
 ) -> Compared:  # fmt: skip
     """Replaces elements beyond ``HUGE``: by 0 if they are right, by infinity if not. Right: within ``tolerance``
-    (relative) of PyTorch's own, or as far from the reference as rounding may move that element, overflow included, or
-    equal to PyTorch's infinity or that of the rounded reference, or not finite where partial sums overflow in one of
-    ``others``. The first ``moved`` of ``others`` are rounded to float32 on the way, the rest to the output's type, for
-    which ``budget`` is the margin."""
+    (relative) of PyTorch's own; within the effect of rounding on that element, overflow included; equal to PyTorch's
+    infinity or the rounded reference's; or not finite where partial sums overflow in one of ``others``. The first
+    ``moved`` of ``others`` round intermediate results to float32, the rest to the output's type, with margin
+    ``budget``."""
     low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
     if float(low) > -HUGE and float(high) < HUGE:
         return got, own, reference, others
@@ -44,7 +44,7 @@ def without_fills(
     near = (got.double() / own.double() - 1).abs() < tolerance
     if others:
         effects = [(other.double() / reference - 1).abs() for other in others]
-        # A larger effect is an overflow or another element's jump, which says nothing of this one.
+        # A larger effect is an overflow or another element's jump, which says nothing about this element.
         known = [torch.where(e < max(_JUMP, _ROUNDINGS * numbers.eps), e, 0.0) for e in effects]
         none = [torch.zeros_like(reference)]
         limit = conditioned_limit(torch.stack(known[:moved] or none).amax(0), 1)
@@ -61,7 +61,8 @@ def without_fills(
 
 
 def without_jumps(got: torch.Tensor, reference: torch.Tensor, jumped: Sequence[torch.Tensor]) -> torch.Tensor:
-    """``got`` with every element as far from the reference as it is from the range of the reference and ``jumped``."""
+    """``got`` with each element's distance to the reference replaced by that to the range of the reference and
+    ``jumped``."""
     if not jumped:
         return got
     low, high = torch.stack([reference, *jumped]).aminmax(dim=0)
@@ -90,8 +91,7 @@ def without_lost(
 
 
 def _lost(own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Elements of a chunk for which PyTorch has lost all accuracy; most chunks have none, and none that is not
-    finite."""
+    """Elements of a chunk for which PyTorch has lost all accuracy; most chunks are finite and have none."""
     size = reference.abs()
     accurate = (size < torch.finfo(own.dtype).max).logical_and_(torch.sub(own, reference).abs_() <= size * _LOST)
     if bool(accurate.all()):
@@ -106,8 +106,8 @@ def _lost(own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
 def saturated(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: Sequence[torch.Tensor]
 ) -> torch.Tensor:
-    """Finite elements where PyTorch has an infinity, and the reference and, if rounded, ``others`` are numbers beyond
-    the largest of its type too, the reference by far."""
+    """Finite elements where PyTorch's are infinite and the reference (by a factor of ``_OVERFLOW``) and all ``others``
+    are beyond its type's largest number."""
     most = torch.finfo(own.dtype).max
     found = own.isinf() & got.isfinite() & (reference.sign() == own.sign())
     found &= (reference.abs() > _OVERFLOW * most) & reference.isfinite()

@@ -89,7 +89,7 @@ class ReferenceInParts(Reference):
                 pairs = [(mine, self.part_of_output(want, first)) for mine, want in zip(results, wanted, strict=True)]
                 if not all(_same(mine, want) for mine, want in pairs):
                     return False
-        except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):  # it takes these shapes only
+        except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):  # whole shapes only
             return False
         return True
 

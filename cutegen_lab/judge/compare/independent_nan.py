@@ -28,10 +28,10 @@ def independent_of_nan(
 ) -> list[torch.Tensor]:  # fmt: skip
     """For each output, the elements that are right although ``wanted`` (float64) has NaN there.
 
-    ``run`` computes the reference in float64. With too many non-finite elements, or too many sets of them that matter,
-    it is only known that some do not matter to an output; such outputs count as right, because draws with one NaN and
-    with one infinity still test them. ``pointwise``: each result depends on one element of an input at most, so that
-    all non-finite elements of an input are tried at once, and nothing is counted as right unknown.
+    ``run`` computes the reference in float64. With too many non-finite elements, or too many sets of them, outputs that
+    do not depend on all of them count as right: draws with one NaN or one infinity still test them. ``pointwise``: each
+    result depends on one element of an input at most, so that all non-finite elements of an input are tried at once,
+    and nothing counts as right without a trial.
     """
     trial = _DependenceSearch(run, inputs, outputs, wanted, seed)
     if not trial.over() and not trial.settle(trial.given) and not trial.of_some_inputs(2 if pointwise else 1):

@@ -15,9 +15,9 @@ _INACCURATE = 1e-2  # relative error of PyTorch's result beyond which an element
 _BIN, _MOST_COMPARED = 32, 1 << 18
 _COMPARABLE = 1 / 16  # of an output's root mean square: the relative error of smaller elements comes from cancellation
 _GROUPS, _SIGMAS = 8, 6.0  # fewest groups for a spread of means; number of standard errors that is significant
-_MANY_GROUPS = 32  # from which the spread itself is known so well that six standard errors mean one case in a million
+_MANY_GROUPS = 32  # groups from which the spread is known well: six standard errors mean one case in a million
 
-LOSSES = 2.0  # margin over the bounds of what a formula's steps lose, which may all have one sign
+LOSSES = 2.0  # margin over the error bounds of a formula's steps, which may all have one sign
 
 # Limit from PyTorch's own errors and the effects of rounding.
 Limit = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -79,8 +79,8 @@ def worst_bin(
     lost: Sequence[torch.Tensor], least: float, limit: Limit,
 ) -> LocalError | None:  # fmt: skip
     """Norm-wise error of elements of similar magnitude, relative to these or to ``least``. For elementwise functions.
-    ``mine``, ``luck`` (PyTorch's own), ``moved`` and ``lost`` (honest formulas' losses) are flat errors, of a sample of
-    a large output; the index is one into that sample."""
+    ``mine``, ``luck`` (PyTorch's own), ``moved`` and ``lost`` (error bounds of correct formulas) are flat errors, of a
+    sample of a large output; the index is one into that sample."""
     some = reference.nan_to_num(0.0, 0.0, 0.0)
     bins = some.numel() // _BIN
     if not bins:
@@ -110,9 +110,9 @@ def mean_bias(
     """Mean relative difference from the rounded reference. Rounding errors cancel; a wrong factor and truncated bits do
     not.
 
-    The limit is at least ``floor``. With ``slack``, and many rows and columns, it is not: instead only what a relative
-    error above ``slack`` before rounding explains is a difference. An honest kernel then has few of these, of either
-    sign.
+    The limit is at least ``floor``. With ``slack``, and many rows and columns, there is no floor, but only the part of
+    a difference counts that a relative error of ``slack`` before rounding cannot explain. Honest kernels have few of
+    these, of either sign.
 
     Rows or columns that share a rounded number are off together, each in its own direction, so the limit grows with the
     spread of their means.

@@ -30,8 +30,8 @@ class Slice:
 
 
 def squares_by_slice(shape: Sequence[int], like: torch.Tensor) -> list[SliceSquares]:
-    """Where the squares of a candidate's and of PyTorch's errors are added up, for an output of ``shape`` that is
-    ``like`` this one when flat; empty if it has no slice of ``LEAST`` elements."""
+    """Accumulators of the candidate's and PyTorch's squared errors, for an output of ``shape`` (``like``: a flat tensor
+    of it); empty if no slice has ``LEAST`` elements."""
     columns = shape[-1] if shape else 1
     rows = like.numel() // max(columns, 1)
     return [SliceSquares(like, columns) for _ in range(2)] if _compared_dims(rows, columns) else []
@@ -58,7 +58,7 @@ def worst_slice(
     """Worst row or column of an output.
 
     ``results``: the candidate's, PyTorch's and the float64 reference, flat. ``got``, ``luck`` (PyTorch's own, the first
-    as it is), ``moved`` (references with random rounding) and ``lost`` (with the losses of honest formulas) are squares
+    as it is), ``moved`` (references with random rounding) and ``lost`` (error bounds of correct formulas) are squares
     of errors against the reference. Errors are relative to the slice's own norm, or to ``least`` if that is larger.
     ``limit`` computes a slice's limit from the largest of each of these errors; the rounding error is at least the
     median slice's, since in a column a single inaccurate row decides it, perhaps by luck. ``rounding`` gives the least

@@ -1,5 +1,5 @@
-"""Unusual numbers in the inputs that mixed draws leave as they are: smaller ones, such as a scale of each row or a
-weight of each column. A few of each are enough, so that the others show what other kinds of numbers do."""
+"""Unusual numbers in the smaller inputs, which mixed draws leave unchanged: a scale of each row, a weight of each
+column. Only a few are changed, so that the rest tests other kinds of numbers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _ROWS_EACH = 16  # fewest rows for each of them
 
 
 def vary_rows(values: Values, workload: Workload, largest: TensorSpec, g: torch.Generator) -> None:
-    """Of inputs with a number for each row of the ``largest``: an eighth far larger or smaller, a zero of each sign,
-    and where there are many, one NaN and one of each infinity."""
+    """Changes inputs with one number for each row of ``largest``, in place: an eighth far larger or smaller, a zero of
+    each sign and, if there are many, one NaN and one of each infinity."""
     for at, spec in _smaller(workload, largest):
         if not _of_rows(spec, largest):
             continue
@@ -45,8 +45,8 @@ def vary_rows(values: Values, workload: Workload, largest: TensorSpec, g: torch.
 
 
 def vary_columns(values: Values, workload: Workload, largest: TensorSpec, g: torch.Generator) -> None:
-    """Of the other smaller inputs, as those of trained parameters: a few numbers 4 to 64 times as large, and one
-    zero of each sign."""
+    """Changes the other smaller inputs in place, as training does: a few numbers 4 to 64 times as large, and one zero
+    of each sign."""
     for at, spec in _smaller(workload, largest):
         if _of_rows(spec, largest):
             continue
@@ -60,7 +60,7 @@ def vary_columns(values: Values, workload: Workload, largest: TensorSpec, g: tor
 
 
 def columns_of_smaller(workload: Workload) -> set[int]:
-    """Numbers of the inputs that :func:`vary_columns` changes and that can hold non-finite numbers."""
+    """Indices of the inputs that :func:`vary_columns` changes and that can hold non-finite numbers."""
     given = [spec for _, spec in floats(workload)]
     if not given:
         return set()

@@ -1,6 +1,6 @@
-"""What the mixed draws put into several inputs at once: constants of the reference, equal rows, zeros where another
-input is infinite, and every pair of special numbers. A few rows of each are enough, so that the others show what other
-kinds of numbers do."""
+"""Combinations that mixed draws put into several inputs at once: constants of the reference, equal rows, zeros where
+another input is infinite, and every pair of special numbers. Only a few rows get each, so that the rest tests other
+kinds of numbers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def alike(workload: Workload) -> list[tuple[int, int]]:
 
 
 def _multiplied(workload: Workload) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Pairs of (input, dimension) that are summed over together; of two matrices that are all there is, the last
+    """Pairs of (input, dimension) that are summed over together; if two matrices are the only inputs, the last
     dimension of the first and the first of equal size of the second."""
     found = partners(workload)[:1]
     given = [*floats(workload)]

@@ -88,7 +88,8 @@ def extreme_integers(spec: TensorSpec, distribution: str, generator: torch.Gener
 
 
 def _with_rows_of_a_size(values: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
-    """``values`` with rows of other kinds: of a row's size, and near the type's largest and smallest number."""
+    """``values`` with some rows replaced: integers below one power of two, or near the type's largest or smallest
+    number."""
     info = torch.iinfo(TORCH[spec.dtype])
     rows = values.view(-1, spec.shape[-1])
     kind = assign_kinds(4, rows.shape[0], rows.shape[1], generator)

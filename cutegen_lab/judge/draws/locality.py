@@ -1,7 +1,7 @@
-"""Which inputs may hold a few NaN or infinities beside other numbers: those of which one number decides few results.
+"""Inputs that may hold a few NaN or infinities: those whose single elements affect few results.
 
-A NaN in the bias of a layer is one column of its output; in the bias of scores before a softmax it is all of it, and
-such a draw would show nothing else.
+A NaN in a layer's bias affects one column of the output. In a bias added before a softmax it affects the whole output,
+and such a draw would test nothing else.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from cutegen_lab.judge.draws.broadcast import columns_of_smaller
 from cutegen_lab.judge.draws.encounters import alike
 from cutegen_lab.judge.draws.float_tensors import takes_non_finite
 
-_MOST = 1 / 8  # of an output, that two numbers of an input may decide
+_MOST = 1 / 8  # largest fraction of an output that two elements of an input may affect
 
 Run = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...] | None]
 
 
 def local_inputs(run: Run, workload: Workload, make: Callable[[], Sequence[torch.Tensor]]) -> frozenset[int]:
-    """Numbers of those inputs of ``workload``, among which non-finite numbers are drawn, whose first and last number
-    decide at most an eighth of each output of ``run``, the reference: found by trial on what ``make`` returns."""
+    """Indices of the inputs whose first and last element affect at most an eighth of each output, found by running the
+    reference ``run`` on the inputs of ``make``. Only inputs that may get non-finite numbers are tried."""
     asked = {*columns_of_smaller(workload), *(at for pair in alike(workload) for at in pair)}
     if not asked or not takes_non_finite(workload):
         return frozenset()
@@ -46,6 +46,6 @@ def _decides_little(run: Run, inputs: Sequence[torch.Tensor], usual: Sequence[to
 
 
 def _share(found: torch.Tensor, usual: torch.Tensor) -> float:
-    """Of elements that differ."""
+    """Fraction of elements that differ."""
     differs = (found != usual) & ~(found.isnan() & usual.isnan())
     return float(differs.double().mean()) if differs.numel() else 0.0

@@ -46,13 +46,13 @@ def hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) -> 
 
 
 def hidden_rows(workload: Workload, g: torch.Generator) -> Values:
-    """Rows of −∞ in one input, as of a mask that leaves nothing to look at; some of them in parts, of which another
-    input of equal shape hides the rest."""
+    """Rows of −∞ in one input, as of a mask that hides every key; in some rows the second half is hidden by another
+    input of equal shape instead."""
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     shapes = sorted({spec.shape for _, spec in maskable(workload)})
     if not shapes:
         return values
-    shape = shapes[random_below(len(shapes), g)]  # a mask is more often of a shape of its own
+    shape = shapes[random_below(len(shapes), g)]  # by shape first: a mask often has its own
     ours = [at for at, spec in maskable(workload) if spec.shape == shape]
     one, other = (ours[i] for i in torch.randint(len(ours), (2,), generator=g).tolist())
     rows, others = (values[at].view(-1, shape[-1]) for at in (one, other))

@@ -38,17 +38,21 @@ class Grid:
 
     @property
     def shape(self) -> Shape:
+        """(rows, columns)."""
         return self.rows, self.columns
 
     @property
     def column(self) -> torch.Tensor:
+        """Column indices, [columns]."""
         return torch.arange(self.columns)
 
     @property
     def row(self) -> torch.Tensor:
+        """Row indices within a matrix of ``height`` rows, [rows, 1]."""
         return torch.arange(self.rows)[:, None] % self.height
 
     def any(self, g: torch.Generator, a_row: bool = False) -> torch.Tensor:
+        """Random values below ``below``, [rows, columns], or [rows, 1] with ``a_row``."""
         return torch.randint(self.below, (self.rows, 1) if a_row else self.shape, generator=g)
 
 

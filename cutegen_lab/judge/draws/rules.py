@@ -29,7 +29,7 @@ def apply_rules(tensors: Sequence[torch.Tensor], workload: Workload, generator: 
 
 
 def _draw_by_rule(spec: TensorSpec, drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """``drawn`` are the values of a draw that knows no rule: of a range, those inside keep its pattern."""
+    """``drawn``: values drawn without the rule; for a range they are reduced modulo ``below``, which keeps patterns."""
     where = generator.device
     if spec.rule == "sorted" and spec.shape[-1:] > (1,):
         rows = max(spec.numel // spec.shape[-1], 1)

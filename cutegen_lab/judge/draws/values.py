@@ -39,10 +39,12 @@ def rand(shape: Shape, g: torch.Generator) -> torch.Tensor:
 
 
 def randn(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    """Standard normal values."""
     return _filled(lambda tile, own: tile.normal_(generator=own), shape, g)
 
 
 def normal(scale: float, mean: float, shape: Shape, g: torch.Generator) -> torch.Tensor:
+    """Normal values with standard deviation ``scale``."""
     return randn(shape, g).mul_(scale).add_(mean)
 
 

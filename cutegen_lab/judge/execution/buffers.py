@@ -61,7 +61,7 @@ class _Slot:
 
 
 class Buffers:
-    """A workload's tensors, placed by ``placement`` (None: in the plan's order, without surroundings).
+    """A workload's tensors, placed by ``placement`` (None: in the plan's order, without guards).
 
     ``poison``: byte that fills outputs and workspace. ``build``, ``tensors`` and ``views`` are given to a device;
     ``outputs`` are in the workload's order. With ``lent`` memory (a device's ``loan``) the tensors are already on the
@@ -132,6 +132,7 @@ class BufferCache:
         return BufferCache, ()  # pickled without its tensors: another process has its own
 
     def take(self, workload: Workload, build: Build, seed: int) -> Buffers:
+        """The cached buffers if their tensors are equal, otherwise new ones."""
         with suppress(IndexError):
             last = self._last.pop()  # at once, so that two threads never share them
             if last.tensors == workload.tensors + build.plan.workspace:
@@ -139,6 +140,7 @@ class BufferCache:
         return Buffers(workload, build, fill(workload, seed), POISONS[0])
 
     def put_back(self, buffers: Buffers) -> None:
+        """Caches ``buffers``, unless they are too large or an input was written."""
         if sum(spec.storage_bytes for spec in buffers.tensors) <= _CACHED_BYTES and buffers.modified_input() is None:
             self._last = [buffers]
 

@@ -29,6 +29,7 @@ class Placement:
 
     @property
     def position(self) -> dict[int, int]:
+        """Position in memory by the number of the tensor."""
         return {tensor: place for place, tensor in enumerate(self.order)}
 
 

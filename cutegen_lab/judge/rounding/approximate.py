@@ -1,4 +1,4 @@
-"""Honest losses of small results: approximate instructions, and formulas that add a term of another size.
+"""Errors that correct kernels make in small results: approximate instructions, and formulas that add a larger term.
 
 Example: sigmoid as ``0.5 · tanh(x / 2) + 0.5`` is off by half an epsilon of 1, however small the result is.
 """
@@ -16,7 +16,7 @@ from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF
 from cutegen_lab.judge.rounding.operators import ADDING
 from cutegen_lab.judge.rounding.perturbed import Perturbed
 
-_OF_ONE = 2.0**-22  # error beside 1 of lg2.approx.f32, and of erf by five terms (Abramowitz and Stegun, 7.1.26)
+_OF_ONE = 2.0**-22  # absolute error of lg2.approx.f32, and of erf by five terms (Abramowitz and Stegun, 7.1.26)
 _TANH = 2.0**-23, 2.0**-11  # of tanh in fp32, and of tanh.approx.f32, which 16-bit results may use (PTX ISA)
 _SINE = 2.0**-20  # of sin.approx.f32 (PTX ISA), with an argument of 1
 
@@ -42,7 +42,7 @@ _POWERS, _QUOTIENTS = {"exp", "exp2"}, {"div", "reciprocal"}
 
 
 class Approximate(Perturbed):
-    """Also adds ± the bound of what honest formulas lose to every operator's result."""
+    """Also adds ± the error bound of correct formulas to every operator's result."""
 
     def __init__(self, seed: int, inputs: Sequence[torch.Tensor], of_16_bits: bool, sum_unit: float) -> None:
         """``of_16_bits``: kernels may use tanh.approx.f32. ``sum_unit``: unit roundoff of the reference's sums, whose

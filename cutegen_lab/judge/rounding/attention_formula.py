@@ -1,4 +1,4 @@
-"""Attention by its formula in place of the fused operator, inside which no dispatch mode sees the rounding."""
+"""Attention by its formula in place of the fused operator, whose inner rounding no dispatch mode sees."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cutegen_lab.problems.attention import attention
 
 class AttentionFormula(TorchFunctionMode):
     """Computes attention of tensors with ``bytes`` an element by its formula. The fused operator rounds inside, where
-    no other mode sees it; and values that a causal mask hides are skipped here, where PyTorch may add −∞. ``raised``:
-    and ``plain``: as in :func:`attention`."""
+    no other mode sees it; and values that a causal mask hides are skipped here, where PyTorch may add −∞. ``raised``,
+    ``plain``: as in :func:`attention`."""
 
     def __init__(self, bytes: int, raised: float | None = None, plain: bool = False) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Norms that a few large numbers decide: rounding errors do not average out there."""
+"""Norms dominated by a few large numbers: their rounding errors do not average out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import torch
 
-_RARE = math.log(1e6)  # of the odds against an honest kernel's error beyond the limit
+_RARE = math.log(1e6)  # log of the odds against a correct kernel exceeding the limit
 _MOST = 1.5  # epsilons: three roundings, each by half of one; their root mean square is half an epsilon
 
 

@@ -69,17 +69,17 @@ class FormulaKind:
     plain: bool
     """An infinite result is infinite in every correct formula, since no infinities are subtracted."""
     infinite: bool
-    """The same, although a formula may lose values that vanish."""
+    """The same, but formulas may lose values that vanish."""
     elementwise: bool
     """No element is a sum of several."""
     pointwise: bool
     """Each element follows from one element of each input at most."""
     strict: bool
-    """Only sums, products and quotients, none of which leaves a value out."""
+    """Only sums, products and quotients: every operand affects the result."""
     relative: bool
     """Only products, quotients, powers and exponentials of single elements."""
     known_loss: bool
-    """What honest formulas lose of a small result is known (:mod:`approximate`)."""
+    """The error bounds of correct formulas for small results are known (:mod:`approximate`)."""
     in_double: bool
     """Everything that is rounded is float64."""
     sum_unit: float
@@ -93,9 +93,9 @@ class FormulaKind:
     wraps: bool
     """Only sums, differences, products and copies, of which integers wrap in a defined way."""
     handles_infinity: bool
-    """Infinities are told from numbers, so that their result is part of the formula."""
+    """It distinguishes infinities from numbers, so that their results are defined."""
     accurate_near_zero: bool
-    """``log1p`` or ``expm1``, which are there for their accuracy near 0."""
+    """It uses ``log1p`` or ``expm1``, which are accurate near 0."""
     unbiased: bool
     """Rounding errors have a mean of zero in every correct formula."""
     infinite_factors: bool
@@ -175,7 +175,7 @@ class _FormulaRecorder(TorchDispatchMode):
 
 
 def _is_double(value: Any) -> bool:
-    """Whether it is no float of another type."""
+    """False for float tensors of other types than float64."""
     return not (isinstance(value, torch.Tensor) and value.is_floating_point()) or value.dtype is torch.float64
 
 

@@ -1,5 +1,5 @@
-"""Results on the other side of a jump: comparisons of computed numbers, and roundings to integers, that an honest
-kernel's rounding may decide otherwise."""
+"""Results on the other side of a jump: comparisons of computed numbers, and roundings to integers, that a correct
+kernel's rounding may decide differently."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class JumpRecorder(TorchDispatchMode):
 
 
 class Jumping(TorchDispatchMode):
-    """Decides every jump that is closer than its error of ``errors``: all to one ``side`` (1: up, −1: down), or each
-    to either (0)."""
+    """Decides every jump whose distance is below its error in ``errors``: all to one ``side`` (1: up, −1: down), or
+    each to either (0)."""
 
     def __init__(self, errors: Sequence[torch.Tensor], side: int, seed: int) -> None:
         super().__init__()
@@ -73,8 +73,8 @@ def rounding_errors(
     """Largest honest error of each jump's distance, from PyTorch's ``own`` run and runs with other rounding; none if
     those ran other operators.
 
-    It is the error of the difference of what is compared: numbers chosen from those they are compared with, as the
-    k-th largest of a row, share their errors. A row of halves that PyTorch computes exactly has one right rounding.
+    Errors are those of the compared difference: a number chosen from those that it is compared with (the k-th largest
+    of a row) shares their errors. A row that PyTorch computes exactly has one right rounding.
     """
     errors = [torch.zeros_like(jump.distance) for jump in exact]
     names = [(jump.name, jump.distance.shape) for jump in exact]

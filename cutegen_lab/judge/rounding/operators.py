@@ -14,23 +14,23 @@ CHOOSING = {
     "ones", "ones_like", "permute_copy", "relu", "repeat", "roll", "round", "scalar_tensor", "scatter", "sign",
     "slice_scatter", "sort", "stack", "topk", "tril", "triu", "trunc", "where", "zeros", "zeros_like",
 }  # fmt: skip
-# Those that take numbers by their rank or tell where one is: equal numbers may change places, +0 and −0 among them.
+# Operators that order numbers or return an index: equal numbers may be exchanged, also +0 and −0.
 RANKING = {"argmax", "argmin", "argsort", "cummax", "cummin", "kthvalue", "median", "mode", "nanmedian", "sort", "topk"}
 # Operators that compare: they read unperturbed values.
 COMPARING = {
     "eq", "ge", "gt", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lt", "ne", "signbit",
 }  # fmt: skip
 EXACT = CHOOSING | COMPARING
-# Operators that only move numbers: those beside "neg" keep the sign of a zero.
+# Operators that only move numbers and keep the sign of a zero.
 MOVING = {
     "_to_copy", "_unsafe_index", "cat", "clone", "constant_pad_nd", "copy", "diagonal_copy", "embedding", "empty",
     "flip", "full", "gather", "index", "index_select", "lift_fresh_copy", "masked_fill", "permute_copy", "repeat",
     "roll", "scalar_tensor", "stack", "where", "zeros",
 }  # fmt: skip
-# Operators whose integers wrap around: in every width of at least the result's they have the same low bits.
+# Operators whose integers wrap around: any width of at least the result's gives the same low bits.
 WRAPPING = {"_to_copy", "add", "clone", "mul", "rsub", "sub"}
 ADDING = {"add", "rsub", "sub"}
-# Operators that tell infinities from numbers; comparisons do with an infinite number.
+# Operators that distinguish infinities from numbers; comparisons with an infinity do too.
 TELLS_INFINITY = {"isfinite", "isinf", "isneginf", "isposinf", "logsumexp", "nan_to_num"}
 COMPARISONS = COMPARING - TELLS_INFINITY - {"isnan", "signbit"}
 # Operators that sum products.
@@ -48,7 +48,7 @@ SUMS = PRODUCTS | {"add", "cumsum", "mul", "rsub", "sub", "sum"}
 PLAIN = CHOOSING | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
 # The same without sums (a norm may be scaled by its largest term, which is infinite).
 PLAIN_ALONE = PLAIN | {"reciprocal", "rsqrt", "sqrt"}
-# Also functions of one number of which some formula loses small values, but not infinities.
+# Also functions of one number for which some formulas lose small values, but no infinity.
 INFINITE_ALONE = PLAIN_ALONE | {
     "elu", "exp", "exp2", "expm1", "gelu", "hardswish", "leaky_relu", "log", "log10", "log1p", "log2", "mish", "silu",
     "softplus", "square",
@@ -63,9 +63,8 @@ RELATIVE = {
     "_softmax", "_to_copy", "abs", "clone", "div", "exp", "exp2", "mul", "neg", "pow", "reciprocal", "rsqrt", "sqrt",
     "square",
 }  # fmt: skip
-# Elementwise operators, and softmax, of which it is known what honest formulas lose of a small result
-# (:mod:`approximate`). None that jumps, but for comparisons of unrounded numbers: a result next to a jump may be on
-# either side of it.
+# Elementwise operators, and softmax, with known error bounds for small results (:mod:`approximate`). None that jumps,
+# except comparisons of unrounded numbers: a result next to a jump may be on either side of it.
 OF_KNOWN_LOSS = RELATIVE | MOVING | COMPARING | {
     "_prelu_kernel", "add", "amax", "amin", "arange", "bitwise_and", "bitwise_not", "bitwise_or", "clamp", "clamp_max",
     "clamp_min", "cos", "elu", "empty_like", "erf", "expm1", "full_like", "gelu", "hardsigmoid", "hardswish",
@@ -73,7 +72,7 @@ OF_KNOWN_LOSS = RELATIVE | MOVING | COMPARING | {
     "minimum", "mish", "ones", "ones_like", "relu", "rsub", "sigmoid", "silu", "sin", "softplus", "sub", "tanh",
     "tril", "triu", "zeros_like",
 }  # fmt: skip
-# Functions of two numbers, of which all results may be summed.
+# Losses: functions of two numbers whose results may be summed.
 LOSSES = {"binary_cross_entropy", "huber_loss", "mse_loss", "smooth_l1_loss", "soft_margin_loss"}
 ACCURATE_NEAR_ZERO = {"log1p", "expm1"}
 # Arithmetic, roots, sums and norms, whose rounding errors have a mean of zero in every correct formula. Instructions
@@ -91,4 +90,5 @@ DECOMPOSED = {
 
 
 def aliases(func: Any) -> bool:
+    """Whether an ATen operator returns a view of an argument, or writes to one."""
     return any(r.alias_info is not None for r in func._schema.returns)

@@ -30,10 +30,10 @@ class Perturbed(TorchDispatchMode):
     """Multiplies every rounded float64 result of an operator by 1 ± up to ``unit``, and flushes to 0 what float32 would
     hold as a subnormal, as many instructions do (PTX ISA, ``.ftz``).
 
-    So are values inside norms and the like, which kernels round too, and ``inputs`` and values chosen from them
-    wherever an operator computes with them, since kernels scale them or add them in another order. Choices, copies and
-    comparisons are exact: nothing excuses a ``>=`` for a ``>``. A product of three or more factors (or divisors) is NaN
-    if a product of some of them overflows, or vanishes although the whole does not: which are multiplied first is free.
+    Values inside norms and similar operators are perturbed too, since kernels round them, and so are ``inputs`` and
+    values chosen from them where an operator computes with them, since kernels scale or reorder them. Choices, copies
+    and comparisons are exact: ``>=`` for ``>`` is an error. A product of three or more factors (or divisors) is NaN if
+    a product of some of them overflows or vanishes although the whole does not: the order of multiplication is free.
     """
 
     def __init__(self, unit: float, seed: int, inputs: Sequence[torch.Tensor]) -> None:

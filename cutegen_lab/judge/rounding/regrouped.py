@@ -18,9 +18,8 @@ from cutegen_lab.judge.rounding.perturbed import Perturbed
 
 
 class Regrouped(Perturbed):
-    """Adds a rounding of the terms to a sum of sums, and to a product or quotient of a sum; and nothing else: all
-    rounded at once (:class:`Perturbed`), a norm's variance grows by errors of x that a kernel need not make, and hides
-    this one."""
+    """Adds a rounding of the terms to a sum of sums and to a product or quotient of a sum, and nothing else: with every
+    result rounded (:class:`Perturbed`), the error of a norm's variance would hide this one."""
 
     def __init__(self, unit: float, seed: int, inputs: Sequence[torch.Tensor]) -> None:
         self._terms: WeakTensorKeyDictionary[torch.Tensor] = WeakTensorKeyDictionary()  # of a sum: their magnitudes

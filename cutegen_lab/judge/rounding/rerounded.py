@@ -25,10 +25,10 @@ _TERMS_PER_STEP = 32  # products that they add at a time
 
 
 class Rerounded(TorchDispatchMode):
-    """Rounds every rounded result once more, at random, before it is used: as a kernel does that passes intermediate
-    results on in the same types, each rounded the other way.
+    """Rounds every rounded result once more, at random, before it is used: as by a kernel that rounds intermediate
+    results of the same types differently.
 
-    Results that are not used stay as they are, except that sums are added one term after another where PyTorch adds in
+    Results that no operator uses are unchanged, except that sums are added one term after another where PyTorch adds in
     blocks: every partial sum is then rounded, and with sorted terms those are far larger than the result.
     """
 
@@ -103,5 +103,5 @@ class Rerounded(TorchDispatchMode):
 
 
 def _moved(result: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-    """``result`` plus ``noise`` where it is finite: infinite terms have no rounding, and infinite noise."""
+    """``result`` plus ``noise`` where ``result`` is finite: the noise of infinite terms is infinite."""
     return torch.where(result.isfinite(), (result.double() + noise).to(result.dtype), result)

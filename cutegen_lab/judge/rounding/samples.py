@@ -20,8 +20,8 @@ from cutegen_lab.judge.rounding.regrouped import Regrouped
 from cutegen_lab.judge.rounding.rerounded import Rerounded
 from cutegen_lab.problems import Reference
 
-SAMPLES, MORE_SAMPLES = 3, 12  # more samples where few numbers decide: all may be luckier than the kernel
-_FEW, _FEW_LARGE = 8192, 64  # numbers; numbers as large as the largest that the norm amounts to
+SAMPLES, MORE_SAMPLES = 3, 12  # more samples if few numbers dominate: a few samples may all have small errors
+_FEW, _FEW_LARGE = 8192, 64  # elements; effective elements of a norm (1 / the largest's share)
 _SMALLEST = 2.0**-1000  # smaller than any number of an input
 _RAISED = (None, 0.0, 0.5)  # scales of attention's largest weight, by sample: powers of two
 
@@ -29,7 +29,7 @@ Results = tuple[torch.Tensor, ...]
 
 
 def few_decide(inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> bool:
-    """Whether a few numbers decide the norm of one of ``results``."""
+    """Whether a few numbers dominate the norm of one of ``results``."""
     if min(max(t.numel() for t in inputs), *(t.numel() for t in results)) <= _FEW:
         return True
     return any(float(largest_share(t.reshape(-1))) * _FEW_LARGE > 1 for t in results)
@@ -55,8 +55,8 @@ def regrouped_samples(
 
 
 def unit_of_kernels(inputs: Sequence[torch.Tensor], kind: FormulaKind) -> float:
-    """Unit roundoff of what kernels compute: float32's, or float64's where an input is or the reference converts them
-    all to it."""
+    """Unit roundoff that kernels compute with: float64's if an input is float64 or the reference converts all to it,
+    otherwise float32's."""
     double = kind.in_double or any(t.dtype is torch.float64 for t in inputs)
     return UNIT_ROUNDOFF[DType.F64 if double else DType.F32]
 
@@ -106,7 +106,7 @@ def jump_results(reference: Reference, inputs: Sequence[torch.Tensor], seed: int
 def _in_float64(
     reference: Reference, inputs: Sequence[torch.Tensor], mode: Callable[[Sequence[torch.Tensor]], Perturbed]
 ) -> Results:
-    """The float64 reference under ``mode``, which is given the inputs as it sees them."""
+    """The float64 reference under ``mode``, which is made from the float64 inputs."""
     wide = [t.double() if t.is_floating_point() else t for t in inputs]
     with mode(wide):
         return reference.run_float64(wide)

@@ -18,8 +18,8 @@ from cutegen_lab.problems import Reference
 
 UNIT = 2.0**-11  # unit roundoff: 10 bits of mantissa are kept
 TRUNCATED = 2.0**-26
-"""Of a sum, for each of its terms: tensor cores add up a few terms at a time and drop what lies below the sum's last
-bit. An H200's lose 2**-27 a term of one sign (8192 terms; cuBLAS, which begins anew now and then, less)."""
+"""Relative error of a sum for each of its terms: tensor cores add a few terms at a time and truncate below the sum's
+last bit. An H200's lose 2**-27 a term of one sign (8192 terms; less in cuBLAS, which restarts its sums)."""
 NOTE = "fp32 operands of matrix products may be rounded to TF32, as the problem asks"
 CONVOLUTIONS_NOTE = "fp32 operands of convolutions may be rounded to TF32, as PyTorch's are"
 ADVICE = (

@@ -84,6 +84,7 @@ class PendingCount:
             before.close()
 
     def take(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> LoadCount | None:
+        """The stored counting if it is of this artifact and GPU, otherwise None."""
         with self._lock:
             if self._last is None or self._last.subject != (problem.workload, artifact, gpu):
                 return None
@@ -95,8 +96,8 @@ def count_sample(
     make_emulator: MakeEmulator, problem: Problem, artifact: Artifact, gpu: GpuSpec, seed: int,
     cancel: Cancel | None = None,
 ) -> Profile | Fault | None:  # fmt: skip
-    """Profile of a sample of the main workload's blocks, or a text that says why the emulator cannot count; None
-    without an emulator. Raises Cancelled."""
+    """Profile of a sample of the main workload's blocks, or the fault that stopped it; None without an emulator. Raises
+    Cancelled."""
     emulator, build = make_emulator(), artifact.builds[problem.workload.name]
     if emulator is None:
         return None

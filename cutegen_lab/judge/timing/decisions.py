@@ -26,6 +26,7 @@ def is_slower(times: Times) -> bool:
 
 
 def width_notes(times: Times, effort: Effort) -> list[str]:
+    """Notes on subjects whose 95% interval is still wider than ``effort.half_width``."""
     widths = {name: relative_half_width(samples) for name, samples in times.items()}
     unsure = {name: width for name, width in widths.items() if width > effort.half_width}
     rounds = len(times[CANDIDATE])

@@ -1,6 +1,6 @@
 """Interleaved timing: each round takes one sample of every subject, in random order.
 
-Drift of clocks and temperature then affects all subjects alike, and no subject knows which one ran before it.
+Drift of clocks and temperature then affects all subjects alike, and no subject can depend on which one ran before it.
 """
 
 from __future__ import annotations

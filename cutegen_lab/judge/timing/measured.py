@@ -34,7 +34,7 @@ CUPTI = "CUPTI's records of kernels"
 _KEPT_BYTES = 1 << 30  # of outputs kept on the host until they are checked
 
 OutputCheck = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fault | None]
-"""What is wrong with outputs (second) for inputs (first), if anything; the seed is for what the check draws itself."""
+"""Fault of outputs (second) for inputs (first), or None; the seed is for the check's own draws."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class Job:
 
     @property
     def workload(self) -> Workload:
+        """The main workload."""
         return self.problem.workload
 
 
@@ -162,8 +163,8 @@ class _Timer:
         return warm, events, recorded
 
     def _add_kernels(self) -> list[str] | Fault:
-        """Loads the candidate, before anything it could find on the device is the answer, the accepted kernel, and a
-        copy of the compulsory bytes."""
+        """Loads the candidate, before the device's memory can hold an answer, then the accepted kernel and a copy of
+        the compulsory bytes."""
         mine = self._watch.add_build(CANDIDATE, self._job.build)
         if isinstance(mine, Fault):
             return mine
@@ -175,7 +176,7 @@ class _Timer:
         return [CANDIDATE, *self._added(others)]
 
     def _with_baselines(self, names: Sequence[str]) -> list[str]:
-        """``names`` and those of PyTorch's that can be timed, the copy last."""
+        """``names`` and PyTorch's baselines that can be timed, the copy last."""
         problem, others = self._job.problem, dict[str, Subject | Fault]()
         for kind in baseline_kinds(problem, self._effort.references):
             self._say(f"prepare {REFERENCES[kind]}")

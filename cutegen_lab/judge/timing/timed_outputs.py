@@ -20,8 +20,8 @@ from cutegen_lab.problems.tensors import moved
 
 Tensors = Sequence[torch.Tensor]
 LENIENCE = 16.0
-"""How far beyond a check's tightest limits an output may be: rounding was judged there, here work not done is looked
-for, and what was left undone is wrong by as much as the values themselves."""
+"""Multiple of a check's tightest limits that a timed output may reach. The check has judged rounding; this one finds
+skipped work, whose error is as large as the values."""
 
 
 def inputs_for(problem: Problem, reference: Reference, seed: int) -> list[torch.Tensor]:

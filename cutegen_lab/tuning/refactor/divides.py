@@ -14,7 +14,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.tuning.refactor.text import KernelText, assigned
 
-_HELD = 4  # functions deep
+_MAX_DEPTH = 4  # most nested calls that are followed
 
 
 def even_divisions(
@@ -57,7 +57,7 @@ def _divisions(
             size, by = _size(whole, tensors, sizes), [part for part in parts if part is not None]
             if size is not None and len(by) == len(parts) and any("config[" in part for part in by):
                 yield f"{size} % {by[0] if len(by) == 1 else '(' + ' * '.join(by) + ')'} == 0"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and depth < _HELD:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and depth < _MAX_DEPTH:
             called = text.functions.get(node.func.id)
             if called is not None:
                 handed = list(_handed(called, node))

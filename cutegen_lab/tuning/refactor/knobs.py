@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from cutegen_lab.tuning.refactor.text import KernelText, Span, assigned, whole_number
 
-MOST = 8  # knobs of a kernel: more make a space that no search sees enough of
+MOST = 8  # knobs of a kernel: more make a space too large to search
 _ORDER = ("threads", "tile", "vec", "stages", "unroll", "bits", "count")
-_BY_NAME = (  # what a name says; the first that fits
+_BY_NAME = (  # role by name; the first match counts
     ("threads", r"thread|block_?(size|dim|x)?$|^(bdim|nt|t)$"),
     ("stages", r"stage|depth|buffers"),
     ("vec", r"vec|width|per_thread|items|elems"),

@@ -26,10 +26,10 @@ from cutegen_lab.tuning.refactor.text import KernelText
 from cutegen_lab.tuning.space import Space
 
 Right = Callable[[Artifact], str]
-"""Why an artifact's answers are not right; empty where they are."""
+"""Returns why an artifact's answers are wrong; empty if they are right."""
 Asks = Callable[[Sequence[str]], str]
 """A model's answer, given what is known already; :mod:`~cutegen_lab.tuning.refactor.proposals` has its form."""
-_NEAREST = 2  # configs that show whether a value is right that others must change for
+_NEAREST = 2  # configs that test a value which is only allowed together with other changes
 _MIXED = 4  # configs with several values changed, tried at the end
 
 

@@ -33,7 +33,7 @@ class Picture:
 
 
 def drawable(*values: float) -> bool:
-    """Whether these have a place on an axis."""
+    """Whether these can be placed on a logarithmic axis."""
     return all(value > 0 and math.isfinite(value) for value in values)
 
 
