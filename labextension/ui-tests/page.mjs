@@ -1,10 +1,12 @@
-// Screenshots of the widget bundle on the sample runs, each checked with axe: `npm run ui:page`, after `npm run build`.
+// Screenshots of the widget bundle on the sample runs, each checked with axe and compared with its baseline:
+// `npm run ui:page`, after `npm run build`. `ACCEPT=1 npm run ui:page` writes the baselines.
 // `npm run ui:page layouts` takes those whose names begin with "layouts".
 // CHROMIUM names the browser where it is not /usr/bin/chromium. Pictures go to ui-tests/shots/.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { difference } from './baselines.mjs';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const bundle = fileURLToPath(new URL('../../cutegen_lab/notebook/static/', import.meta.url));
@@ -80,6 +82,14 @@ const ANSWERS = {
   export: EXPORT
 };
 
+function compare(name, picture) {
+  pictures++;
+  const found = difference(name, picture);
+  if (found) {
+    failures.push(found);
+  }
+}
+
 async function show(name, sample, { scheme = 'light', width = 1040, height = 900, act } = {}) {
   if (!name.startsWith(process.argv[2] ?? '')) {
     return;
@@ -131,8 +141,7 @@ async function show(name, sample, { scheme = 'light', width = 1040, height = 900
       failures.push(`${name}: axe ${id}, ${help}: ${nodes.map(node => node.target.join(' ')).join('; ')}`);
     }
   }
-  await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
-  pictures++;
+  compare(name, await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true }));
   await page.close();
 }
 
@@ -200,8 +209,10 @@ async function plots(page, look, files) {
         failures.push(`${name}: the CSV is not what Python wrote`);
       }
     }
-    await page.locator('.cg-root').screenshot({ path: `${shots}/plot-${name}-${look}.png` });
-    pictures++;
+    compare(
+      `plot-${name}-${look}`,
+      await page.locator('.cg-root').screenshot({ path: `${shots}/plot-${name}-${look}.png` })
+    );
   }
 }
 for (const [look, options] of Object.entries({
@@ -249,7 +260,7 @@ await show('changes', 'review', {
     await page.waitForTimeout(300);
   }
 });
-async function compare(page) {
+async function compared(page) {
   await page.getByRole('treeitem', { name: /^c4 / }).click({ modifiers: ['Control'] });
   await page.getByRole('button', { name: 'Compare PTX' }).click();
   await page.waitForTimeout(300);
@@ -259,7 +270,7 @@ for (const [name, options] of Object.entries({
   'compare-dark': { width: 1200, scheme: 'dark' },
   'compare-narrow': { width: 620 }
 })) {
-  await show(name, 'review', { ...options, act: compare });
+  await show(name, 'review', { ...options, act: compared });
 }
 for (const [name, options] of Object.entries({
   'pinned-light': { width: 1040 },
