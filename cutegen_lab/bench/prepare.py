@@ -22,7 +22,7 @@ from cutegen_lab.templates.recognise import template_for
 
 def prepare(cases: Sequence[Case], folder: Path, compiler: CageCompiler, arch: str, configs: int, say: Say) -> None:
     """Writes ``folder/NAME.json`` for each case that has none, with up to ``configs`` configs: the default, then those
-    that differ from it by one step of one parameter."""
+    that differ from it by one step in one parameter."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, case in enumerate(cases, 1):
         path = folder / f"{case.name}.json"
