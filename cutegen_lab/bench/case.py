@@ -15,7 +15,7 @@ class Case:
     """One row: ``expression`` of ``inputs``.
 
     ``peer``: text of another project's kernel for the same tensors, if there is one. ``flops``: operations of its
-    matrix products; 0 if it is memory-bound. ``tf32``: whether fp32 operands may be rounded to TF32, by PyTorch too.
+    matrix products; 0 if it is memory-bound. ``tf32``: whether fp32 operands may be rounded to TF32, also in PyTorch.
     """
 
     work: str

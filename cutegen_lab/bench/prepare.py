@@ -25,7 +25,7 @@ _AT_ONCE = 8  # cases; how many compile at once is the compiler's to say
 
 def prepare(cases: Sequence[Case], folder: Path, compiler: CageCompiler, arch: str, configs: int, say: Say) -> None:
     """Writes ``folder/NAME.json`` for each case that has none, with up to ``configs`` configs: the default, then those
-    that differ from it by one step of one parameter."""
+    that differ from it by one step in one parameter."""
     folder.mkdir(parents=True, exist_ok=True)
 
     def written(case: Case) -> str:

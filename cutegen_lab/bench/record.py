@@ -28,7 +28,7 @@ class Row:
     ``ratios``: other subjects' times divided by that of ``c0``, as the median of each round's ratio with its 95%
     interval. ``faults``: subjects that were not timed or were wrong. ``checked``: subjects of which every element was
     compared with the float64 reference. ``errors``: their error and eager's, ‖out − ref‖ / ‖ref‖ of the worst output.
-    ``insensitive``: inputs on which the answer hardly depends; such a row is in no mean.
+    ``insensitive``: inputs that hardly affect the result; such a row is excluded from means.
     """
 
     name: str

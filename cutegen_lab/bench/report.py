@@ -32,7 +32,7 @@ def line(row: Row) -> str:
     others = "".join(f" {ratio(row, o):6.2f}" if o in row.ratios else "      -" for o in (COPY, *OTHERS))
     best = min((found[0] for name, found in row.ratios.items() if name[0] == "c" and name[1:].isdigit()), default=1.0)
     more = f"  another config: {best:.3f}" if best < 0.99 else ""
-    wrong = "".join(f"  {name}: {said[:90]}" for name, said in row.faults.items())
+    wrong = "".join(f"  {name}: {fault[:90]}" for name, fault in row.faults.items())
     if row.insensitive:
         wrong += f"  the answer hardly depends on {', '.join(row.insensitive)}: left out of means"
     return f"{row.name:34} {us:9.1f} µs {rate}{others}{more}{wrong}"

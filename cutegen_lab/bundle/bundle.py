@@ -30,7 +30,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that was changed or left out, and what to do if it is needed."""
+    """A change or omission, and what to do if it matters."""
 
     file: str
     line: int
@@ -49,7 +49,7 @@ class Bundle:
     notices: tuple[Notice, ...]
 
     def origin(self, line: int) -> str:
-        """``FILE:LINE`` from which ``line`` of the text comes; empty for a line that the bundle adds."""
+        """Source ``FILE:LINE`` of ``line`` of the text; empty for a line that the bundle adds."""
         for piece in self.pieces:
             if 0 <= line - piece.line < len(piece.source_lines):
                 return f"{piece.file}:{piece.source_lines[line - piece.line]}"

@@ -81,7 +81,7 @@ class Module:
         return found
 
     def offset(self, line: int, column: int) -> int:
-        """Index in ``text`` of a position of ``ast``, whose columns count bytes."""
+        """Index in ``text`` of an ``ast`` position, whose column is in bytes."""
         before = self.lines[line - 1].encode()[:column].decode(errors="ignore")
         return self._starts[line - 1] + len(before)
 

@@ -1,8 +1,8 @@
 """Definitions that the entry reaches, and references that a candidate may not have.
 
 A function that uses a forbidden module (torch, os …) keeps its signature, and its body raises an error that names the
-original place: host helpers next to a kernel are rarely called at compile time. If the module itself uses such a thing
-when it is executed, the users of that definition are treated in the same way.
+original place: host helpers next to a kernel are rarely called at compile time. If the module itself uses one at
+its top level, the users of that definition are treated in the same way.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ class Reach:
 
     @staticmethod
     def _only_read(one: Resolved) -> bool:
-        """Whether it only informs people and type checkers: an annotation, ``@override``."""
+        """True if it has no effect at run time: an annotation, ``@override``."""
         if one.reference.annotation is not None:
             return True
         return one.reference.decorates is not None and one.target in [_not_allowed(name) for name in _FOR_CHECKERS]
@@ -256,7 +256,7 @@ class Reach:
 
     @staticmethod
     def environment_default(one: Resolved) -> bool:
-        """A read of an environment variable, which is treated as not set."""
+        """True for a read of an environment variable, which is treated as not set."""
         reference = one.reference
         if not isinstance(one.target, Refused) or reference.call is None:
             return False

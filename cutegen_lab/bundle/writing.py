@@ -19,8 +19,8 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Writer:
-    """Writes definitions as they stand in one module: imported names under their name in the bundle (``names``),
-    annotations as strings if ``quote`` is set, stubs for what is not reached."""
+    """Writes definitions of one module: imported names under their name in the bundle (``names``), annotations as
+    strings if ``quote`` is set, stubs for functions that use forbidden modules."""
 
     def __init__(self, reach: Reach, names: Mapping[Key, str], quote: bool) -> None:
         self._reach, self._names, self._quote = reach, names, quote
@@ -248,7 +248,7 @@ def _quoted_annotations(module: Module, node: ast.stmt, edits: list[Edit]) -> li
 
 
 def _as_text(annotation: str) -> str:
-    """The string constant for an annotation; ``*Ts`` of a parameter cannot be one."""
+    """The string constant for an annotation; not for ``*Ts``, which cannot be a string."""
     try:
         return repr(ast.unparse(expression(f"({annotation}\n)")))
     except SyntaxError:

@@ -26,10 +26,10 @@ from cutegen_lab.perfmodel import MODEL, error_band, predict_plan
 
 SAMPLE_BLOCKS = 64
 FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others
-# Clusters of each launch in which a large run, one of a build's first, looks for races: 3 to 8 times their time.
+# Clusters of each launch with race detection (3 to 8 times slower) in a build's first large runs.
 WATCHED = 4
-_WATCHED_RUNS = 4  # the first draw's two, and the mixed draws, which meet most branches
-RECORDED = 50_000  # instructions after which a block that is recorded alone counts as waiting for others
+_WATCHED_RUNS = 4  # the first draw's two, and the mixed draws, which cover most branches
+RECORDED = 50_000  # instructions after which a block that is recorded alone is taken to wait for other blocks
 MANY_INSTRUCTIONS = (
     2e6  # warp instructions of a block sample that is large enough: more takes seconds and changes little
 )
@@ -38,10 +38,11 @@ MANY_INSTRUCTIONS = (
 class EmulatorDevice:
     """A :class:`~cutegen_lab.core.protocols.Device` that needs no GPU. Its times are predictions and labelled so.
 
-    Consecutive executions of one build in a thread form pairs, to expose a kernel whose answer depends on things it
-    must not depend on. The first takes the blocks by number (in later pairs in random order), the second in reverse
-    order, with other addresses and clock values. Approximate arithmetic has its largest allowed error in every other
-    pair, beginning with the first, and the hardware's in the others. ``seed_source`` returns 62-bit seeds.
+    Consecutive executions of one build in a thread form pairs, to expose a kernel whose result depends on the execution
+    order, addresses or clocks. The first of a pair runs the blocks by number (in later pairs in random order), the
+    second in reverse order, with other addresses and clock values. Approximate arithmetic has its largest error in
+    every other pair, beginning with the first, and about the hardware's in the others.
+    ``seed_source`` returns 62-bit seeds.
     """
 
     name = "emulator"
@@ -119,12 +120,12 @@ class EmulatorDevice:
     def timelines(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> tuple[Timeline, ...] | str:
-        """What the warps of one block of each launch do, or a text that says why that is not known. Bulk copies come as
-        late as they may. ``buffers`` are partly overwritten. Raises Cancelled."""
+        """Timelines of one block of each launch, or a text that says why there are none. Bulk copies complete as late
+        as possible. ``buffers`` are partly overwritten. Raises Cancelled."""
         whole = replace(self._options, shadow=False, races=True, record=True)
         alone = replace(whole, sample_blocks=1, budget=RECORDED)
         result = run_plan(build, tensors, buffers, cancel, alone)
-        if result.execution.fault is not None:  # blocks that wait for each other, say
+        if result.execution.fault is not None:  # for example, blocks that wait for each other
             result = run_plan(build, tensors, buffers, cancel, whole)
         return str(result.execution.fault) if result.execution.fault else tuple(result.timelines)
 
@@ -132,8 +133,8 @@ class EmulatorDevice:
         """Does nothing: no resources are held."""
 
     def _watched(self, build: Build) -> int:
-        """Number of clusters of a large run in which races are looked for: more in a build's first runs, which meet
-        its branches on different data."""
+        """Clusters of a large run with race detection: more in a build's first runs, which cover its branches on
+        different data."""
         before, runs = getattr(self._last, "watched", (None, 0))
         runs = runs + 1 if before is build else 1
         self._last.watched = build, runs

@@ -1,10 +1,9 @@
-"""A PTX machine on NumPy: executes launch plans on the CPU, checks every access, counts what moves.
+"""A PTX emulator on NumPy: executes launch plans on the CPU, checks every access, counts memory traffic.
 
 Reading order: ``ptx`` (text to instructions) → ``translate`` and ``isa`` (instructions to Python, one function for each
 opcode) → ``program`` (a compiled kernel) → ``machine`` (CTAs in lockstep, their warps' schedule, barriers, deadlocks) →
 ``run`` (a launch plan). ``memory`` is global, shared and local memory; ``tma`` and ``mma`` are bulk copies and tensor
-cores; ``races`` orders accesses by vector clocks and finds those that nothing orders; ``counters`` counts what moves;
-``analysis`` looks at a program without running it.
+cores; ``races`` finds unordered accesses by vector clocks; ``counters`` counts traffic; ``analysis`` is static.
 
 To add an opcode, write one function in the file of its section in ``isa``.
 """

@@ -1,4 +1,4 @@
-"""A buffer of global memory: its bytes, and what is remembered of each."""
+"""A buffer of global memory: its bytes and their shadow state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cutegen_lab.emulator.ptx.types import Array
 
 @dataclass
 class Buffer:
-    """One tensor. ``written`` has a bool a byte, or is None where reads need no check. ``constant``: not to write."""
+    """One tensor. ``written``: a bool for each byte, or None where reads need no check. ``constant``: read-only."""
 
     name: str
     base: int
@@ -17,10 +17,10 @@ class Buffer:
     views: dict[int, Array]
     written: Array | None = None
     constant: bool = False
-    writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks …
-    readers: tuple[Array, Array] | None = None  # … and who read it, where anyone has
-    owners: Array | None = None  # which cluster stored each cell, where :class:`Owners` looks
-    initial: Array | None = None  # what it held before the first launch, where that was kept
+    writers: Array | None = None  # last writers, of :class:`GlobalRaces` …
+    readers: tuple[Array, Array] | None = None  # … and readers, if any
+    owners: Array | None = None  # cluster that stored each cell, of :class:`StoreOwners`
+    initial: Array | None = None  # contents before the first launch, where kept
     end: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Which of the orders that hardware may take an execution takes: a kernel must answer the same in all of them.
+"""The execution order of a run, one of those that hardware may take: a kernel's result must not depend on it.
 
 CUDA C++ Programming Guide, "Thread Hierarchy": blocks run in any order, and so do warps. A clock starts anywhere (PTX
 ISA 10.23 %clock, 10.26 %globaltimer), and tensors lie anywhere that is aligned to 16 bytes.
@@ -23,10 +23,9 @@ _MOST_SHUFFLED = 1 << 31  # clusters: products of two numbers below it fit an in
 
 @dataclass(frozen=True)
 class Order:
-    """``seed`` 0: clusters by number, else shuffled; ``reverse``: the last of that order first, and tensors placed
-    in memory the other way round, aligned to 16 bytes and no more. ``clock`` is what the clocks show at the start.
-    ``warps``: the seed of an order of warps (:mod:`interleaving`), 0: all in lockstep. It counts where races are looked
-    for.
+    """``seed``: shuffles clusters; 0: by number. ``reverse``: clusters in reverse order, and tensors in reverse order
+    in memory, aligned to 16 bytes only. ``clock``: value of the clock registers at the start. ``warps``: seed of the
+    interleaving of warps (:mod:`interleaving`) in race-detection mode, 0 for lockstep.
     """
 
     seed: int = 0
@@ -35,20 +34,20 @@ class Order:
     warps: int = 0
 
     def opposite(self) -> Order:
-        """As unlike this one as can be: blocks the other way round, every bit of the clock the other way, warps in
-        lockstep or not."""
+        """The most different order: clusters reversed, every bit of the clock inverted, lockstep and interleaving
+        swapped."""
         clock = self.clock ^ ((1 << CLOCK_BITS) - 1)
         return replace(self, reverse=not self.reverse, clock=clock, warps=0 if self.warps else clock)
 
     @property
     def noise(self) -> int | None:
-        """Of approximate arithmetic (:mod:`isa.approximate`): None in half of all runs, and the same in the opposite
-        one."""
+        """Seed of approximate arithmetic (:mod:`isa.approximate`): None in half of all runs; equal in the opposite
+        order."""
         mixed = (self.clock ^ self.clock >> 1) & 0xFFFFFFFF
         return mixed if mixed & 1 else None
 
     def clusters(self, first: int, stop: int, count: int) -> Array:
-        """Numbers of the clusters that run as the ``first``-th to ``stop``-th of ``count``."""
+        """Numbers of the clusters at positions ``first`` to ``stop`` (exclusive) of the order of ``count`` clusters."""
         at = np.arange(first, min(stop, count), dtype=np.int64)
         if self.reverse:
             at = count - 1 - at
@@ -59,9 +58,9 @@ class Order:
         return at
 
     def placed(self, tensors: int) -> tuple[int, list[tuple[int, int]]]:
-        """Where tensors lie, as random as ``clock``: how many times ``SLOT`` bytes the first lies behind the lowest
-        address, and (tensor, bytes that it lies past the next multiple of ``SLOT``), lowest address first. Multiples of
-        512 bytes, as allocators give them, or where it is ``reverse`` 16 bytes past one."""
+        """Placement of tensors, random by ``clock``: (offset of the first in units of ``SLOT``, [(tensor, bytes past a
+        multiple of ``SLOT``)] by ascending address). Bytes are multiples of 512, as from an allocator, plus 16 where
+        ``reverse``."""
         draw = random.Random(self.clock)  # noqa: S311 - a place is no secret from a program that ends with it
         far = draw.randrange(_MOST_SLOTS) if self.clock else 0
         past = [draw.randrange(SLOT // _ROUND) * _ROUND if self.clock else 0 for _ in range(tensors)]

@@ -1,4 +1,4 @@
-"""How the machine says that it cannot go on: raised inside, always a Fault (a verdict) outside."""
+"""Exceptions that stop an emulation. Callers of the emulator get a Fault (a verdict) instead."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Quoted(Protocol):
 
 
 class EmulatorStop(Exception):
-    """Base of the two below; never leaves :mod:`cutegen_lab.emulator`."""
+    """Base of :class:`Unsupported` and :class:`Trap`; never leaves :mod:`cutegen_lab.emulator`."""
 
     verdict: Verdict
 
@@ -28,7 +28,7 @@ class EmulatorStop(Exception):
 
 
 class Unsupported(EmulatorStop):
-    """PTX this machine does not read or execute. ``ptx_line`` counts from 1 in the PTX text (0: unknown)."""
+    """PTX that the emulator does not read or execute. ``ptx_line`` counts from 1 in the PTX text (0: unknown)."""
 
     verdict = Verdict.UNSUPPORTED
 
@@ -39,7 +39,7 @@ class Unsupported(EmulatorStop):
 
 
 class Trap(EmulatorStop):
-    """A kernel did what no kernel may. ``gid`` is the first offending thread's global lane number, if it is known."""
+    """An illegal operation of a kernel. ``gid``: number of the first offending thread in its CTA batch, if known."""
 
     def __init__(self, verdict: Verdict, message: str, gid: int | None = None, address: int | None = None) -> None:
         super().__init__(message)
@@ -50,4 +50,4 @@ class Trap(EmulatorStop):
         self.waiting: list[tuple[str, Quoted]] = []  # who waits, and where
         self.instruction: Quoted | None = None  # where that is not the one being executed
         self.earlier: Quoted | None = None  # the access it collides with
-        self.follows = False  # a read of what nobody wrote: fatal only if the value comes to matter
+        self.follows = False  # an uninitialised read: a fault only if an effect depends on the value

@@ -34,9 +34,9 @@ _MOST_MODULE_BYTES = 1 << 28
 _PREAMBLE = "P,H,I,E,U,S,F,D,L,G=g.views"
 BlockFunction = Callable[[Any], Any]
 Written = tuple[ptx.Instruction, frozenset[str]]
-"""An instruction, and the registers that it writes."""
+"""An instruction and the registers that it writes."""
 
-assert isa.__all__, "importing the package fills the opcode table"
+assert isa.__all__, "importing the package registers the opcodes"
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class Program:
     blocks: tuple[Block, ...]
     functions: tuple[BlockFunction, ...]
     live_in: tuple[Rows, ...]
-    live_sums: tuple[Live, ...]  # by block: sums of wgmma whose registers are live there, and their rows
+    live_sums: tuple[Live, ...]  # by block: live accumulators of wgmma, and their rows
     hammocks: dict[int, tuple[Rows, Rows]]  # a branch over one block: (rows it reads, rows it leaves)
     guard_rows: tuple[int, ...]
-    asks_memory: tuple[bool, ...]  # by block: strong reads of memory, as loops make that wait for other threads
+    asks_memory: tuple[bool, ...]  # by block: has strong reads, as loops that poll memory
     wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
     rows_needed: dict[str, int]
     sites: int  # instructions that touch memory
-    straight: tuple[DependencyChains, ...]  # by block, where straight code begins
-    predicated: dict[int, int]  # a body that ptxas has no branch over: the block before it
+    straight: tuple[DependencyChains, ...]  # by the block that starts straight-line code
+    predicated: dict[int, int]  # blocks that ptxas predicates: the block before
     static_smem: int
     local_bytes: int
     params: tuple[tuple[str, int], ...]
@@ -67,17 +67,17 @@ class Program:
     access_unit: int  # bytes of the narrowest access
     fences: bool  # strong operations may order others
     blocks_may_wait: bool  # … those of several blocks, too
-    blocks_may_meet: bool  # blocks may wait for each other, in order or not
-    fences_global_proxy: bool  # some fence lets bulk copies see what threads wrote to global memory
+    blocks_may_meet: bool  # blocks may wait for each other, even by relaxed operations
+    fences_global_proxy: bool  # some fence orders global writes of threads before bulk copies
     guesses: frozenset[ptx.Instruction]  # loads for a compare-and-swap to compare with
     reads_unwritten: bool  # some register may be read before it was written
-    unwritten_sites: tuple[Site, ...] | None  # in a program that follows such values: instructions that may read one
+    unwritten_sites: tuple[Site, ...] | None  # reads of uninitialised values, where tracked
     generated: str
     file_name: str
-    digest: str  # of the text it is from
-    code: tuple[tuple[Written, ...], ...]  # by basic block, as written
+    digest: str  # of the PTX text
+    code: tuple[tuple[Written, ...], ...]  # by basic block, in text order
     kernel: ptx.Kernel
-    polled: ptx.Instruction | None  # counts how often an mbarrier is asked
+    polled: ptx.Instruction | None  # an instruction that counts polls (:mod:`polls`)
     spaces: dict[str, str]  # state space of each variable and parameter
 
 
@@ -88,7 +88,7 @@ _CACHED = 64
 def load(text: str, kernel: str, followed: bool = False) -> Program:
     """Parses and translates a kernel of a PTX module, once per text. Raises :class:`Unsupported`.
 
-    ``followed``: with what follows values that nobody wrote (:mod:`origin_rules`).
+    ``followed``: with code that tracks uninitialised values (:mod:`origin_rules`).
     """
     key = (sha256(text), kernel, followed)
     program = _cache.get(key)
@@ -229,7 +229,7 @@ def _hammocks(blocks: list[Block], rows: dict[str, tuple[str, int]]) -> dict[int
 
 
 class _Writer:
-    """Writes the functions and remembers which instruction each line came from."""
+    """Writes the functions, and the source map from lines to instructions."""
 
     def __init__(self, rows: dict[str, tuple[str, int]]) -> None:
         self._rows = rows
@@ -274,7 +274,7 @@ class _Writer:
 
 
 def guarded(g: Any, function: BlockFunction, mask: Any, uses: Rows, defs: Rows) -> None:
-    """Runs one instruction on the lanes whose guard holds."""
+    """Runs one instruction on the lanes whose guard is true."""
     count = int(np.count_nonzero(mask))
     if count == g.n:
         function(g)

@@ -1,4 +1,4 @@
-"""What generated code may name: a function registered by :func:`runtime` is called by it under its own name."""
+"""The global names of generated code, among them functions registered by :func:`runtime`."""
 
 from __future__ import annotations
 

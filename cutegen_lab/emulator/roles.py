@@ -1,5 +1,5 @@
-"""What the lower floors of the emulator ask of objects that are made above them, as protocols: lanes, blocks, and the
-code that these execute. A floor that asks for more says so where it does, in a protocol that extends one of these."""
+"""Protocols that lower packages of the emulator use for objects of higher ones: lanes, blocks and generated code. A
+package that needs more defines a protocol that extends one of these."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from cutegen_lab.emulator.ptx.types import Array
 
 
 class HasLanes(Protocol):
-    """A group, or part of one: what naming a thread needs."""
+    """Some threads that access memory."""
 
-    gid: Array  # numbers of the threads: block of the chunk · padded threads + thread
-
-    @property
-    def hardware(self) -> bool: ...  # a bulk copy does it for the threads …
+    gid: Array  # thread numbers: block in the CTA batch · padded threads + thread
 
     @property
-    def until(self) -> tuple[int, int] | None: ...  # … until an mbarrier (column of the clocks) has had so many phases
+    def hardware(self) -> bool: ...  # a bulk copy on behalf of the threads …
 
     @property
-    def copies(self) -> bool: ...  # cp.async does it
+    def until(self) -> tuple[int, int] | None: ...  # … until (column of an mbarrier, completed phases)
+
+    @property
+    def copies(self) -> bool: ...  # a cp.async
 
 
 class Group(HasLanes, Protocol):
     """Lanes that execute together, in ascending order of ``gid``."""
 
-    n: int  # how many
+    n: int  # number of lanes
     pc: int  # the basic block that they execute
 
     @property
-    def block(self) -> Array: ...  # by lane: its block of the chunk
+    def block(self) -> Array: ...  # by lane: its block in the CTA batch
 
     @property
     def lane(self) -> Array: ...  # by lane: its number in its warp
 
-    def whole(self) -> bool: ...  # do they form complete warps?
+    def whole(self) -> bool: ...  # True if they form complete warps
 
-    def warps(self) -> int: ...  # how many warps have a lane here
+    def warps(self) -> int: ...  # number of warps with a lane in the group
 
-    def warp_numbers(self) -> Array: ...  # which these are, counted over the chunk
+    def warp_numbers(self) -> Array: ...  # numbers of these warps in the CTA batch
 
 
 class GeneratedCode(Protocol):
-    """A translated kernel, as its accesses are told apart and named."""
+    """The part of a translated kernel that identifies accesses."""
 
     @property
     def name(self) -> str: ...  # of the kernel
 
     @property
-    def file_name(self) -> str: ...  # which frames of generated code have
+    def file_name(self) -> str: ...  # of frames of generated code
 
     @property
     def source_map(self) -> Mapping[int, Instruction]: ...  # line of generated code -> instruction
@@ -60,16 +60,16 @@ class GeneratedCode(Protocol):
     def access_unit(self) -> int: ...  # bytes of the narrowest access
 
     @property
-    def fences_global_proxy(self) -> bool: ...  # some fence lets bulk copies see what threads wrote to global memory
+    def fences_global_proxy(self) -> bool: ...  # some fence orders global writes of threads before bulk copies
 
     @property
     def guesses(self) -> frozenset[Instruction]: ...  # loads for a compare-and-swap to compare with
 
 
 class Blocks(Protocol):
-    """A chunk: the blocks that run together."""
+    """A CTA batch: the blocks that run together."""
 
-    count: int  # how many
+    count: int  # number of blocks
     cluster_size: int  # blocks of a cluster
     padded_threads: int  # of a block, in whole warps
 
@@ -80,9 +80,9 @@ class Blocks(Protocol):
     def numbers(self) -> Array: ...  # of the blocks in the grid, cluster by cluster
 
     @property
-    def exited(self) -> Array: ...  # by thread: has it ended?
+    def exited(self) -> Array: ...  # by thread
 
-    def instruction(self) -> Instruction | None: ...  # the one that is being executed
+    def instruction(self) -> Instruction | None: ...  # that is being executed
 
     def place(self, gid: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]: ...  # (block, thread) coordinates
 

@@ -42,9 +42,9 @@ from cutegen_lab.emulator.machine.recorder import Recorder
 from cutegen_lab.emulator.machine.schedule import Scheduler
 from cutegen_lab.emulator.memory.global_memory import GlobalMemory
 from cutegen_lab.emulator.options import (
-    CHUNK_COST,
+    BATCH_COST,
+    FEW_BATCHES,
     FEW_BYTES,
-    FEW_CHUNKS,
     RACE_TABLE_BYTES,
     RACES_BYTES,
     Options,
@@ -59,7 +59,7 @@ from cutegen_lab.emulator.tma import tensor_map
 
 @dataclass
 class Result:
-    """``execution`` as a device reports it, and the counters of each launch in order."""
+    """``execution`` as a device reports it, and by launch: counters, their details (``accounts``) and timelines."""
 
     execution: Execution
     per_launch: list[dict[str, float]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Result:
     timelines: list[Timeline] = field(default_factory=list)
 
     def lines(self, build: Build) -> list[dict[int, Sums]]:
-        """Counters of each launch by line of the candidate, 0 for what belongs to none."""
+        """Counters of each launch by line of the candidate; line 0 for counts that belong to none."""
         return [account.by_line(build) for account in self.accounts]
 
 
@@ -81,12 +81,11 @@ def run_plan(
 ) -> Result:
     """Runs every launch of ``build.plan`` in order.
 
-    ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data already (None:
-    what the build records, else all but the workspace); reading a never written byte of the others is a fault where
-    ``options.shadow`` holds, and so is a store to one of them where their number is known. Where a register, shared or
-    local memory is read that nobody has written, the plan runs again, and what follows from such values is followed to
-    where it matters, or does not (:mod:`origin_rules`). A candidate's failure is
-    ``execution.fault``, and so is a plan that takes more time or memory than the emulator has. Raises Cancelled.
+    ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data (None: the number
+    that the build records, else all but the workspace). A store to one of them is a fault if the number is known; with
+    ``options.shadow`` a read of an unwritten byte of the others is one. After a read of an uninitialised register or
+    uninitialised shared or local memory the plan runs again with tracking of such values (:mod:`origin_rules`). A
+    candidate's failure is ``execution.fault``, and so is a plan that exceeds the emulator's limits. Raises Cancelled.
     """
     options = options or Options()
     inputs = build.inputs if inputs is None else inputs
@@ -134,12 +133,12 @@ class _Runner:
         options: Options, inputs: int | None, followed: bool = False,
     ) -> None:  # fmt: skip
         self._build, self._cancel, self._options, self._followed = build, cancel, options, followed
-        self.read_unwritten = False  # a kernel did, and was stopped: run the plan again, followed
+        self.read_unwritten = False  # run the plan again, with tracking
         self.accounts: list[LaunchCounts] = []
         self.timelines: list[Timeline] = []
         self._bytes = sum(b.nbytes for b in buffers)
         self._left = options.most_in_all(self._bytes)
-        own = sum(b.nbytes for b in buffers[: len(buffers) - len(build.plan.workspace)])  # what no candidate chooses
+        own = sum(b.nbytes for b in buffers[: len(buffers) - len(build.plan.workspace)])  # without the workspace
         small = options.sample_blocks is None and own <= RACES_BYTES
         self._races = small if options.races is None else options.races
         self._watched = 0 if self._races or options.races is not None else options.watched  # clusters of each launch
@@ -170,13 +169,13 @@ class _Runner:
         return self._memory.printed.text()
 
     def restore(self) -> None:
-        """Tensors as they were before the first launch."""
+        """Restores the tensors' contents from before the first launch."""
         for buffer in self._buffers:
             if buffer.initial is not None:
                 buffer.data[:] = buffer.initial
 
     def loaded(self, tensors: Sequence[TensorSpec]) -> dict[str, float]:
-        """``loaded_bytes:x`` for each tensor that held data: at most its size, whatever was read several times."""
+        """``loaded_bytes:x`` for each tensor that held data, at most its size."""
         sizes = {i: float(len(self._buffers[i].data)) for i in self._fresh}
         return {f"loaded_bytes:{tensors[i].name}": min(self._loaded[i], size) for i, size in sizes.items()}
 
@@ -208,8 +207,8 @@ class _Runner:
         if (size := cluster_bytes(program, launch)) > MOST_BYTES:
             what = "block" if division.cluster == 1 else f"cluster of {division.cluster} blocks"
             return Verdict.OUT_OF_MEMORY, f"a {what} takes {size >> 20} MiB here; the emulator has {MOST_BYTES >> 20}"
-        if self._options.sample_blocks is None and division.chunks * CHUNK_COST > self._left:
-            most = self._left // CHUNK_COST * division.step * division.cluster
+        if self._options.sample_blocks is None and division.batches * BATCH_COST > self._left:
+            most = self._left // BATCH_COST * division.step * division.cluster
             blocks = division.clusters * division.cluster
             return Verdict.HANG, f"a grid of {blocks} blocks; the emulator runs {most} of this size before it gives up"
         return None
@@ -238,18 +237,18 @@ class _Runner:
         before = _Contents(self._memory) if alone else None
         large = cluster_bytes(program, launch) >= LARGE_BYTES
         record = self._options.record
-        for numbers, watched in self._chunks(program, launch, division):
-            if fault := self._run_chunk(launch, program, numbers, watched, counters, owners, branches, record):
+        for numbers, watched in self._batches(program, launch, division):
+            if fault := self._run_batch(launch, program, numbers, watched, counters, owners, branches, record):
                 return fault, {}
-            record = False  # of the launch's first chunk
+            record = False  # only the launch's first batch
             if large:
-                gc.collect()  # what a chunk holds refers to it: its memory would wait for the collector
+                gc.collect()  # batches are reference cycles: only the collector frees their memory
         if branches is not None and before is not None and len(clusters := branches.unwatched_clusters()):
             after = before.restore()
             for first in range(0, len(clusters), division.step):
                 numbers = division.blocks(clusters[first : first + division.step])
                 unused = Uncounted(program.sites)
-                if fault := self._run_chunk(launch, program, numbers, True, unused, None, None, False):
+                if fault := self._run_batch(launch, program, numbers, True, unused, None, None, False):
                     return fault, {}
             after.restore()
         self._clock += counters.elapsed()
@@ -260,28 +259,28 @@ class _Runner:
         self.accounts.append(account)
         return None, {**account.totals(), **self._dram(counters, scale)}
 
-    def _run_chunk(
+    def _run_batch(
         self, launch: Launch, program: Program, numbers: Array, watched: bool, counters: Counters,
         owners: StoreOwners | None, branches: BranchOutcomes | None, record: bool,
     ) -> Fault | None:  # fmt: skip
-        """Runs the blocks ``numbers``. ``watched``: looks for races among them."""
+        """Runs the blocks ``numbers``. ``watched``: with race detection."""
         races = self._races or watched
         warps = self._order.warps if races else 0
-        chunk = CtaBatch(
+        ctas = CtaBatch(
             program, launch, self._memory, numbers, counters, self._shadow, self._clock, races,
             launch_limits.registers(launch, self._build), warps,
         )  # fmt: skip
         self._memory.races = self._watch if races else None
         self._memory.owners = owners
         if owners is not None:
-            owners.enter(chunk)
+            owners.enter(ctas)
         if self._watch is not None and races:
-            self._watch.enter(chunk)
-        chunk.branches = branches
+            self._watch.enter(ctas)
+        ctas.branches = branches
         threads = math.prod(launch.grid) * math.prod(launch.block)
         budget = min(self._options.most(self._bytes, threads), self._left)
         kind = Recorder if record else Scheduler
-        scheduler = kind(chunk, self._cancel, budget, warps, launch_limits.resident(launch, self._build))
+        scheduler = kind(ctas, self._cancel, budget, warps, launch_limits.resident(launch, self._build))
         try:
             if isinstance(scheduler, Recorder):
                 self.timelines.append(scheduler.record(self._build.source_line))
@@ -289,22 +288,22 @@ class _Runner:
                 scheduler.run()
         except Trap as trap:
             self.read_unwritten = trap.follows
-            return self._trapped(trap, chunk)
-        self._left -= budget - scheduler.budget + CHUNK_COST
+            return self._trapped(trap, ctas)
+        self._left -= budget - scheduler.budget + BATCH_COST
         counters.blocks += len(numbers)
         return None
 
-    def _chunks(self, program: Program, launch: Launch, division: LaunchSplit) -> Iterator[tuple[Array, bool]]:
-        """(block numbers, are races looked for among these?). Blocks that may wait for each other stay together: one
-        chunk of them is watched, where it is one of several, or does not move much."""
+    def _batches(self, program: Program, launch: Launch, division: LaunchSplit) -> Iterator[tuple[Array, bool]]:
+        """(block numbers, race detection) of each batch. Where blocks may wait for each other, a whole batch is watched
+        (:data:`FEW_BATCHES`, :data:`FEW_BYTES`)."""
         apart = self._watched
         if apart and program.blocks_may_meet:
-            light = division.chunks >= FEW_CHUNKS or self._bytes <= FEW_BYTES
+            light = division.batches >= FEW_BATCHES or self._bytes <= FEW_BYTES
             apart = division.step if light and watched_bytes(program, launch, division) <= MOST_BYTES else 0
         return division.watched(division.numbers(self._order, self._options.sample_blocks), apart, self._order.clock)
 
     def _dram(self, counters: Counters, scale: float) -> dict[str, float]:
-        """Bytes that must cross DRAM: of each tensor no more than it has, since repeats are taken to hit L2."""
+        """DRAM bytes: at most each tensor's size, since repeated accesses are taken to hit L2."""
         found = {"dram_load_bytes": 0.0, "dram_store_bytes": 0.0}
         for (kind, slot), touched in self._by_tensor(counters).items():
             found[f"dram_{kind}_bytes"] += min(touched * SECTOR_BYTES * scale, float(len(self._buffers[slot].data)))
@@ -327,8 +326,8 @@ class _Runner:
             instruction=stop.instruction,
         )  # fmt: skip
 
-    def _trapped(self, trap: Trap, chunk: CtaBatch) -> Fault:
-        program = chunk.program
+    def _trapped(self, trap: Trap, ctas: CtaBatch) -> Fault:
+        program = ctas.program
         instruction = None
         if trap.instruction is not None:
             instruction = trap.instruction
@@ -342,16 +341,16 @@ class _Runner:
             message += f" (line {self._build.source_line(trap.earlier.line)}, `{quoted(trap.earlier.text)}`)"
         places = (f"{who}, at line {self._build.source_line(at.line)} `{quoted(at.text)}`" for who, at in trap.waiting)
         message = ": ".join(filter(None, (message, "; ".join(places))))
-        block_xyz, thread = chunk.place(trap.gid) if trap.gid is not None else (None, None)
+        block_xyz, thread = ctas.place(trap.gid) if trap.gid is not None else (None, None)
         return Fault(
-            trap.verdict, message, chunk.launch.kernel, block_xyz, thread, trap.address,
+            trap.verdict, message, ctas.launch.kernel, block_xyz, thread, trap.address,
             line=self._build.source_line(instruction.line) if instruction else 0,
             instruction=instruction.text if instruction else "",
         )  # fmt: skip
 
 
 class _Contents:
-    """What tensors that may be written, and what was printed, are now."""
+    """A snapshot of writable tensors and printed lines."""
 
     def __init__(self, memory: GlobalMemory) -> None:
         self._memory = memory
@@ -363,7 +362,7 @@ class _Contents:
         self._said = replace(memory.printed, lines=[*memory.printed.lines])
 
     def restore(self) -> _Contents:
-        """Makes them so again. Returns what they were until then."""
+        """Restores the snapshot. Returns a snapshot of the state before."""
         until = _Contents(self._memory)
         for buffer, data, written in self._each:
             buffer.data[:] = data

@@ -1,6 +1,6 @@
 """Export formats of a run: one entry each in :data:`FORMATS`; a kernel's formats are made from a :class:`Subject`.
 
-Machine code in a format is that of the artifact which was judged: nothing is compiled again.
+Machine code in a format is the judged artifact's: nothing is compiled again.
 """
 
 from cutegen_lab.exports.formats import FORMATS as FORMATS

@@ -1,4 +1,4 @@
-"""A kernel as an object file, which holds its machine code and parameters, and a C header, which launches it."""
+"""A kernel as an object file with its machine code and parameters, and a C header that launches it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _launch(number: int, launch: Launch) -> dict[str, object]:
 
 
 def _parameters(launch: Launch) -> tuple[bytes, list[int]]:
-    """All parameters one after another, each aligned as a tensor map, and where each begins."""
+    """All parameters in one block, each aligned as a tensor map, and their offsets."""
     blob, offsets = bytearray(), []
     for value in launch.params:
         blob.extend(bytes(-len(blob) % _PARAM_ALIGNMENT))

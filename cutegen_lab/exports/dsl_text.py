@@ -1,4 +1,4 @@
-"""A kernel's CuTe text and what calls it as one module, which needs torch and nvidia-cutlass-dsl."""
+"""A kernel's CuTe text and its host code as one module, which needs torch and nvidia-cutlass-dsl."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FUTURE = "from __future__ import annotations\n"
 
 
 def dsl_module(subject: Subject, docstring: str, tail: Sequence[str]) -> str:
-    """The kernel's text, then ``_kernel()``, which makes what calls it, then ``tail``. Everything of ours stands in
-    functions, so that no name of it meets the kernel's."""
+    """The kernel's text, then ``_kernel()``, which returns the callable kernel, then ``tail``. Added code is inside
+    functions, so that its names do not collide with the kernel's."""
     kernel, future = _without_head(subject.source)
     workloads = pprint.pformat([shapes(*each) for each in subject.builds], width=110, compact=True, sort_dicts=False)
     host = (
@@ -36,7 +36,7 @@ def dsl_module(subject: Subject, docstring: str, tail: Sequence[str]) -> str:
 
 
 def _without_head(source: str) -> tuple[str, bool]:
-    """``source`` without its docstring and ``from __future__``, which only begin a file; whether it had the latter."""
+    """(``source`` without docstring and ``from __future__``, which must begin a file; whether it had the latter)."""
     lines, statements = source.splitlines(), parse(source).body
     first = statements[0] if statements else None
     docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)

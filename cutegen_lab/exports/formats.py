@@ -12,7 +12,7 @@ from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.exports.subject import Subject
 
 Files = Mapping[str, bytes]
-"""Contents by the end of the file's name, which the caller chooses; a key without a leading dot is a whole name."""
+"""Contents by suffix of the file's name, which the caller chooses; a key without a leading dot is a whole name."""
 
 
 @dataclass(frozen=True)
@@ -22,20 +22,20 @@ class Format:
     name: str
     """Name, as ``--format`` takes it."""
     suffix: str
-    """End of the file's name."""
+    """Suffix of the file's name."""
     help: str
-    """What it is, in one sentence without a subject."""
+    """A short description, as a noun phrase."""
     needs: str
-    """What its user needs."""
+    """Requirements of its user."""
     of: Literal["kernel", "run"] = "kernel"
     """Whether it holds one kernel or the whole run."""
     made_by: str = ""
-    """``module:function`` in this package that makes it of a :class:`Subject`; empty if the session does."""
+    """``module:function`` in this package that makes it from a :class:`Subject`; empty if the session does."""
     machine_code: bool = False
-    """Whether it holds machine code, which is not exported of a run read from a file."""
+    """Whether it has machine code, which is not exported for a run read from a file."""
 
     def make(self, subject: Subject) -> Files:
-        """Raises InputError for a kernel that the format cannot hold."""
+        """The files of the format. Raises InputError for a kernel that it does not support."""
         module, _, function = self.made_by.partition(":")
         made: Callable[[Subject], Any] = getattr(import_module(f"cutegen_lab.exports.{module}"), function)
         files: Files = made(subject)
@@ -92,7 +92,7 @@ def format_of(name: str, file_name: str) -> Format:
         return found
     by_suffix = dict[str, Format]()
     for each in _ALL:
-        if each.suffix != ".json":  # of two formats
+        if each.suffix != ".json":  # which two formats have
             by_suffix.setdefault(each.suffix, each)
     # The longest suffix decides: .cutegen-run.json is not .json.
     for suffix in sorted(by_suffix, key=len, reverse=True):

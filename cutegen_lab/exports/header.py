@@ -1,4 +1,4 @@
-"""Comments above an exported Python text, with its hash, by which cutegen knows a file that it may write again."""
+"""Comments above an exported Python text. Its hash there shows that cutegen may overwrite the file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cutegen_lab.core.hashing import sha256
 
 SOURCE = "# source sha256: "
-"""Begins the comment with the hash of the text below the comments."""
+"""Prefix of the comment with the hash of the text below the comments."""
 
 
 def under(claims: Sequence[str], source: str, further: Sequence[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""Modules of this package as one text that runs where it is not installed."""
+"""Joins modules of this package into one text that runs without the package."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _LEFT_OUT = ("__future__", "cutegen_lab")
 
 
 def joined(modules: Sequence[str]) -> str:
-    """The texts of ``modules`` (dotted names), one below the other under their imports, without docstrings of modules
-    and without imports from each other. They must not define the same name."""
+    """The texts of ``modules`` (dotted names) below their merged imports, without module docstrings and imports from
+    each other. They must not define the same name."""
     plain, chosen, bodies = set[str](), list[str](), list[str]()
     for name in modules:
         package, _, module = name.rpartition(".")

@@ -56,7 +56,7 @@ def model_new(subject: Subject) -> dict[str, bytes]:
 
 def _reference(problem: Problem) -> str:
     """``_reference(wanted)``, which returns the Model or another name of the reference. Its text is in a function, so
-    that no name of it meets the kernel's."""
+    that its names do not collide with the kernel's."""
     if problem.kind != "kernelbench":
         return f"def _reference(wanted):\n{textwrap.indent(_PLAIN_MODEL, '    ')}\n    return locals()[wanted]"
     statements = [

@@ -1,4 +1,4 @@
-"""Shapes that a kernel serves, as exported files hold them."""
+"""Shapes that a kernel serves, as in exported files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cutegen_lab.problems.dtypes import TORCH
 
 
 def shapes(workload: Workload, build: Build) -> dict[str, Any]:
-    """What :class:`cutegen_lab.exports.served.Served` reads."""
+    """A set of shapes for :class:`cutegen_lab.exports.served.Served`."""
     return {
         "describes": plain_ascii(workload.describe()),
         "inputs": [_tensor(spec) for spec in workload.inputs],
@@ -25,7 +25,7 @@ def torch_name(spec: TensorSpec) -> str:
 
 
 def plain_ascii(text: str) -> str:
-    """``text`` that may stand in any comment or docstring, of Python and of C."""
+    """``text`` made safe for any comment or docstring, of Python and of C."""
     text = text.encode("ascii", "backslashreplace").decode()
     for acts, harmless in (("\\", "/"), ('"', "'"), ("*/", "* /"), ("/*", "/ *"), ("??", "? ?")):
         text = text.replace(acts, harmless)

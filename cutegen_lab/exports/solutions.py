@@ -24,13 +24,13 @@ def run({arguments}):
 
 
 def flashinfer_bench(subject: Subject) -> dict[str, bytes]:
-    """The solution; its definition has the problem's name, under which the trace set must have it."""
+    """The solution. It refers to a definition with the problem's name, which the trace set must contain."""
     spec = {"language": "python", "target_hardware": [subject.gpu], "dependencies": ["nvidia-cutlass-dsl"]}
     return _solution(subject, spec)
 
 
 def sol_execbench(subject: Subject) -> dict[str, bytes]:
-    """The solution, for the GPU at hand: kernels for B200 alone have a name there."""
+    """The solution, for the local GPU (its schema has a name for B200 only)."""
     hardware = ["B200", "LOCAL"] if subject.gpu == "B200" else ["LOCAL"]
     return _solution(subject, {"languages": ["cute_dsl"], "target_hardware": hardware, "dependencies": []})
 

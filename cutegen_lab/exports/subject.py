@@ -1,4 +1,4 @@
-"""What a kernel's formats are made from."""
+"""The input of export formats: one judged kernel."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Subject:
     candidate_id: str
     """Id of the candidate."""
     source: str
-    """Its CuTe text: for its config alone where that was proven to compile to the same machine code."""
+    """Its CuTe text; specialised for its config if that was proven to compile to the same machine code."""
     judged_source: str
-    """The text that was compiled and judged, to whose lines the artifact's belong."""
+    """The text that was compiled and judged; lines of the artifact refer to it."""
     config: Config
     """Values of the text's tunables; {} if they are folded into it."""
     claims: tuple[str, ...]
-    """Lines that say what was judged, and where; comments without ``#``."""
+    """Lines of comment, without ``#``, on what was judged, and where."""
     artifact: Artifact
     """What was judged."""
     of_template: bool

@@ -1,7 +1,7 @@
 """A kernel as a trace of tritonparse: one compilation and one launch for each launch of the plan, as lines of JSON.
 
-tritonparse reads comments in PTX that Triton writes and the CuTe DSL does not: they are added here, on lines that are
-there already, so that lines keep their numbers.
+tritonparse reads comments in PTX that Triton writes and the CuTe DSL does not. They are added here at the ends of
+existing lines, so that line numbers stay the same.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.exports.shapes import torch_name
 from cutegen_lab.exports.subject import Subject
 
-_FILE = "/candidate.py"  # as the PTX calls the candidate's text
+_FILE = "/candidate.py"  # path of the candidate's text in the PTX
 _WARP = 32
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
 _FILE_LINE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"\n]+)"', re.MULTILINE)
 
 
 def trace(subject: Subject) -> dict[str, bytes]:
-    """The trace. Lines of Python are those of the text that was compiled."""
+    """The trace. Python lines refer to the text that was compiled."""
     events = [event for workload, build in subject.builds for event in _events(subject, workload, build)]
     return {".ndjson": "".join(json.dumps(event) + "\n" for event in events).encode()}
 
@@ -73,7 +73,7 @@ def _arguments(workload: Workload, build: Build) -> dict[str, Any]:
 
 
 def _marked(ptx: str, kernel: str) -> str:
-    """PTX with the comments that tritonparse reads: where the function begins and ends, and the place of each
+    """PTX with the comments that tritonparse reads: begin and end of the function, and the source line of each
     ``.loc``."""
     lines, begun = ptx.split("\n"), False
     files = {found[1]: found[2] for found in _FILE_LINE.finditer(ptx)}

@@ -1,6 +1,6 @@
 """A kernel as a wheel (PyPA binary distribution format 1.0): the operator, its CuTe text and its tests.
 
-The same kernel gives the same bytes: members have one date and one order.
+The wheel is reproducible: members have a fixed date and order.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _MODE = 0o100644 << 16
 
 
 def wheel(subject: Subject) -> dict[str, bytes]:
-    """The file's name is the one that pip asks for, whatever the caller chose. Its version is the cutegen-lab version
-    with the artifact's hash as local part, so that two kernels of one problem are two versions."""
+    """The file has the name that pip requires. Its version is the cutegen-lab version with the artifact's hash as local
+    part, so that two kernels of one problem are two versions."""
     package, version = f"{subject.name}_kernel", f"{__version__}+{subject.key}"
     info = f"{package}-{version}.dist-info"
     members = {
@@ -51,7 +51,7 @@ def _digest(data: bytes) -> str:
 
 
 def _metadata(subject: Subject, package: str, version: str) -> str:
-    told = "\n".join(f"- {line}" for line in subject.claims)
+    claims = "\n".join(f"- {line}" for line in subject.claims)
     shown = f"from {package} import {subject.name}\n\nout = {subject.name}({', '.join(subject.arguments)})"
     return "\n".join(
         [
@@ -65,7 +65,7 @@ def _metadata(subject: Subject, package: str, version: str) -> str:
             "Requires-Dist: torch>=2.9",
             "Description-Content-Type: text/markdown",
             "",
-            f"```python\n{shown}\n```\n\nWhat was judged:\n\n{told}\n",
+            f"```python\n{shown}\n```\n\nWhat was judged:\n\n{claims}\n",
         ]
     )
 
@@ -110,7 +110,7 @@ if __name__ == "__main__":
 
 
 def _license(subject: Subject) -> str:
-    """The licence of what cutegen-lab wrote; the text of a kernel that somebody else wrote has no licence of ours."""
+    """The licence of cutegen-lab's parts; a kernel by another author has no licence from cutegen-lab."""
     package = Path(__file__).parents[1]
     places = (package / "LICENSE", package.parent / "LICENSE")  # installed, and in a checkout
     text = next(place for place in places if place.exists()).read_text(encoding="utf-8")

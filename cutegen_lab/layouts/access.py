@@ -1,7 +1,7 @@
-"""A warp's access to a tile in shared memory: which bank serves which lane in which wavefront.
+"""A warp's access to a tile in shared memory: the bank and wavefront of each lane.
 
 Shared memory has 32 banks of 4 bytes. :mod:`cutegen_lab.emulator.counters.access_cost` counts wavefronts; this module
-says who is in each.
+assigns lanes to them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WARP = 32
 
 @dataclass(frozen=True)
 class Lane:
-    """What one lane reads or writes: ``elements`` are numbers of coordinates, ``address`` in bytes."""
+    """The access of one lane: ``elements`` are numbers of coordinates, ``address`` is in bytes."""
 
     number: int
     elements: tuple[int, ...]
@@ -54,7 +54,7 @@ class Access:
 
 
 def contiguous_mode(layout: AnyLayout, count: int) -> int | None:
-    """The mode along which ``count`` elements from each multiple of ``count`` lie side by side, in order."""
+    """The mode along which ``count`` elements from each multiple of ``count`` are contiguous; None if there is none."""
     for at, mode in enumerate(plain_part(layout).modes[:2]):
         if mode.size % count == 0 and _side_by_side(layout, at, count):
             return at
@@ -87,28 +87,32 @@ def runs(layout: AnyLayout, mode: int, count: int) -> list[tuple[int, ...]]:
 
 def access(layout: AnyLayout, itemsize: int, width: int, places: Sequence[tuple[int, int]]) -> Access:
     """Thread i of a warp takes ``width`` bytes at ``places[i]``: (row, column) of the grid of pieces of ``width``
-    bytes, rows being the first mode. Raises InputError for a width or place that there is not."""
+    bytes, rows being the first mode. Raises InputError for a width or place that does not exist."""
     if width not in WIDTHS:
         raise InputError(f"no thread accesses {width} bytes", f"Use {', '.join(map(str, WIDTHS))}.")
     count = max(1, width // itemsize)
     mode = contiguous_mode(layout, count)
     if width < itemsize or mode is None:
-        told = f"{width} bytes are no piece of {layout} with elements of {itemsize} bytes"
-        raise InputError(told, f"Use a narrower access, from {itemsize} bytes, or a layout where they are contiguous.")
+        message = f"{width} bytes are no piece of {layout} with elements of {itemsize} bytes"
+        raise InputError(
+            message, f"Use a narrower access, from {itemsize} bytes, or a layout where they are contiguous."
+        )
     pieces = runs(layout, mode, count)
     rows = plain_part(layout).modes[0].size // (1 if mode else count)
     lanes = []
     for number, (row, column) in enumerate(places[:WARP]):
         if row >= rows or column >= len(pieces) // rows:
-            told = f"thread {number} is at ({row},{column}) of {rows} by {len(pieces) // rows} pieces of {width} bytes"
-            raise InputError(told, Hint(Advice.OTHER_THREADS))
+            message = (
+                f"thread {number} is at ({row},{column}) of {rows} by {len(pieces) // rows} pieces of {width} bytes"
+            )
+            raise InputError(message, Hint(Advice.OTHER_THREADS))
         piece = pieces[row + rows * column]
         lanes.append(Lane(number, piece, layout(piece[0]) * itemsize))
     return Access(width, tuple(lanes), *_served(lanes, width))
 
 
 def places_of(threads: Layout) -> list[tuple[int, int]]:
-    """Where threads are, by number, in a layout of threads: (row, column) → number, as a tiled copy takes it.
+    """(row, column) of each thread, by number, in a layout of threads ((row, column) → number, as for a tiled copy).
 
     Raises InputError unless each number from 0 on has one place.
     """
@@ -120,11 +124,11 @@ def places_of(threads: Layout) -> list[tuple[int, int]]:
 
 
 def _served(lanes: Sequence[Lane], width: int) -> tuple[tuple[Wavefront, ...], int]:
-    """(wavefronts, how many there would be without conflicts)."""
+    """(wavefronts, their number without conflicts)."""
     size = min(WARP, BANKS * BANK_BYTES // width) if width >= BANK_BYTES else WARP
     found: list[Wavefront] = []
     ideal = 0
-    step = 2 * size if size < WARP else size  # two phases may become one
+    step = 2 * size if size < WARP else size  # two phases may merge
     for first in range(0, len(lanes), step):
         both = lanes[first : first + step]
         joined = _count(both, width)[1] == 1
@@ -145,7 +149,7 @@ def _count(lanes: Sequence[Lane], width: int) -> tuple[int, int]:
 
 
 def _turns(lanes: Sequence[Lane], width: int, phase: int) -> list[Wavefront]:
-    """Wavefronts of a phase: each piece of ``width`` bytes goes when its banks are free, earlier lanes first."""
+    """Wavefronts of a phase: each piece of ``width`` bytes is served when its banks are free, lower lanes first."""
     pieces: dict[int, list[int]] = {}
     for lane in lanes:
         pieces.setdefault(lane.address // max(width, BANK_BYTES), []).append(lane.number)

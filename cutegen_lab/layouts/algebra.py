@@ -16,7 +16,7 @@ from cutegen_lab.layouts.int_tuple import IntTuple, written
 from cutegen_lab.layouts.layout import AnyLayout, Layout, Swizzled, plain_part
 
 Tiler: TypeAlias = "int | Layout | tuple[Tiler, ...]"
-"""What divides a layout: a number n is n:1, a tuple has a tiler for each of the first modes."""
+"""Divisor of a layout: a number n is n:1; a tuple has a tiler for each of the first modes."""
 
 
 def coalesce(layout: Layout) -> Layout:
@@ -54,7 +54,7 @@ def _of_one_mode(outer: Layout, extent: int, stride: int) -> Layout:
     found: list[tuple[int, int]] = []
     left, step = extent, stride
     for at, (size, out) in enumerate(pairs):
-        if at == len(pairs) - 1 or (left - 1) * step < size:  # the others lie in this mode
+        if at == len(pairs) - 1 or (left - 1) * step < size:  # the remaining elements are in this mode
             if left != 1 or not found:
                 found.append((left, step * out))
             break
@@ -71,7 +71,7 @@ def _of_one_mode(outer: Layout, extent: int, stride: int) -> Layout:
 
 
 def _extensible(layout: Layout) -> Layout:
-    """The coalesced layout, but with the stride of a last mode of extent 1: what is beyond the layout has it."""
+    """The coalesced layout, which keeps the stride of a last mode of extent 1: it extends beyond the layout."""
     *firsts, (extent, step) = layout.pairs()
     return coalesce(_of_pairs([*firsts, (max(extent, 2), step)]))
 
@@ -81,7 +81,7 @@ def _undefined(outer: Layout, extent: int, stride: int, why: str) -> InputError:
 
 
 def complement(layout: Layout, size: int) -> Layout:
-    """What ``layout`` leaves out of 0 … ``size`` - 1, sorted. Raises InputError where indices of ``layout`` meet."""
+    """CuTe's complement of ``layout`` in 0 … ``size`` - 1, sorted. Raises InputError if modes of ``layout`` overlap."""
     found, reached = [], 1
     for step, extent in sorted((step, extent) for extent, step in coalesce(layout).pairs()):
         if step == 0 or extent == 1:
@@ -106,7 +106,7 @@ def right_inverse(layout: Layout) -> Layout:
 
 
 def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """(what is in a tile, which tile), by mode where ``tiler`` is a tuple."""
+    """(coordinate in a tile, tile), by mode where ``tiler`` is a tuple."""
     if isinstance(tiler, tuple):
         return Layout.joined(*_by_mode(logical_divide, layout, tiler), *layout.modes[len(tiler) :])
     tile = Layout.dense(tiler) if isinstance(tiler, int) else tiler
@@ -114,7 +114,7 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """((in a tile by mode), (which tile by mode))."""
+    """((coordinates in a tile), (tiles)), one of each for each mode."""
     if not isinstance(tiler, tuple):
         return logical_divide(layout, tiler)
     parts = [zipped_divide(mode, part) for mode, part in _zip(layout, tiler)]
@@ -123,39 +123,39 @@ def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def tiled_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """((in a tile by mode), tiles of the first mode, tiles of the second, …)."""
+    """((coordinates in a tile), tiles of the first mode, tiles of the second, …)."""
     tile, rest = zipped_divide(layout, tiler).modes
     return Layout.joined(tile, *rest.modes)
 
 
 def logical_product(layout: Layout, tiler: Layout) -> Layout:
-    """(``layout``, its repetitions as ``tiler`` has them)."""
+    """(``layout``, its repetitions by ``tiler``)."""
     rest = complement(layout, layout.size * tiler.cosize)
     return Layout.joined(layout, composition(rest, tiler))
 
 
 def blocked_product(layout: Layout, tiler: Layout) -> Layout:
-    """Each mode is (in the block, which block)."""
+    """Each mode is (coordinate in the block, block)."""
     block, repeats = _padded(layout, tiler)
     return Layout.joined(*map(Layout.joined, block, repeats))
 
 
 def raked_product(layout: Layout, tiler: Layout) -> Layout:
-    """Each mode is (which block, in the block), coalesced: blocks interleave."""
+    """Each mode is (block, coordinate in the block), coalesced: blocks interleave."""
     block, repeats = _padded(layout, tiler)
     return Layout.joined(*(coalesce(Layout.joined(*both)) for both in zip(repeats, block, strict=True)))
 
 
 def thread_value(threads: Layout, values: Layout) -> tuple[IntTuple, Layout]:
-    """(the tile's shape, (thread, value) to its elements counted column by column), as ``make_layout_tv`` of the DSL
-    makes them for tiled copies."""
+    """(the tile's shape, (thread, value) → column-major element number), as the DSL's ``make_layout_tv`` returns
+    them for tiled copies."""
     tile = raked_product(threads, values)
     shape = tuple(mode.size for mode in tile.modes)
     return shape, composition(right_inverse(tile), Layout.dense((threads.size, values.size)))
 
 
 def swizzle_kept(layout: AnyLayout, change: Callable[[Layout], Layout]) -> AnyLayout:
-    """``change`` of the layout below a swizzle, under the same swizzle."""
+    """Applies ``change`` to the layout below a swizzle, and keeps the swizzle."""
     changed = change(plain_part(layout))
     return Swizzled(layout.swizzle, layout.offset, changed) if isinstance(layout, Swizzled) else changed
 
@@ -176,8 +176,8 @@ def _with_places(layout: Layout) -> list[tuple[int, int, int]]:
 
 def _zip(layout: Layout, tiler: tuple[Tiler, ...]) -> list[tuple[Layout, Tiler]]:
     if len(tiler) > layout.rank:
-        told = f"a tiler of {len(tiler)} modes does not fit {layout}, which has {layout.rank}"
-        raise InputError(told, "Give at most one tile for each mode.")
+        message = f"a tiler of {len(tiler)} modes does not fit {layout}, which has {layout.rank}"
+        raise InputError(message, "Give at most one tile for each mode.")
     return list(zip(layout.modes, tiler, strict=False))
 
 

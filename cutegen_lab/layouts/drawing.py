@@ -1,8 +1,8 @@
 """Pictures as SVG and HTML without scripts.
 
-A picture has a title, a description, and its tables as text. Groups of cells light up under the pointer by CSS alone;
-where a page drops that, the picture stays. It takes JupyterLab's colours where there are some, else those
-of a light or dark page.
+A picture has a title, a description, and its tables as text. Groups of cells are highlighted under the pointer by CSS
+only; without CSS the picture still shows. It uses JupyterLab's colours if there are any, else those of a light or dark
+page.
 """
 
 from __future__ import annotations
@@ -86,17 +86,17 @@ def svg(picture: Picture) -> str:
 
 
 def _colours(picture: Picture) -> str:
-    """Rules of the colours that it uses."""
+    """CSS rules of the picture's colours."""
     used = sorted({cell.colour for panel in picture.panels for cell in panel.cells if cell.colour is not None})
     rules = ((number, *fill(number)) for number in used)
     return "".join(f".cgl .k{number}{{fill:{hue};fill-opacity:{strength:g}}}" for number, hue, strength in rules)
 
 
 def html(picture: Picture) -> str:
-    """The picture inline, which can be pointed at, and its tables below, folded.
+    """The inline picture, with highlights, and its tables below, folded.
 
-    JupyterLab drops tags of SVG and styles from a notebook that is not trusted, but keeps their text: the inline
-    picture is hidden unless a style shows it, which then hides the still image that is there for such pages.
+    JupyterLab drops SVG and style tags from an untrusted notebook, but keeps their text. So the inline picture is
+    hidden unless the style is kept, which shows it and hides the fallback image.
     """
     drawn = svg(picture)
     still = b64encode(drawn.encode()).decode()
@@ -142,7 +142,7 @@ def _headings(place: _Place) -> str:
 
 
 def _cells(places: Iterable[_Place]) -> str:
-    """Cells of all panels, those of one owner together, and of these those of one element."""
+    """Cells of all panels, grouped by owner and then by element."""
     owners: dict[str, dict[str, list[str]]] = {}
     for place in places:
         for cell in place.panel.cells:
@@ -167,7 +167,7 @@ def _cell(place: _Place, cell: Cell) -> str:
         for at, line in enumerate(cell.lines)
         if line
     )
-    return f"<g><title>{_escaped(cell.told)}</title>{box}{''.join(texts)}</g>"
+    return f"<g><title>{_escaped(cell.tooltip)}</title>{box}{''.join(texts)}</g>"
 
 
 def _tile_lines(place: _Place) -> str:

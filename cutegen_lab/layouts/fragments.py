@@ -1,8 +1,8 @@
-"""Which thread of a tensor-core instruction holds which elements, as thread-value layouts.
+"""Fragments of tensor-core instructions as thread-value layouts.
 
 Source: PTX ISA, "Matrix Fragments for mma" (mma.sync, sm_80 and later) and "Register Fragments and Shared Memory Matrix
 Layouts" (wgmma, sm_90a). With thread = 4q + p, and E elements of A or B in a 32-bit register, A has rows q, q + 8 and
-columns E·p …, again after 4·E; B has them of N and K; C has rows q, q + 8 and columns 2p, 2p + 1.
+columns E·p …, repeated after 4·E; B has the same in N and K; C has rows q, q + 8 and columns 2p, 2p + 1.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ITEMSIZE = {"f16": 2, "bf16": 2, TF32: 4, **_SMALL}
 """Bytes of an element of A and B, by type."""
 _SM80_DEPTHS = {1: (16, 32), 2: (8, 16), 4: (4, 8)}  # by itemsize
 WGMMA_BYTES = 32
-"""Of K, that one wgmma takes."""
+"""Bytes of K of one wgmma."""
 SM80, SM90 = "sm80", "sm90"
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """A tensor-core instruction. Raises InputError for one that there is not."""
+    """A tensor-core instruction. Raises InputError for one that does not exist."""
 
     arch: str
     shape: tuple[int, int, int]
@@ -67,7 +67,7 @@ class Fragment:
     layout: Layout
 
     def owners(self) -> dict[tuple[int, int], tuple[int, int]]:
-        """(thread, value) of each (row, column): the first, where several hold it."""
+        """(thread, value) of each (row, column); the first if several have it."""
         threads, values = (mode.size for mode in self.layout.modes)
         found: dict[tuple[int, int], tuple[int, int]] = {}
         for value in range(values):
@@ -80,7 +80,7 @@ class Fragment:
 def fragment(instruction: Instruction, operand: str) -> Fragment:
     """Registers of operand A, B or C (and D). Raises InputError for B of wgmma, which is in shared memory."""
     m, n, k = instruction.shape
-    held = 4 // instruction.itemsize  # elements of A or B in a register
+    packed = 4 // instruction.itemsize  # elements of A or B in a register
     warps = 4 if instruction.arch == SM90 else 1
     if operand == "B" and warps == 4:
         raise InputError("wgmma reads B from shared memory", "Ask for operand B of its shared memory, or for A or C.")
@@ -88,7 +88,9 @@ def fragment(instruction: Instruction, operand: str) -> Fragment:
         return _fragment(instruction, operand, (m, n), 2, warps, ((m // warps // 8, 8), (n // 8, 8 * m)))
     extent = m if operand == "A" else n
     halves = (extent // warps // 8, 8)
-    return _fragment(instruction, operand, (extent, k), held, warps, (halves, (k // (4 * held), 4 * held * extent)))
+    return _fragment(
+        instruction, operand, (extent, k), packed, warps, (halves, (k // (4 * packed), 4 * packed * extent))
+    )
 
 
 def _fragment(
@@ -111,7 +113,7 @@ def _layout(pairs: list[tuple[int, int]]) -> Layout:
 
 
 def tiled_copy(threads: Layout, values: Layout) -> Fragment:
-    """Of a tiled copy made of a layout of threads and one of values, as ``cute.make_tiled_copy_tv`` takes them."""
+    """Fragment of a tiled copy, from the thread and value layouts of ``cute.make_tiled_copy_tv``."""
     shape, layout = thread_value(threads, values)
     extents: tuple[IntTuple, ...] = (*modes(shape), 1)
     rows, columns = extents[0], extents[1]

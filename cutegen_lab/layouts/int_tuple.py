@@ -18,12 +18,12 @@ def product(nested: IntTuple) -> int:
 
 
 def modes(nested: IntTuple) -> tuple[IntTuple, ...]:
-    """The parts of a tuple; a number is its only part."""
+    """The items of a tuple; a number is its own only item."""
     return (nested,) if isinstance(nested, int) else nested
 
 
 def congruent(one: IntTuple, other: IntTuple) -> bool:
-    """Whether two tuples are nested alike."""
+    """True if two tuples have the same nesting."""
     if isinstance(one, int) or isinstance(other, int):
         return isinstance(one, int) and isinstance(other, int)
     return len(one) == len(other) and all(map(congruent, one, other))
@@ -47,7 +47,7 @@ def column_major(shape: IntTuple, first: int = 1) -> IntTuple:
 
 
 def idx2crd(index: int, shape: IntTuple) -> IntTuple:
-    """Coordinate of ``index`` in ``shape``, leftmost mode fastest. The last mode takes what is beyond the shape."""
+    """Coordinate of ``index`` in ``shape``, leftmost mode fastest. Indices beyond the shape extend the last mode."""
     extents, found = flatten(shape), []
     for at, extent in enumerate(extents):
         last = at == len(extents) - 1
@@ -57,7 +57,7 @@ def idx2crd(index: int, shape: IntTuple) -> IntTuple:
 
 
 def written(nested: object, spelled: Callable[[int], str] = str) -> str:
-    """As CuTe prints it: ``((2,4),8)``."""
+    """``nested`` as CuTe prints it: ``((2,4),8)``."""
     if isinstance(nested, Sequence) and not isinstance(nested, str):
         return f"({','.join(written(part, spelled) for part in nested)})"
     return spelled(nested) if isinstance(nested, int) else str(nested)

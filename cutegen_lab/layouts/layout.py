@@ -20,7 +20,7 @@ from cutegen_lab.layouts.int_tuple import (
 
 @dataclass(frozen=True)
 class Layout:
-    """Coordinates of ``shape`` to indices: the sum of each coordinate times its ``stride``. Both are nested alike.
+    """Maps coordinates of ``shape`` to indices: the sum of each coordinate times its ``stride``, of equal nesting.
 
     Raises InputError for other strides, or extents below 1.
     """
@@ -30,8 +30,8 @@ class Layout:
 
     def __post_init__(self) -> None:
         if not congruent(self.shape, self.stride):
-            told = f"shape {written(self.shape)} and stride {written(self.stride)} are not nested alike"
-            raise InputError(told, "Give one stride for each extent.")
+            message = f"shape {written(self.shape)} and stride {written(self.stride)} are not nested alike"
+            raise InputError(message, "Give one stride for each extent.")
         if any(extent < 1 for extent in flatten(self.shape)):
             raise InputError(f"shape {written(self.shape)} has an extent below 1", "Use whole numbers from 1.")
 
@@ -51,12 +51,12 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """How many coordinates there are."""
+        """Number of coordinates."""
         return product(self.shape)
 
     @property
     def cosize(self) -> int:
-        """How far apart the least and the greatest index are, and 1."""
+        """Greatest minus least index, plus 1."""
         return 1 + sum((extent - 1) * abs(step) for extent, step in self.pairs())
 
     @property
@@ -68,7 +68,7 @@ class Layout:
         return zip(flatten(self.shape), flatten(self.stride), strict=True)
 
     def __call__(self, coordinate: IntTuple) -> int:
-        """Index of a coordinate, nested as the shape or any coarser: a number counts through a mode, leftmost first.
+        """Index of a coordinate with the shape's nesting or a coarser one: a number indexes a mode, leftmost fastest.
 
         Raises InputError for one of another nesting.
         """
@@ -80,7 +80,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Swizzle:
-    """``Sw<bits,base,shift>``: bits ``base`` … of an index are xor'ed with those ``shift`` above (below, if negative).
+    """``Sw<bits,base,shift>``: xors bits ``base`` … of an index with those ``shift`` above (below, if negative).
 
     Raises InputError where ``bits`` is more than ``shift``, which CuTe does not allow either.
     """
@@ -104,7 +104,7 @@ class Swizzle:
 
 @dataclass(frozen=True)
 class Swizzled:
-    """``Sw<…> o offset o layout``: the layout's index and the offset, added, then swizzled."""
+    """``Sw<…> o offset o layout``: swizzles the sum of the layout's index and the offset."""
 
     swizzle: Swizzle
     offset: int
@@ -120,7 +120,7 @@ class Swizzled:
 
     @property
     def cosize(self) -> int:
-        """That of the layout below, as CuTe has it."""
+        """Cosize of the layout below, as in CuTe."""
         return self.layout.cosize
 
     def __call__(self, coordinate: IntTuple) -> int:

@@ -24,7 +24,7 @@ _SWIZZLED = re.compile(
 _NUMBERS = re.compile(r"(?:Sw?<)?\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>?")
 _MODES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
 SWIZZLE_MODES = tuple(_MODES)
-"""Those of TMA and wgmma, by the width of their pattern."""
+"""Swizzles of TMA and wgmma, by the width of their pattern."""
 
 
 def read_layout(text: str) -> AnyLayout:
@@ -55,8 +55,8 @@ def read_swizzle(text: str, itemsize: int) -> Swizzle | None:
         return swizzle_mode(word, itemsize)
     if found := _NUMBERS.fullmatch(word):
         return Swizzle(int(found[1]), int(found[2]), int(found[3]))
-    told = f"cannot read the swizzle {one_line(text)!r}"
-    raise InputError(told, f"Write bits,base,shift (3,4,3), or a mode of TMA: {', '.join(_MODES)}.")
+    message = f"cannot read the swizzle {one_line(text)!r}"
+    raise InputError(message, f"Write bits,base,shift (3,4,3), or a mode of TMA: {', '.join(_MODES)}.")
 
 
 def swizzle_mode(name: str, itemsize: int) -> Swizzle | None:
@@ -74,7 +74,7 @@ def of_addresses(swizzle: Swizzle, itemsize: int) -> Swizzle:
 
 
 def _not_closed(text: str) -> int | None:
-    """Where the first bracket is that has no other end; None if all have."""
+    """Position of the first unmatched bracket; None if there is none."""
     opened = list[int]()
     for at, letter in enumerate(text):
         if letter in "([":

@@ -28,7 +28,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--columns": {"default": "", "metavar": "A:B", "help": "draw these columns only"},
     "--svg": {"default": "", "metavar": "FILE", "help": "write the picture here"},
 }  # fmt: skip
-"""What ``ArgumentParser.add_argument`` takes, by name."""
+"""Arguments of ``ArgumentParser.add_argument``, by name."""
 EXAMPLES = (
     "((2,4),8):((1,16),2)",
     "(8,64):(64,1) --swizzle 128B --dtype f16 --banks",

@@ -1,9 +1,8 @@
 """Colours of cells: eight hues in four strengths each.
 
-The hues are Okabe and Ito's (https://jfly.uni-koeln.de/color, as in Wong, Nature Methods 8, 441, 2011), which people
-with any common colour blindness tell apart; its black is a grey here. A strength is how much of the hue covers the
-page, so that one set serves light and dark pages, with at least 4.5 to 1 between text and cell (WCAG 2.1). Each cell
-also has its number in words.
+The hues are Okabe and Ito's (https://jfly.uni-koeln.de/color, as in Wong, Nature Methods 8, 441, 2011), which are
+distinct under all common colour blindness; black is grey here. A strength is an opacity, so that one set serves light
+and dark pages, with a contrast of at least 4.5 to 1 between text and cell (WCAG 2.1). Each cell also shows its number.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Window:
     columns: tuple[int, int] | None = None
 
     def within(self, rows: int, columns: int) -> tuple[range, range]:
-        """Those of a grid of ``rows`` by ``columns``. Raises InputError where it has none of them."""
+        """The part of a grid of ``rows`` by ``columns`` that is drawn. Raises InputError if it is empty."""
         down = _cut("rows", self.rows or (0, MOST_ROWS), rows)
         most = max(1, min(MOST_COLUMNS, MOST_CELLS // max(1, len(down))))
         return down, _cut("columns", self.columns or (0, most), columns)
@@ -39,7 +39,7 @@ def _cut(name: str, window: tuple[int, int], count: int) -> range:
 
 
 def left_out(rows: range, columns: range, shape: tuple[int, int]) -> dict[str, Hint]:
-    """A note for each direction in which the grid is not drawn whole, and how to choose what is."""
+    """A note for each direction in which the grid is not drawn completely, with a hint how to choose the part."""
     parts = [("rows", rows, shape[0]), ("columns", columns, shape[1])]
     return {
         f"Shown: {name} {seen.start} to {seen.stop - 1} of {count}": Hint(Advice.CHOOSE_PART, (name,))
@@ -58,7 +58,7 @@ class Grid:
 
     @classmethod
     def of(cls, layout: AnyLayout, together: int = 1) -> Grid:
-        """``together`` elements a cell where these lie side by side, else one."""
+        """``together`` elements a cell if these are contiguous, else one."""
         mode = contiguous_mode(layout, together) if together > 1 else 0
         return cls(layout, 1) if mode is None else cls(layout, together, mode)
 
@@ -67,10 +67,10 @@ class Grid:
         parts = plain_part(self.layout).modes
         rows = parts[0].size // (self.together if self.mode == 0 else 1)
         columns = self.layout.size // parts[0].size // (self.together if self.mode else 1)
-        return (1, rows) if len(parts) == 1 else (rows, columns)  # a vector lies down
+        return (1, rows) if len(parts) == 1 else (rows, columns)  # a vector is one row
 
     def pieces(self) -> list[tuple[int, ...]]:
-        """Numbers of the coordinates in each cell, columns after each other (rows of one cell for a vector)."""
+        """Numbers of the coordinates in each cell, in column-major order."""
         if self.together == 1:
             return [(at,) for at in range(self.layout.size)]
         return runs(self.layout, self.mode, self.together)
@@ -79,11 +79,11 @@ class Grid:
         return pieces[row + self.shape[0] * column]
 
     def coordinate(self, element: int) -> str:
-        """Nested as the layout's shape."""
+        """The coordinate of an element, with the shape's nesting."""
         return written(idx2crd(element, plain_part(self.layout).shape))
 
     def row_and_column(self, element: int) -> str:
-        """As the headings count them."""
+        """(row, column) of an element, as in the headings."""
         parts = plain_part(self.layout).modes
         return str(element) if len(parts) == 1 else f"{element % parts[0].size},{element // parts[0].size}"
 
@@ -105,23 +105,23 @@ def coordinates_panel(
             run = grid.piece(row, column, pieces)
             index = table[run[0]]
             bank = index * itemsize // BANK_BYTES % BANKS
-            told = [f"{grid.coordinate(run[0])} → {index}" + (f" … {table[run[-1]]}" if len(run) > 1 else "")]
+            tooltip = [f"{grid.coordinate(run[0])} → {index}" + (f" … {table[run[-1]]}" if len(run) > 1 else "")]
             lines, owner, colour = [str(index)], "", None
             if banks:
-                told.append(f"bank {bank}, byte {index * itemsize}")
+                tooltip.append(f"bank {bank}, byte {index * itemsize}")
                 owner, colour = f"bank {bank}", colour_of_lane(bank)
             if tiles is not None:
                 tile = tiles[run[0]]
-                told.append(f"tile {tile}")
+                tooltip.append(f"tile {tile}")
                 owner, colour = f"tile {tile}", colour_of_tile(tile)
             if access:
                 lane = _lane(run, lanes)
                 owner = "" if lane is None else f"lane {lane}"
                 lines += [] if lane is None else [f"T{lane}"]
-                told += [] if lane is None else [f"thread {lane}"]
+                tooltip += [] if lane is None else [f"thread {lane}"]
             element, marked = ("", bool(owner)) if access else (f"index {index}", False)
             place = at_row, at_column
-            cells.append(Cell(*place, tuple(lines), "; ".join(told), owner, element, colour, marked=marked))
+            cells.append(Cell(*place, tuple(lines), "; ".join(tooltip), owner, element, colour, marked=marked))
     many = grid.together > 1
     title = f"coordinates: index of the first of {grid.together} elements" if many else "coordinates: index of each"
     labels = [_labels(part, grid.together if at == grid.mode else 1) for at, part in enumerate((rows, columns))]
@@ -153,7 +153,7 @@ def _changes(
 
 
 def memory_panel(grid: Grid, window: Window, itemsize: int, banks: bool) -> Panel | None:
-    """Coordinate of each index of the drawn cells, in the order of memory; None where it is too sparse to draw."""
+    """Coordinate of each index of the drawn cells, in memory order; None if it is too sparse to draw."""
     rows, columns = window.within(*grid.shape)
     pieces, table = grid.pieces(), indices(grid.layout)
     found: dict[int, list[int]] = {}
@@ -173,9 +173,9 @@ def memory_panel(grid: Grid, window: Window, itemsize: int, banks: bool) -> Pane
         bank = index * itemsize // BANK_BYTES % BANKS
         at = (place - first) // across, (place - first) % across
         shown = grid.row_and_column(elements[0]) + ("…" if len(elements) > 1 else "")
-        told = f"{index} ← {', '.join(map(grid.coordinate, elements[:4]))}" + (f"; bank {bank}" if banks else "")
+        tooltip = f"{index} ← {', '.join(map(grid.coordinate, elements[:4]))}" + (f"; bank {bank}" if banks else "")
         owner, colour = (f"bank {bank}", colour_of_lane(bank)) if banks else ("", None)
-        cells.append(Cell(*at, (shown,), told, owner, f"index {index}", colour))
+        cells.append(Cell(*at, (shown,), tooltip, owner, f"index {index}", colour))
     step = across * grid.together
     labels = tuple(f"{(first * grid.together + line * step) * (itemsize if banks else 1)}" for line in range(lines))
     title = "shared memory: row,column at each place, 128 bytes a line" if banks else "memory: row,column at each index"
@@ -184,7 +184,7 @@ def memory_panel(grid: Grid, window: Window, itemsize: int, banks: bool) -> Pane
 
 
 def wavefronts_panel(access: Access) -> Panel:
-    """Which thread each bank serves, wavefront by wavefront."""
+    """The thread that each bank serves, by wavefront."""
     step = max(1, access.width // BANK_BYTES)
     cells, labels, before = [], [], -1
     for row, wavefront in enumerate(access.wavefronts):
@@ -194,9 +194,9 @@ def wavefronts_panel(access: Access) -> Panel:
         for bank in range(0, BANKS, step):
             lanes = wavefront.banks.get(bank, ())
             if lanes:
-                told = f"wavefront {row + 1}: bank {_span(bank, step)} serves {_threads(lanes)}"
+                tooltip = f"wavefront {row + 1}: bank {_span(bank, step)} serves {_threads(lanes)}"
                 cells.append(
-                    Cell(row, bank // step, (_threads(lanes),), told, f"lane {lanes[0]}", "", colour_of_lane(bank))
+                    Cell(row, bank // step, (_threads(lanes),), tooltip, f"lane {lanes[0]}", "", colour_of_lane(bank))
                 )
     columns = tuple(_span(bank, step) for bank in range(0, BANKS, step))
     count, ideal = len(access.wavefronts), access.ideal
@@ -226,7 +226,7 @@ def fragment_panel(fragment: Fragment, window: Window) -> Panel:
 
 
 def values_panel(fragment: Fragment, window: Window) -> Panel:
-    """Row and column of each thread's values, of those that :func:`fragment_panel` shows."""
+    """Row and column of each thread's values, for the elements of :func:`fragment_panel`."""
     rows, columns = window.within(fragment.rows, fragment.columns)
     shown = {at: owner for at, owner in fragment.owners().items() if at[0] in rows and at[1] in columns}
     threads = sorted({thread for thread, _ in shown.values()})
@@ -242,14 +242,14 @@ def values_panel(fragment: Fragment, window: Window) -> Panel:
 def _owned(row: int, column: int, owner: tuple[int, int], at: tuple[int, int], shown: str = "") -> Cell:
     thread, value = owner
     lines = (shown,) if shown else (f"T{thread}", f"V{value}")
-    told = f"({row},{column}): thread {thread}, value {value}"
-    return Cell(*at, lines, told, f"thread {thread}", f"element {row},{column}", colour_of_lane(thread))
+    tooltip = f"({row},{column}): thread {thread}, value {value}"
+    return Cell(*at, lines, tooltip, f"thread {thread}", f"element {row},{column}", colour_of_lane(thread))
 
 
 def tile_numbers(layout: AnyLayout, tiles: Sequence[Layout]) -> list[int]:
-    """Of each coordinate: which repetition of the tile it is in, counted over modes, first mode first.
+    """By coordinate: the number of its tile, counted over modes, first mode fastest.
 
-    ``tiles``: of each of the first modes, (in the tile, which tile) → its coordinates.
+    ``tiles``: for each of the first modes, (coordinate in the tile, tile) → coordinate of the mode.
     """
     modes = plain_part(layout).modes
     by_mode: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""A picture as data: panels of cells that belong together, which :mod:`drawing` writes as SVG."""
+"""A picture as data: panels of cells, which :mod:`drawing` writes as SVG."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from cutegen_lab.core.hints import Hint
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a panel. Cells of equal ``owner`` light up together under the pointer, in all panels; those of equal
-    ``owner`` and ``element`` more so."""
+    """One cell of a panel. Cells of equal ``owner`` are highlighted together in all panels; those of equal ``owner``
+    and ``element`` more strongly."""
 
     row: int
     column: int
     lines: tuple[str, ...]
     """Its text."""
-    told: str
-    """What pointing at it says."""
+    tooltip: str
+    """Its tooltip."""
     owner: str = ""
     """Its thread or bank, as "thread 5"; empty if there is none."""
     element: str = ""
-    """Which element it shows."""
+    """The element that it shows."""
     colour: int | None = None
     """Number of its colour; None for none."""
     span: int = 1
     """Columns that it takes."""
     marked: bool = False
-    """Whether it has a frame, as cells do that an access touches."""
+    """Whether it has a frame: an access touches it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Panel:
     columns: tuple[str, ...]
     cells: tuple[Cell, ...]
     corner: str = ""
-    """Of the headings: what rows and columns are."""
+    """Text in the corner of the headings: the meaning of rows and columns."""
     row_lines: frozenset[int] = frozenset()
     """Rows above which a tile begins."""
     column_lines: frozenset[int] = frozenset()
@@ -65,7 +65,7 @@ class Picture:
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     hints: Mapping[str, Hint] = field(default_factory=dict, repr=False)
-    """What can be done about a note, by its text. Only a front end that has options for it says so."""
+    """Hints for notes, by text. Only a front end with options shows them."""
 
     def advised(self, spell: Callable[[Hint], str]) -> Picture:
         """The same picture with its hints in its notes, in the words of ``spell``."""
@@ -75,7 +75,7 @@ class Picture:
         return replace(self, notes=tuple(notes), hints={})
 
     def text(self) -> str:
-        """For terminals and screen readers."""
+        """The picture as text for terminals and screen readers."""
         parts = [self.title, *self.notes]
         for panel in self.panels:
             table = panel.text()
@@ -90,11 +90,11 @@ class Picture:
 
 
 def colour_of_lane(number: int) -> int:
-    """Colours of banks and threads: a hue for each four (a 16-byte piece of banks, a quad of threads), a strength for
-    each of them."""
+    """Colour of a bank or thread: one hue for four (16 bytes of banks, a quad of threads), a strength for each of the
+    four."""
     return number % 32
 
 
 def colour_of_tile(number: int) -> int:
-    """Colours of tiles: neighbours have different hues."""
+    """Colour of a tile: neighbours have different hues."""
     return number % 8 * 4 + number // 8 % 4

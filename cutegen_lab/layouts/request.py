@@ -1,4 +1,4 @@
-"""From the words of :mod:`cutegen_lab.layouts.options` to a picture."""
+"""Makes a picture from the options of :mod:`cutegen_lab.layouts.options`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cutegen_lab.layouts.panels import (
 from cutegen_lab.layouts.picture import Picture
 
 MOST_ELEMENTS = 1 << 18
-_LISTED = 1 << 14  # indices in the facts
+_LISTED = 1 << 14  # most indices in the facts
 _PIECE = 16  # bytes of a swizzle's pieces
 _REGISTER_CELLS = 512  # of a panel of registers
 _OPERANDS = ("A", "B", "C", "A-registers")
@@ -36,7 +36,7 @@ _OPERANDS = ("A", "B", "C", "A-registers")
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be drawn, in the words of the options."""
+    """What to draw, as texts of the options."""
 
     layout: str = ""
     swizzle: str = ""
@@ -55,7 +55,7 @@ class Request:
 
     @classmethod
     def of(cls, arguments: object) -> Request:
-        """Of parsed arguments, whose names are those of the options."""
+        """From parsed arguments, which have the names of the options."""
         given = {field.name: getattr(arguments, field.name) for field in fields(cls)}
         return cls(**{name: _unquoted(name, value) for name, value in given.items()})
 
@@ -63,10 +63,10 @@ class Request:
         """The picture. Raises InputError for what cannot be read or does not exist."""
         chosen = [name for name in ("layout", "mma", "tma", "copy") if getattr(self, name)]
         if len(chosen) != 1:
-            told = (
+            message = (
                 "there is nothing to draw" if not chosen else f"{' and '.join(chosen)} cannot be drawn in one picture"
             )
-            raise InputError(told, Hint(Advice.DRAW_ONE))
+            raise InputError(message, Hint(Advice.DRAW_ONE))
         if self.mma:
             return self._mma()
         if self.copy:
@@ -98,8 +98,8 @@ class Request:
 
     def _mma(self) -> Picture:
         if len(self.mma) != 4:
-            told = f"mma takes an architecture, a shape, a dtype and an operand, not {' '.join(self.mma)!r}"
-            raise InputError(told, _MMA_EXAMPLE)
+            message = f"mma takes an architecture, a shape, a dtype and an operand, not {' '.join(self.mma)!r}"
+            raise InputError(message, _MMA_EXAMPLE)
         arch, shape, dtype, operand = self.mma
         extents = _extents(shape, "mma", _MMA_EXAMPLE)
         if len(extents) != 3:
@@ -126,14 +126,14 @@ class Request:
         panel, cut = fragment_panel(found, window), left_out(*window.within(*shape), shape)
         further = [values_panel(found, window)] if len(panel.cells) <= _REGISTER_CELLS else []
         threads, values = (mode.size for mode in found.layout.modes)
-        held = found.owners()
-        times = threads * values // len(held)
+        holders = found.owners()
+        times = threads * values // len(holders)
         notes = (
             f"{threads} threads, {values} values each: {found.layout} is (thread, value) → row + {found.rows} · column",
             *([f"Each element is held {times} times; drawn: its first holder"] if times > 1 else []),
             *cut,
         )
-        owners = [[row, column, *owner] for (row, column), owner in sorted(held.items())]
+        owners = [[row, column, *owner] for (row, column), owner in sorted(holders.items())]
         facts = {
             "title": found.title, "layout": str(found.layout), "rows": found.rows, "columns": found.columns,
             "threads": threads, "values": values, "owners": owners,
@@ -143,8 +143,8 @@ class Request:
     def _memory(self, title: str, layout: AnyLayout, itemsize: int, banks: bool, piece: int) -> Picture:
         """A layout of elements in memory. ``piece``: bytes that a cell shows, with ``banks``."""
         if layout.size > MOST_ELEMENTS:
-            told = f"{layout} has {layout.size:,} coordinates, over the {MOST_ELEMENTS:,} of a picture"
-            raise InputError(told, Hint(Advice.DRAW_PART))
+            message = f"{layout} has {layout.size:,} coordinates, over the {MOST_ELEMENTS:,} of a picture"
+            raise InputError(message, Hint(Advice.DRAW_PART))
         notes, tiles = [], None
         facts: dict[str, Any] = {}
         if self.compose:
@@ -164,7 +164,7 @@ class Request:
         panels = [coordinates_panel(grid, window, itemsize, reading, tiles, banks and tiles is None)]
         if reading:
             panels.append(wavefronts_panel(reading))
-            notes += _told(reading)
+            notes += _summary_notes(reading)
             facts["access"] = _facts(reading)
         elif tiles is None and (further := memory_panel(grid, window, itemsize, banks)):
             panels.append(further)
@@ -209,7 +209,7 @@ class Request:
 
 
 def _unquoted(name: str, value: Any) -> Any:
-    """A word or words, without the quotes that a notebook leaves around them."""
+    """A word or words, without quotes from a notebook."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -224,14 +224,14 @@ _MMA_EXAMPLE = Hint(Advice.WRITE_AS, ("mma sm90 64x128x16 f16 C",))
 
 def _tiles(layout: AnyLayout, tiler: algebra.Tiler) -> list[int]:
     plain = plain_part(layout)
-    if not isinstance(tiler, tuple):  # of all coordinates together
+    if not isinstance(tiler, tuple):  # over all coordinates
         whole = algebra.logical_divide(Layout.dense(plain.size), tiler)
         return tile_numbers(Layout.dense(plain.size), [whole])
     dense = [Layout.dense(mode.size) for mode in plain.modes]
     return tile_numbers(plain, [algebra.logical_divide(mode, part) for mode, part in zip(dense, tiler, strict=False)])
 
 
-def _told(reading: Access) -> list[str]:
+def _summary_notes(reading: Access) -> list[str]:
     count = f"{len(reading.wavefronts)} wavefront{'s' * (len(reading.wavefronts) != 1)}"
     conflicts = f"{reading.conflicts or 'no'} conflict{'s' * (reading.conflicts != 1)}"
     return [

@@ -25,14 +25,14 @@ def checked_mode(name: str) -> str:
 
 
 def smem_atom(mode: str, itemsize: int, k_major: bool = True) -> AnyLayout:
-    """Eight rows of a swizzle pattern: (rows, K) where K is contiguous, else (rows, K) with rows contiguous."""
+    """Layout atom of a swizzle mode, (rows, K): eight rows with K contiguous, or with rows contiguous."""
     width = _WIDTH[checked_mode(mode)] // itemsize
     layout = Layout((8, width), (width, 1)) if k_major else Layout((width, 8), (1, width))
     return _over(mode, itemsize, layout)
 
 
 def operand_tile(instruction: Instruction, operand: str, mode: str, k_major: bool = True) -> AnyLayout:
-    """A or B of wgmma as :func:`smem_atom` repeats to its rows, and in K to one pattern or what an instruction takes.
+    """A or B of wgmma: :func:`smem_atom` repeated to its rows, and in K to one pattern or the K of an instruction.
 
     Raises InputError for another instruction or operand, or rows that the pattern does not divide.
     """
@@ -44,8 +44,8 @@ def operand_tile(instruction: Instruction, operand: str, mode: str, k_major: boo
     rows, depth = (mode_.size for mode_ in plain.modes)
     extent = m if operand == "A" else n
     if extent % rows:
-        told = f"{extent} rows of {operand} are not whole patterns of {rows}"
-        raise InputError(told, "Use a narrower swizzle mode, or K-major.")
+        message = f"{extent} rows of {operand} are not whole patterns of {rows}"
+        raise InputError(message, "Use a narrower swizzle mode, or K-major.")
     repeats = Layout.dense((extent // rows, -(-k // depth)))
     return _over(mode, instruction.itemsize, blocked_product(plain, repeats))
 
@@ -59,14 +59,14 @@ def box(extents: tuple[int, ...], itemsize: int, mode: str) -> AnyLayout:
     if len(extents) > _MOST_RANK or not all(1 <= extent <= _MOST_EXTENT for extent in extents):
         raise InputError(f"a box {'x'.join(map(str, extents))} is too large", "Use up to 5 extents, of 1 to 256 each.")
     if row_bytes % 16:
-        told = f"the innermost extent of the box is {row_bytes} bytes"
-        raise InputError(told, f"Use a multiple of 16 bytes: {max(1, 16 // itemsize)} elements.")
+        message = f"the innermost extent of the box is {row_bytes} bytes"
+        raise InputError(message, f"Use a multiple of 16 bytes: {max(1, 16 // itemsize)} elements.")
     if checked_mode(mode) != "none" and row_bytes > _WIDTH[mode]:
-        told = f"the innermost extent of the box is {row_bytes} bytes, over the {mode} of its swizzle"
-        raise InputError(told, f"Use at most {_WIDTH[mode] // itemsize} elements, or several boxes.")
+        message = f"the innermost extent of the box is {row_bytes} bytes, over the {mode} of its swizzle"
+        raise InputError(message, f"Use at most {_WIDTH[mode] // itemsize} elements, or several boxes.")
     strides = tuple(prod(extents[at + 1 :]) for at in range(len(extents)))
     layout = Layout(extents, strides) if len(extents) > 1 else Layout((1, *extents), (0, 1))
-    if len(extents) > 2:  # outer extents count through the rows, the innermost of them first
+    if len(extents) > 2:  # outer extents become rows, the innermost fastest
         rows = Layout(extents[-2::-1], strides[-2::-1])
         layout = Layout.joined(rows, Layout(extents[-1], 1))
     return _over(mode, itemsize, layout)

@@ -1,4 +1,4 @@
-"""The layouts that a candidate makes and uses, from types of the DSL's trace."""
+"""The layouts that a candidate uses, from types in the DSL's trace."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class MadeLayout:
     """One layout of a candidate."""
 
     layout: str
-    """As it is written; of a box and an operand: the words of ``--tma`` and ``--mma``."""
+    """The layout as text; for a box or operand the words of ``--tma`` or ``--mma``."""
     dtype: str
-    """Of the elements; empty where that is not known."""
+    """Type of the elements; empty if unknown."""
     lines: tuple[int, ...]
     """Lines of the candidate's text that make or use it."""
     kind: Kind
@@ -44,7 +44,7 @@ class MadeLayout:
 
     @property
     def what(self) -> str:
-        """For people: "bf16 tensor in shared memory" or "tiled copy of 64x32"."""
+        """A description: "bf16 tensor in shared memory" or "tiled copy of 64x32"."""
         match self.kind:
             case "tensor in shared memory":
                 return f"{self.dtype} {self.kind}"
@@ -54,8 +54,7 @@ class MadeLayout:
                 return self.kind
 
     def picture(self) -> Picture:
-        """The layout; with banks and memory if it is one of shared memory. Raises InputError for one that is too
-        large."""
+        """The picture, with banks and memory for shared memory. Raises InputError if it is too large."""
         match self.kind:
             case "TMA box":
                 return Request(tma=tuple(self.layout.split())).picture()
@@ -69,8 +68,7 @@ class MadeLayout:
 
 def made_layouts(traced: Iterable[TracedLayout]) -> tuple[MadeLayout, ...]:
     """Each layout once, with all its lines: by :data:`Kind`, swizzled ones first, else in the order of the trace.
-    Those with extents or strides that are not known when compiling, and of types that are not known here, are left
-    out."""
+    Layouts with dynamic extents or strides, and unknown types, are left out."""
     by_line: dict[int, list[str]] = {}
     for one in traced:
         by_line.setdefault(one.line, []).append(one.kind)
@@ -84,9 +82,9 @@ def made_layouts(traced: Iterable[TracedLayout]) -> tuple[MadeLayout, ...]:
     return tuple(sorted(found, key=lambda made: (get_args(Kind).index(made.kind), "Sw<" not in made.layout)))
 
 
-def _read(kind: str, beside: Sequence[str]) -> Iterator[MadeLayout]:
-    """What a type says, without lines. ``beside``: the types of its line. A swizzle that is part of a pointer is of
-    addresses. Raises InputError."""
+def _read(kind: str, on_same_line: Sequence[str]) -> Iterator[MadeLayout]:
+    """Layouts in a type, without lines. ``on_same_line``: other types of its line. A pointer swizzles addresses.
+    Raises InputError."""
     if tensor := _TENSOR.fullmatch(kind):
         dtype, *swizzle, text = tensor.groups()
         layout = read_layout(text)
@@ -100,7 +98,7 @@ def _read(kind: str, beside: Sequence[str]) -> Iterator[MadeLayout]:
     elif plain := _LAYOUT.fullmatch(kind):
         yield MadeLayout(str(read_layout(plain[1])), "", (), "layout")
     elif box := _BOX.fullmatch(kind):
-        yield from _box(box[1], box[2].split(","), beside)
+        yield from _box(box[1], box[2].split(","), on_same_line)
     elif copy := _COPY.fullmatch(kind):
         yield from _copy(*copy.groups())
     elif mma := _MMA.fullmatch(kind):
@@ -112,10 +110,10 @@ def _read(kind: str, beside: Sequence[str]) -> Iterator[MadeLayout]:
                 yield MadeLayout(words, left.lower(), (), "tensor-core operand")
 
 
-def _box(dtype: str, extents: list[str], beside: Sequence[str]) -> Iterator[MadeLayout]:
-    """A box's type has no swizzle: it is that of the tensor in shared memory that the same line copies to or from.
-    Extents of TMA count from the contiguous one."""
-    tensors = [tensor for each in beside if (tensor := _TENSOR.fullmatch(each)) and tensor[1] == dtype]
+def _box(dtype: str, extents: list[str], on_same_line: Sequence[str]) -> Iterator[MadeLayout]:
+    """A box's type has no swizzle: it is taken from the shared-memory tensor of the same line. TMA's extents begin with
+    the contiguous one."""
+    tensors = [tensor for each in on_same_line if (tensor := _TENSOR.fullmatch(each)) and tensor[1] == dtype]
     swizzles = {(int(tensor[2] or 0), tensor[3] or "4", tensor[4] or "3") for tensor in tensors}
     if len(swizzles) == 1:
         bits, *pieces = swizzles.pop()
@@ -126,7 +124,7 @@ def _box(dtype: str, extents: list[str], beside: Sequence[str]) -> Iterator[Made
 
 
 def _copy(layout: str, tiler: str) -> Iterator[MadeLayout]:
-    """Of a tiler of two dense modes."""
+    """Tiled copies with a tiler of two dense modes."""
     parts = [part.split(":") for part in tiler.split(";")]
     if len(parts) == 2 and all(stride == ["1"] for _, *stride in parts):
         made = MadeLayout(str(read_layout(layout)), "", (), "tiled copy", (int(parts[0][0]), int(parts[1][0])))
@@ -135,7 +133,7 @@ def _copy(layout: str, tiler: str) -> Iterator[MadeLayout]:
 
 
 def _tiled(made: MadeLayout) -> Fragment:
-    """Raises InputError for a layout that is no thread-value layout of the tile."""
+    """Its fragment. Raises InputError for a layout that is no thread-value layout of the tile."""
     layout = read_layout(made.layout)
     rows, columns = made.tile
     if not isinstance(layout, Layout) or len(layout.modes) != 2 or layout.cosize > prod(made.tile):

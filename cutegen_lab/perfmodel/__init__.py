@@ -1,5 +1,5 @@
-"""Performance model: from a kernel's counters to a predicted time and its limiter (occupancy, traffic, waits, cost
-terms), and how far it may be off."""
+"""Performance model: predicts a kernel's time, its limiter and an error band from counters (occupancy, traffic, waits,
+cost terms)."""
 
 from cutegen_lab.perfmodel.error_band import error_band
 from cutegen_lab.perfmodel.occupancy import Occupancy, occupancy

@@ -11,30 +11,30 @@ from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.perfmodel.occupancy import Occupancy
 from cutegen_lab.perfmodel.traffic import Traffic, copied_share, share
 
-# Of a launch's overhead, where it starts while the one before ends: sums of 4 and 16 MB in two kernels took 3.8 µs for
-# 4.2 and 6.65 for 7.65 on an H200 (2026-11-22).
+# Launch overhead that overlaps the end of the launch before: sums of 4 and 16 MB in two kernels took 3.8 µs instead of
+# 4.2 and 6.65 instead of 7.65 on an H200 (2026-11-22).
 OVERLAPPED_US = 0.7
-_LAST_BLOCKS = 0.11  # of a wave's time, in which some of its blocks have ended
-# Bytes a cycle that each multiprocessor gets from L2 while all ask, and of bulk copies, whose requests are few and
-# large: 6.2 and 14.5 TB/s on an H200, whatever its DRAM. An H100's L2 is no slower.
+_LAST_BLOCKS = 0.11  # fraction of a wave's time in which some of its blocks have ended
+# L2 bandwidth of each multiprocessor in bytes a cycle while all are active, for loads and for bulk copies (few, large
+# requests): 6.2 and 14.5 TB/s on an H200, independent of DRAM. An H100's L2 is no slower.
 _L2_A_CYCLE = 23.76
 _BULK_L2_A_CYCLE = 55.44
-LOADED_A_CYCLE = 32.0  # bytes that a multiprocessor takes from L2 by loads
-# The path is 64 bytes wide, and bulk copies have all of it: with that, rings of two stages of 24, 32 and 48 KiB on an
-# H200 (p7 of benchmarks/foreign_kernels) ask for the same latency.
+LOADED_A_CYCLE = 32.0  # bytes that a multiprocessor loads from L2
+# The path is 64 bytes wide, all of which bulk copies use: with this value, rings of two stages of 24, 32 and 48 KiB on
+# an H200 (p7 of benchmarks/foreign_kernels) fit one latency.
 COPIED_A_CYCLE = 64.0
-# Of a multiprocessor's L1, which serves a wavefront a cycle (benchmarks/results/strided_accesses_on_gpu.json): for a
-# line that it lacks, which comes beside; for a line of cp.async past it, beyond its wavefronts; for a line that a store
-# touches. Chosen by the order of kernels' configs (benchmarks/results/foreign_seen_on_gpu.json).
+# L1 cycles, where a wavefront takes one (benchmarks/results/strided_accesses_on_gpu.json): for a missed line, in
+# parallel to wavefronts; for a line of cp.async that bypasses L1, beyond its wavefronts; for a line that a store
+# touches. Fitted to the order of kernels' configs (benchmarks/results/foreign_seen_on_gpu.json).
 _FILL_CYCLES = 3.0
 _PAST_CYCLES = 0.6
 _STORE_CYCLES = 1.75
-# Of shared memory, for a warp's cp.async past L1: its 512 bytes at 128 a cycle. NVIDIA's counter has up to 19
-# wavefronts for one, but ncu has L1 at 47% and 56% of its peak where these alone would take the whole time (p6 of
-# benchmarks/foreign_kernels). Copies through L1 cost each wavefront: with these n3's L1 is as busy as ncu has it.
+# Shared-memory cycles of a warp's cp.async that bypasses L1: 512 bytes at 128 a cycle. NVIDIA's counter shows up to 19
+# wavefronts for one, but ncu reports L1 at 47% and 56% of its peak where these alone would take the whole time (p6 of
+# benchmarks/foreign_kernels). Copies through L1 cost a cycle for each wavefront, which matches ncu's figure for n3.
 _PAST_L1_CYCLES = 4.0
-_START_CYCLES = 1.2  # of the whole GPU, between two blocks handed out …
-_CLUSTER_STARTS = 0.9  # … and this much more for each doubling of the cluster, which must find room at one time
+_START_CYCLES = 1.2  # of the whole GPU, between the starts of two blocks …
+_CLUSTER_STARTS = 0.9  # … and this factor more for each doubling of the cluster, which is scheduled as a whole
 _MMA_SYNC_SHARE = 0.62  # of a Hopper tensor core's rate that mma.sync reaches
 _PIPES: Mapping[str, tuple[str, float]] = {  # class of warp instruction -> (unit, cycles a sub-partition)
     "f32": ("FMA", 1.0), "half": ("FMA", 1.0), "f64": ("FP64", 2.0), "integer": ("integer", 1.5),
@@ -43,13 +43,13 @@ _PIPES: Mapping[str, tuple[str, float]] = {  # class of warp instruction -> (uni
     "warp": ("load/store", 4.0), "atomic": ("load/store", 8.0),
 }  # fmt: skip
 _OTHER_CYCLES = 1.0  # of an instruction of another class, branches among them
-# One data path serves shared memory, loads, lines of stores, and shuffles, a wavefront a cycle: over the measured time
-# their sum is 0 to 11 points below ncu's percentage of L1, in the median 3, where nothing is copied by cp.async (39 to
-# 88% in 11 configs of q1, q2, q5 and q7 in benchmarks/results/foreign_blind_on_gpu.json).
+# One data path serves shared memory, loads, lines of stores and shuffles, a wavefront a cycle. Divided by the measured
+# time, their sum is 0 to 11 points (median 3) below ncu's percentage of L1 for kernels without cp.async (39 to 88% in
+# 11 configs of q1, q2, q5 and q7 in benchmarks/results/foreign_blind_on_gpu.json).
 PATH = "L1 data path"
 _APART = ("tensor", "shared", "L1", PATH)  # units that work while instructions are issued
 _FREE = ("move",)  # registers are renamed, not copied
-_TENSOR_RATE: Mapping[str, tuple[DType, float]] = {  # operand type -> (whose dense rate, times that)
+_TENSOR_RATE: Mapping[str, tuple[DType, float]] = {  # operand type -> (type with a known dense rate, factor)
     "f16": (DType.F16, 1.0), "bf16": (DType.BF16, 1.0), "tf32": (DType.BF16, 0.5), "e4m3": (DType.I8, 1.0),
     "e5m2": (DType.I8, 1.0), "s8": (DType.I8, 1.0), "u8": (DType.I8, 1.0), "f64": (DType.F64, 1.0),
 }  # fmt: skip
@@ -63,7 +63,7 @@ def memory_us(moved: Traffic, gpu: GpuSpec) -> float:
 
 
 def last_wave(shape: Occupancy) -> float:
-    """Times that memory takes because blocks of the last wave, or of the only one, do not end together."""
+    """Factor on memory time, as blocks of the last (or only) wave do not end together."""
     return 1 + _LAST_BLOCKS / max(shape.waves, 1.0)
 
 
@@ -74,7 +74,7 @@ def dram_us(moved: Traffic, gpu: GpuSpec) -> float:
 
 
 def l2_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, gpu: GpuSpec) -> float:
-    """Time of all L2 bytes at L2's rate, or of those that the multiprocessor with the most blocks takes from it."""
+    """Time of all L2 bytes at L2's rate, or of those of the multiprocessor with the most blocks."""
     copied, loaded = copied_share(counters), (moved.far + moved.near) * counters["global_load_bytes"]
     cycles = loaded * ((1 - copied) / LOADED_A_CYCLE + copied / COPIED_A_CYCLE)
     taken = cycles / (shape.busy(math.prod(launch.grid)) * gpu.clock_hz) * 1e6
@@ -102,7 +102,7 @@ def units_us(
         if klass in _PIPES:
             unit, cost = _PIPES[klass]
             cycles[unit] = cycles.get(unit, 0.0) + cost * value
-    if shape.waves <= 1:  # blocks that stay, some with more to do than others
+    if shape.waves <= 1:  # persistent blocks, some with more work than others
         running /= counters.get("busiest_block", 1.0)
     slots = running * gpu.clock_hz / 1e6  # cycles of all busy multiprocessors in a microsecond
     found = {unit: value / (4 * slots) for unit, value in cycles.items()}
@@ -110,8 +110,8 @@ def units_us(
     loads, stores = counters.get("global_load_lines", 0.0), counters.get("global_store_lines", 0.0)
     waves = counters.get("global_load_wavefronts", loads)
     past = share(counters.get("shared_copies_past_l1", 0.0), counters["global_load_requests"])
-    beside = (1 - copied_share(counters)) * waves + stores + counters.get("warp_instructions_warp", 0.0)
-    found[PATH] = found["shared"] + beside / slots
+    other_wavefronts = (1 - copied_share(counters)) * waves + stores + counters.get("warp_instructions_warp", 0.0)
+    found[PATH] = found["shared"] + other_wavefronts / slots
     served = max(waves + _PAST_CYCLES * past * loads, _FILL_CYCLES * _fills(counters, moved))
     found["L1"] = (served + _STORE_CYCLES * stores) / slots
     found["tensor"] = _tensor_us(counters, gpu) * gpu.sm_count / running
@@ -119,9 +119,9 @@ def units_us(
 
 
 def beside_each_other(units: Mapping[str, float], norm: float) -> tuple[float, ...]:
-    """Times of units that work concurrently, slightly longer if several are busy. Issue slots and arithmetic units
+    """Times of concurrent units, slightly longer if several are busy. Issue slots and arithmetic units
     count as one, since they handle the same instructions; so do shared memory and L1, which share a data path. ``norm``
-    is the power with which near ties cost more."""
+    is the exponent of the norm that combines them."""
     l1 = max(units[PATH], (units["shared"] ** norm + units["L1"] ** norm) ** (1 / norm))
     return units["tensor"], l1, max(us for name, us in units.items() if name not in _APART)
 
@@ -148,8 +148,8 @@ def _wavefronts(counters: Mapping[str, float]) -> float:
 
 
 def _operand_wavefronts(counters: Mapping[str, float]) -> float:
-    """Cycles in which wgmma reads its operands from shared memory, 128 bytes a cycle: 64 rows of 32 bytes of A, and as
-    many of B as the product is wide. A narrow product is limited by A."""
+    """Cycles in which wgmma reads its operands from shared memory, 128 bytes a cycle: 64 rows of 32 bytes of A, and N
+    rows of B. A narrow product is limited by A."""
     wgmma = 1 - share(counters.get("mma_sync_ops", 0.0), counters.get("tensor_ops", 0.0))
     products = wgmma * counters.get("tensor_instructions", 0.0) / 4  # each warp of a warpgroup counts one
     wide = sum(counters.get(f"tensor_ops_{kind}", 0.0) * size for kind, size in _OPERAND_BYTES.items()) * wgmma / 4096
@@ -157,7 +157,7 @@ def _operand_wavefronts(counters: Mapping[str, float]) -> float:
 
 
 def _fills(counters: Mapping[str, float], moved: Traffic) -> float:
-    """Lines that L1 must bring for loads, without cp.async."""
+    """Lines that L1 fetches for loads, without cp.async."""
     asked = counters.get("global_load_new_lines", counters.get("global_load_lines", 0.0))
     return min(moved.far + moved.near, 1.0) * (1 - copied_share(counters)) * asked
 

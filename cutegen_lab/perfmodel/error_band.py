@@ -1,4 +1,4 @@
-"""How far from a predicted time the measured one may be, from what was measured on an H200."""
+"""Error band of predicted times, from measurements on an H200."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cutegen_lab.core.roofline import GpuSpec
 
 MEASURED_ON = "H200"
 EVERY = ""
-# Kind of limiter -> ratios of measured to predicted times between which at least 90% are, by
+# Kind of limiter -> (low, high) ratio of measured to predicted time, which contain at least 90% of the configs of
 # benchmarks/prediction_errors.py. Kinds with fewer than ten configs have the band of all.
 BANDS: Mapping[str, tuple[float, float]] = {
     "at the floor": (0.89, 1.12), "memory bandwidth": (0.82, 1.33), "memory latency": (0.81, 1.18),
@@ -22,8 +22,8 @@ def kind_of(limiter: str) -> str:
 
 
 def error_band(time_us: float, limiter: str, gpu: GpuSpec) -> tuple[float, float] | None:
-    """Microseconds between which nine of ten measured times were, of predictions with such a ``limiter``; None for a
-    GPU on which none was measured."""
+    """Range in µs of 90% of measured times for predictions with this ``limiter``; None for a GPU without
+    measurements."""
     if gpu.name != MEASURED_ON:
         return None
     low, high = BANDS[kind_of(limiter)]

@@ -13,10 +13,10 @@ from cutegen_lab.perfmodel.occupancy import Occupancy
 from cutegen_lab.perfmodel.traffic import Traffic
 
 ByLine = Mapping[int, Mapping[str, float]]
-_WASTED = 1.1  # times the bytes that are used
+_WASTED = 1.1  # moved bytes over used bytes
 _NARROW = 12  # bytes a thread
 _MATTERS = 0.1  # of all bytes moved
-_BUSY_LATENCY_US = 0.75  # of a DRAM access while memory is busy: what loads in flight have to cover
+_BUSY_LATENCY_US = 0.75  # of a DRAM access while memory is busy, which loads in flight must cover
 _MIX = 3  # classes of instructions that are named
 
 
@@ -84,18 +84,18 @@ def _waiting(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec, limite
         waits = (counters.get("barrier_waits", 0.0) + counters.get("mbarrier_waits", 0.0)) / warps
         return f"each warp waits at {waits:,.0f} barriers: do more between two of them, or exchange within a warp"
     if limiter.startswith("cluster waits"):
-        waits, told = counters.get("cluster_waits", 0.0) / warps, counters.get("bulk_phases", 0.0)
+        waits, exchanges = counters.get("cluster_waits", 0.0) / warps, counters.get("bulk_phases", 0.0)
         return (
             f"each warp waits {waits:,.0f} times for its cluster to arrive, and each block for "
-            f"{told / math.prod(launch.grid):,.0f} exchanges with it: fewer of them, or no cluster"
+            f"{exchanges / math.prod(launch.grid):,.0f} exchanges with it: fewer of them, or no cluster"
         )
     if limiter.startswith("bulk copies"):
         stage = counters.get("bulk_expected_bytes", 0.0) / max(counters.get("bulk_phases", 0.0), 1.0)
-        held, room = launch.dynamic_smem_bytes, gpu.max_smem_per_block
+        used, room = launch.dynamic_smem_bytes, gpu.max_smem_per_block
         more = "more stages cover their latency"
-        if held + stage > room:
+        if used + stage > room:
             more = "there is no room for more; tiles that use their bytes more often, or multicast, need fewer of them"
-        return f"stages of {stage / 1024:.0f} KiB in {held >> 10} of {room >> 10} KiB of shared memory: {more}"
+        return f"stages of {stage / 1024:.0f} KiB in {used >> 10} of {room >> 10} KiB of shared memory: {more}"
     return ""
 
 
@@ -135,7 +135,7 @@ def _accesses(lines: ByLine, kind: str, limiter: str) -> str:
 
 
 def _accesses_of(line: int, kind: str) -> str:
-    """What the finding is about. The compiler moves a load to where its value is first used, and gives it that line."""
+    """The accesses of a finding. The compiler moves a load to the first use of its value, and gives it that line."""
     if not line:
         return f"global {kind}s"
     return f"line {line}: global loads of what it uses" if kind == "load" else f"line {line}: its global {kind}s"

@@ -1,4 +1,4 @@
-"""Names the term that decides a launch's time, with its figure."""
+"""Names the term that limits a launch's time, with its figure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cutegen_lab.core.predicted import AT_THE_FLOOR, L2, LAUNCH, LAUNCH_US, MEMO
 from cutegen_lab.perfmodel.cost_terms import PATH
 from cutegen_lab.perfmodel.occupancy import Occupancy
 
-_ALL = 1.05  # times the bytes that must be moved: up to here it moves no others
-# Times what those and the launch take: nearer, a prediction tells nothing apart.
+_ALL = 1.05  # moved over compulsory bytes: up to here nothing else counts as moved
+# Time over that of compulsory bytes and launch: smaller differences are within the prediction's error.
 _FLOOR = 1.08
 _NAMES: Mapping[str, str] = {
     MEMORY: "memory bandwidth", L2: "L2 bandwidth", predicted.SPILLS: "L2 bandwidth: registers are spilled",
@@ -27,7 +27,7 @@ _NAMES: Mapping[str, str] = {
 }  # fmt: skip
 _FEW = "memory latency: few multiprocessors have a block, and each takes a limited rate from L2"
 _ANSWERS = (predicted.LOADS, predicted.ARRIVAL, predicted.STAGES)
-_NEARLY = 0.85  # of the longest term, from which another one is said
+_NEARLY = 0.85  # of the longest term, from which a second term is named
 _BUSY = 0.6  # of DRAM's peak: Nsight Compute calls a kernel whose units are all below that bound by latency
 
 
@@ -67,7 +67,7 @@ def runner_up(parts: Mapping[str, float], waited: Mapping[str, float], unit: str
 
 
 def at_the_floor(time_us: float, memory_us: float, copy_us: float, floor_us: float, dram_share: float) -> str:
-    """Text if nothing is left to gain: memory moves only what must be moved, and everything else is hidden behind it;
+    """Text if nothing is left to gain: memory moves only compulsory bytes, and everything else is hidden behind that;
     empty otherwise. ``copy_us``: time of the compulsory bytes at the copy rate; ``floor_us``: of a launch that only
     copies them, in as many waves."""
     if memory_us > _ALL * copy_us or time_us > _FLOOR * floor_us:

@@ -4,8 +4,8 @@
 
 The terms, in microseconds, are those of :mod:`cutegen_lab.perfmodel.cost_terms` and :mod:`cutegen_lab.perfmodel.waits`:
 *memory* is bytes over bandwidth, DRAM's or L2's; *units* those that work concurrently (tensor cores, shared memory, L1,
-and the busiest of issue slots and arithmetic units); *waits* the sum of what one block after another must wait for,
-without what other warps hide; *block starts* the time to start all blocks, which overlaps everything else. With the
+and the busiest of issue slots and arithmetic units); *waits* the sum of latencies of consecutive blocks, without those
+that other warps hide; *block starts* the time to start all blocks, which overlaps everything else. With the
 third power the longest term dominates, and near ties cost a little more than either.
 :mod:`cutegen_lab.perfmodel.traffic` says what L1 and L2 serve.
 Constants were fitted on one set of kernels and tested on another: ``benchmarks/results/predicted_times_on_gpu.json``.
@@ -30,7 +30,7 @@ from cutegen_lab.perfmodel.waits import hidden_us, waits_us
 
 MODEL = "roofline of memory, units, waits and block starts, v11"
 _NORM = 3.0
-_LONE_NORM = 1.8  # of a block of mma.sync that is alone on its multiprocessor: nothing else fills the gaps
+_LONE_NORM = 1.8  # for one block of mma.sync on a multiprocessor: no other block hides its waits
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Prediction:
     dram_share: float
     """DRAM traffic over the whole time, as a fraction of peak."""
     stalls_us: Mapping[int, float] = field(default_factory=dict)
-    """Microseconds of the part *waits* by line of the candidate's text, 0 for what belongs to none."""
+    """Microseconds of the part *waits* by line of the candidate's text; line 0 for waits that belong to none."""
 
 
 def predict_launch(
@@ -64,29 +64,29 @@ def predict_launch(
     unit = max(units, key=lambda name: units[name])
     waited = waits_us(counters, launch, shape, moved, units[unit], gpu)
     memory = {MEMORY: cost_terms.memory_us(moved, gpu), L2: cost_terms.l2_us(counters, launch, shape, moved, gpu)}
-    beside = {unit: units[unit], WAITS: sum(waited.values())}
+    concurrent = {unit: units[unit], WAITS: sum(waited.values())}
     starts = {STARTS: cost_terms.starts_us(launch, gpu), LAUNCH: LAUNCH_US}
-    exposed_us = beside[WAITS] - hidden_us(waited)
+    exposed_us = concurrent[WAITS] - hidden_us(waited)
     moving_us = max(memory[MEMORY] * cost_terms.last_wave(shape), memory[L2])
     norm = _LONE_NORM if shape.resident(math.prod(launch.grid)) == 1 and _in_step(counters) else _NORM
     parts_us = (moving_us, *cost_terms.beside_each_other(units, norm))
     working_us = sum(value**norm for value in parts_us) ** (1 / norm)
     time_us = starts[LAUNCH] + max((working_us**_NORM + exposed_us**_NORM) ** (1 / _NORM), starts[STARTS])
-    terms_us = {**memory, **beside, **starts}
+    terms_us = {**memory, **concurrent, **starts}
     dram_share = cost_terms.dram_us(moved, gpu) / time_us
     spills = {SPILLS: cost_terms.spills_us(moved, gpu)}
     named = limiter({**terms_us, **spills}, waited, unit, counters, shape, dram_share)
     second = runner_up(terms_us, waited, unit, counters)
     lines = lines or {0: counters}
     found = findings(counters, launch, kernel, shape, gpu, moved, named, lines)
-    parts = {**memory, **spills, **beside, **units, **waited, **starts}
+    parts = {**memory, **spills, **concurrent, **units, **waited, **starts}
     stalls = stalls_us(waited, lines, counters, launch, shape, moved, gpu)
     return Prediction(time_us, named, parts, (*found, second) if second else found, shape, dram_share, stalls)
 
 
 def _in_step(counters: Mapping[str, float]) -> bool:
-    """Whether barriers keep the warps of a block in step around mma.sync: its tensor cores idle while the block copies,
-    reads operands and stores. wgmma runs beside these."""
+    """True if barriers synchronise the warps of a block around mma.sync: tensor cores idle while the block copies,
+    reads operands and stores. wgmma overlaps with these."""
     barriers = counters.get("barrier_waits", 0.0) > counters.get("mbarrier_waits", 0.0)
     return barriers and counters.get("mma_sync_ops", 0.0) > 0
 

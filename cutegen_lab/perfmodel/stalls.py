@@ -18,8 +18,8 @@ def stalls_us(
     waited: Mapping[str, float], lines: ByLine, counters: Mapping[str, float], launch: Launch, shape: Occupancy,
     moved: Traffic, gpu: GpuSpec,
 ) -> dict[int, float]:  # fmt: skip
-    """Microseconds of ``waited``, a launch's waits, by line: each wait in proportion to what the model has for the
-    counters of ``lines`` that cause it. 0 has those of no line: the start of blocks, and the busiest unit."""
+    """Microseconds of ``waited``, a launch's waits, by line: each wait is distributed in proportion to the model's time
+    for the counters of ``lines`` that cause it. Line 0 has those of no line: block starts and the busiest unit."""
     causes = {line: _causes(own, counters, launch, shape, moved, gpu) for line, own in lines.items()}
     found = dict.fromkeys((0, *lines), 0.0)
     for name, wait_us in waited.items():

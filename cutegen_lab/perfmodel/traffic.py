@@ -15,25 +15,25 @@ from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.perfmodel.occupancy import Occupancy
 
-_L1_BESIDE_SMEM = 28 << 10  # bytes: L1 and shared memory are one, of which shared memory can have all but this
-_L1_HITS = (0.5, 1.5)  # footprints over L1's size: up to the first all re-reads hit, from the second on none
-_L2_HITS = (0.42, 1.1)  # … over L2's, by all multiprocessors together
-# Of L2, what crossed DRAM last: stores among it are written back after the launch. 17 kernels of ours, 33 to 134 MB
-# stored, left 0.55 to 0.87 of L2 times the stores' share of what crossed (benchmarks/results/counters_on_gpu.json).
+_L1_BESIDE_SMEM = 28 << 10  # bytes of the unified L1 and shared memory that shared memory cannot use
+_L1_HITS = (0.5, 1.5)  # footprint over L1's size: up to the first all re-reads hit, from the second on none
+_L2_HITS = (0.42, 1.1)  # … over L2's size, of all multiprocessors together
+# Fraction of L2 with the last data that crossed DRAM: stores in it are written back after the launch. 17 kernels that
+# store 33 to 134 MB left 0.55 to 0.87 of L2 times the stores' share (benchmarks/results/counters_on_gpu.json).
 _L2_LAST = 0.7
 _L1_INVALIDATED = 0.4  # re-reads lost for each other block of a cluster on the multiprocessor, over those that hit
-# Bytes of spill instructions of a thread that run once: ptxas first spills what is rarely needed. What is beyond them
-# is in the loop that takes the time: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 rounds takes
-# 220 and 630 µs longer, at L2's rate, than without.
+# Bytes of spill instructions of a thread outside the main loop: ptxas first spills rarely used values. The rest is in
+# the loop: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 iterations takes 220 and 630 µs longer
+# than without spills, at L2's rate.
 _SPILLED_ONCE = 128.0
-# Stores of parts of a sector that several instructions write (benchmarks/results/l1_and_l2_on_gpu.json): L1 joins them
-# up to the first, none from the second on, …
+# Partial-sector stores by several instructions (benchmarks/results/l1_and_l2_on_gpu.json): L1 merges all of them up to
+# the first ratio, none from the second on, …
 _L1_JOINS = (0.5, 1.2)  # … of loads in flight over L1's size
 _JOINED_STORES = (1.0, 2.0)  # … of bytes stored over bytes loaded
 _JOINED_LINES = (8.0, 16.0)  # … of lines that an instruction touches
-_PART_SECTORS = 1.4  # sectors that L2 counts for each such store
-_JOINED = 0.55  # … and, of what the others would add, still counts where L1 joins them
-_PART_DRAM = 0.55  # time of a byte that L2 writes so over that of one that crosses DRAM
+_PART_SECTORS = 1.4  # sectors that L2 counts for each unmerged store
+_JOINED = 0.55  # … and the fraction of the extra sectors that it still counts for merged ones
+_PART_DRAM = 0.55  # time of a byte of such L2 writes over that of a DRAM byte
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,17 @@ class Traffic:
 def traffic(
     counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, shape: Occupancy, gpu: GpuSpec
 ) -> Traffic:
-    """``dram_load_bytes`` counts as what all blocks together read for the first time, an equal part each."""
+    """``dram_load_bytes`` are taken as the first reads of all blocks, an equal part each."""
     blocks = math.prod(launch.grid)
     resident = shape.resident(blocks)
     asked, once = counters["global_load_bytes"], counters["dram_load_bytes"]
     copied = asked * copied_share(counters)
-    cached = asked - copied  # cp.async of 16 bytes goes past L1
+    cached = asked - copied  # cp.async of 16 bytes bypasses L1
     again = max(cached - counters.get("hot_load_bytes", 0.0) - once * share(cached, asked), 0.0)
     footprint = resident * once / blocks
     l1 = gpu.smem_per_sm + _L1_BESIDE_SMEM - resident * launch.dynamic_smem_bytes
     hits = _kept(footprint / l1, _L1_HITS)
-    if math.prod(launch.cluster) > 1:  # to wait for another block of the cluster invalidates L1 for all that are there
+    if math.prod(launch.cluster) > 1:  # waiting for another block of the cluster invalidates the multiprocessor's L1
         hits /= 1 + _L1_INVALIDATED * (resident - 1)
     l2_reads = again * (1 - hits)
     cold = 1 - min(share(counters.get("warm_load_bytes", 0.0), again), 1.0)
@@ -101,9 +101,9 @@ def _spilled_bytes(kernel: KernelInfo, turns: float) -> float:
 
 
 def _parts_of_sectors(counters: Mapping[str, float], launch: Launch, resident: int, l1: float) -> tuple[float, float]:
-    """(bytes that L2 writes beyond those stored, as many bytes of DRAM as take that long) where several instructions
-    write one sector. L1 joins most such writes, unless loads in flight leave no room, more is stored than loaded, or
-    an instruction's lines are too many."""
+    """(extra bytes that L2 writes, DRAM bytes of the same time) where several instructions write one sector. L1 merges
+    most such writes, unless loads in flight leave no room, more is stored than loaded, or an instruction touches too
+    many lines."""
     asked, stored = SECTOR_BYTES * counters["global_store_sectors"], counters["global_store_bytes"]
     if asked <= stored:
         return 0.0, 0.0

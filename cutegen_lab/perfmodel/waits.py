@@ -1,4 +1,4 @@
-"""Latencies that a block waits for when nothing else shares its multiprocessor, in microseconds."""
+"""Latencies that a block waits for if it is alone on its multiprocessor, in microseconds."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from cutegen_lab.perfmodel.occupancy import Occupancy
 from cutegen_lab.perfmodel.traffic import Traffic, copied_share
 
 _LATENCY_US = 0.48  # of a DRAM access while memory is not busy
-_L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
+_L2_LATENCY_US = 0.12  # of an access that hits L2, without the overlapped part
 _L1_LATENCY_US = 0.04
-# Of a bulk copy, from the wait for room to the data's arrival; more for each doubling of the cluster, all of whose
-# blocks must have let go of a stage.
+# Of a bulk copy, from the wait for a free stage to the data's arrival; more for each doubling of the cluster, as all
+# its blocks must have released the stage.
 _BULK_LATENCY_US = 0.6
 _CLUSTER_STAGE_US = 0.2
 _EXPOSED_LOADS = 0.5  # part of a block's bytes that its arithmetic cannot overlap with
 _EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
-# Registers that hold addresses, counters and sums while loads are under way: of 32, ptxas gives loads 19 or 20 at most
-# in loops that ask for 32 (p4 of benchmarks/foreign_kernels).
+# Registers for addresses, counters and sums while loads are in flight: of 32, ptxas uses at most 19 or 20 for loads in
+# loops that load 32 (p4 of benchmarks/foreign_kernels).
 _REGISTERS_IN_USE = 12
-_HIDDEN_INSTRUCTIONS = 0.35  # part of a warp's time for its instructions, one after another, that others hide
-_IN_ORDER = 2.0  # times its unit's cycles that an instruction holds up the warp's next one
+_HIDDEN_INSTRUCTIONS = 0.35  # part of a warp's serial instruction time that other warps hide
+_IN_ORDER = 2.0  # delay of a warp's next instruction, over the unit's cycles for this one
 _BARRIER_CYCLES = 20.0
 _ARRIVAL_CYCLES = 2.0  # of a warp at a barrier: 16 threads a cycle (CUDA C++ guide, throughput of __syncthreads())
-# A cluster's barrier, and more for each doubling of the cluster: alone on an H200 one takes 0.20 µs in clusters of two,
+# A cluster barrier, and more for each doubling of the cluster: measured alone on an H200, 0.20 µs in clusters of two,
 # 0.22 of four, 0.24 of eight and 0.30 of sixteen (benchmarks/results/foreign_on_gpu.json).
 _CLUSTER_US = 0.17
 _CLUSTER_SIZE_US = 0.03
 _EXCHANGE_US = 0.55  # through another block's shared memory: 0.1 µs there, and in the recorded sweeps a late sender
-# Of a block, and of each of its warps: copies of 2 and 4 bytes a thread by blocks of 256, 512 and 1,024 threads on an
-# H200 (benchmarks/results/streamed_copies_on_gpu.json).
+# Start of a block, and of each of its warps, from copies of 2 and 4 bytes a thread by blocks of 256, 512 and 1,024
+# threads on an H200 (benchmarks/results/streamed_copies_on_gpu.json).
 _BLOCK_START_US = 0.18
 _WARP_START_US = 0.0035
 
@@ -42,12 +42,12 @@ _WARP_START_US = 0.0035
 def waits_us(
     counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, unit_us: float, gpu: GpuSpec
 ) -> dict[str, float]:
-    """Waits by name; together they are waves × the time of one block alone, less what other resident blocks hide. Bulk
-    copies into a ring of stages, dependent instructions and the busiest unit overlap: only the longest is given. So do
-    the arrival of loads and a warp's work, unless barriers keep the warps of a block together."""
+    """Waits by name; their sum is waves × the time of one block alone, minus what other resident blocks hide. Bulk
+    copies into a ring of stages, dependent instructions and the busiest unit overlap, so only the longest counts. So do
+    the arrival of loads and a warp's work, unless barriers synchronise the warps of a block."""
     blocks = math.prod(launch.grid)
     warps = blocks * -(-math.prod(launch.block) // 32)
-    times = math.ceil(shape.waves) * counters.get("busiest_block", 1.0)  # a wave that has begun waits whole
+    times = math.ceil(shape.waves) * counters.get("busiest_block", 1.0)  # a partial wave counts in full
     alone = {
         BLOCK: _BLOCK_START_US + _WARP_START_US * warps / blocks,
         **_reads_us(counters, blocks, warps, moved, times, shape, gpu),
@@ -57,7 +57,7 @@ def waits_us(
     work_us, stages_us = _work_us(unit_us, blocks, warps, shape), 0.0
     work = _EXPOSED_WORK / _parts(counters, blocks, warps)
     if counters.get("bulk_load_bytes", 0.0):
-        alone[BLOCK] += _stage_us(counters, launch, gpu)  # nothing is there to work on before
+        alone[BLOCK] += _stage_us(counters, launch, gpu)  # there is no data to work on before
         work, stages_us = 1.0, _stages_us(counters, launch, blocks, work_us, gpu)
     at_a_time = [instructions_us(counters, warps, gpu), {WORK: work * work_us}, {STAGES: stages_us}]
     if not counters.get("barrier_waits", 0.0):  # one warp works while another's loads arrive
@@ -68,8 +68,8 @@ def waits_us(
 
 
 def hidden_us(waited: Mapping[str, float]) -> float:
-    """Of ``waited``, as :func:`waits_us` has it, what other warps hide: the time of instructions that are issued one
-    after another. Loads and starts leave more of the multiprocessor idle."""
+    """Part of ``waited`` (of :func:`waits_us`) that other warps hide: serially issued instructions. Loads and starts
+    leave more of the multiprocessor idle."""
     return _HIDDEN_INSTRUCTIONS * (waited.get(DEPENDENT, 0.0) + waited.get(IN_ORDER, 0.0))
 
 
@@ -78,13 +78,13 @@ def _reads_us(
 ) -> dict[str, float]:
     """A warp's waits for batches of loads, each with the latency of the level that serves it, and the transfer of the
     block's bytes. A single batch waits for both; with several, the next is requested while other warps' bytes arrive,
-    unless there is a barrier between. Batches that L1 keeps (``hot``) wait for it alone, and the first block of a
-    multiprocessor for DRAM once."""
+    unless there is a barrier between. Batches that stay in L1 (``hot``) have L1's latency, and DRAM's once in the first
+    block of a multiprocessor."""
     loaded, (far, _) = counters["global_load_bytes"], _levels(counters, moved)
     waits = _batches(counters, warps) * _refills(counters, shape)
     answers = answers_us(counters, counters, warps, moved, shape)
     first = _first_waits(counters, counters.get("hot_load_waits", 0.0) / warps) * (_LATENCY_US - _L1_LATENCY_US) / times
-    # a multiprocessor's share of the memory's rate, and no more than it can take from L2
+    # a multiprocessor's share of the memory bandwidth, limited by its rate from L2
     rate = min(gpu.copy_bytes_per_s / min(blocks, gpu.sm_count), LOADED_A_CYCLE * gpu.clock_hz)
     arrives = _EXPOSED_LOADS * moved.far * loaded / blocks / rate * 1e6
     in_turns = counters.get("barrier_waits", 0.0) >= counters["load_waits"]  # a barrier after each batch
@@ -94,10 +94,10 @@ def _reads_us(
 def answers_us(
     of: Mapping[str, float], counters: Mapping[str, float], warps: int, moved: Traffic, shape: Occupancy
 ) -> float:
-    """Latencies of the batches of loads that ``of`` counts: ``counters``, or a part of them by line."""
+    """Latencies of the batches of loads in ``of``: ``counters``, or the part of one line."""
     far, near = _levels(counters, moved)
     l1 = 1 - far - near
-    loads = max(counters["global_load_requests"] / max(counters["load_waits"], 1.0), 1.0)  # that a wait is for
+    loads = max(counters["global_load_requests"] / max(counters["load_waits"], 1.0), 1.0)  # of a wait
     slow, l1 = 1 - (1 - far) ** loads, max(l1, 0.0) ** loads  # the slowest of them decides
     answer: float = slow * _LATENCY_US + (1 - slow - l1) * _L2_LATENCY_US + l1 * _L1_LATENCY_US
     hot = of.get("hot_load_waits", 0.0) / warps
@@ -105,12 +105,12 @@ def answers_us(
 
 
 def _batches(counters: Mapping[str, float], warps: int) -> float:
-    """Batches of loads of a warp, without those that L1 keeps."""
+    """Batches of loads of a warp, without those that stay in L1."""
     return (counters.get("load_waits", 0.0) - counters.get("hot_load_waits", 0.0)) / warps
 
 
 def _levels(counters: Mapping[str, float], moved: Traffic) -> tuple[float, float]:
-    """Fractions of the loaded bytes, without those that L1 keeps, that come from DRAM and from L2."""
+    """Fractions of the loaded bytes, without those that stay in L1, that come from DRAM and from L2."""
     loaded = counters["global_load_bytes"]
     others = max(loaded - counters.get("hot_load_bytes", 0.0), 1.0) / max(loaded, 1.0)
     far = min(moved.far / others, 1.0)
@@ -118,15 +118,15 @@ def _levels(counters: Mapping[str, float], moved: Traffic) -> tuple[float, float
 
 
 def _parts(counters: Mapping[str, float], blocks: int, warps: int) -> float:
-    """Into how many parts a block's work is cut, each of which overlaps the loads of another: by the batches of its
-    loads, and by warp unless barriers keep its warps together."""
+    """Number of parts of a block's work of which one overlaps another's loads: by batch of loads, and by warp unless
+    barriers synchronise its warps."""
     batches = max(counters["load_waits"] / warps, 1.0)
     return batches if counters.get("barrier_waits", 0.0) else batches * warps / blocks
 
 
 def _refills(counters: Mapping[str, float], shape: Occupancy) -> float:
-    """How often the registers of a thread fill with a batch of loads: each needs registers to arrive in. What cp.async
-    brings needs none."""
+    """Batches of loads that the registers of a thread allow: each load needs registers for its result; cp.async does
+    not."""
     if not shape.registers:
         return 1.0
     room = 4.0 * max(shape.registers - _REGISTERS_IN_USE, 4)
@@ -134,7 +134,7 @@ def _refills(counters: Mapping[str, float], shape: Occupancy) -> float:
 
 
 def _first_waits(counters: Mapping[str, float], hot: float) -> float:
-    """Of a warp's ``hot`` waits, those that bring what L1 then keeps."""
+    """Those of a warp's ``hot`` waits that load data into L1 for the first time."""
     bytes_ = counters.get("hot_waited_bytes", 0.0)
     batches = counters["hot_stretch_bytes"] * counters["hot_load_waits"] / bytes_ if bytes_ else 0.0
     return min(hot, batches)
@@ -175,7 +175,7 @@ def cluster_us(counters: Mapping[str, float], launch: Launch, warps: int) -> flo
 
 
 def exchanges_us(counters: Mapping[str, float], blocks: int) -> float:
-    """Waits for data that other blocks of the cluster send to shared memory, which an mbarrier expects."""
+    """Waits at mbarriers for data that other blocks of the cluster send to shared memory."""
     sent = 0.0 if counters.get("bulk_load_bytes", 0.0) else counters.get("bulk_phases", 0.0)
     return _EXCHANGE_US * sent / blocks
 
@@ -190,6 +190,6 @@ def instructions_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> 
 
 
 def _work_us(unit_us: float, blocks: int, warps: int, shape: Occupancy) -> float:
-    """Time of the busiest unit for one block alone, of which each of four sub-partitions has a part: fewer than four
+    """Time of the busiest unit for one block alone, divided among four sub-partitions: fewer than four
     warps leave some idle."""
     return unit_us * shape.busy(blocks) / blocks * max(4 * blocks / warps, 1.0)

@@ -1,1 +1,1 @@
-"""A run's profile: every number of it in one table, and what the plots of notebook and widget are drawn from."""
+"""A run's profile: all its numbers in one table, and the data of plots in notebook and widget."""

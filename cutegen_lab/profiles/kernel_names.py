@@ -1,4 +1,4 @@
-"""Kernel names for tables and plots: the DSL's carry the types of all arguments."""
+"""Short kernel names for tables and plots: the DSL's names contain the types of all arguments."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 
 _MANGLED = re.compile(r"(?:kernel_)?cutlass_(?P<name>\w*?kernel|[a-zA-Z0-9]+)(?:_|$)")
-_MOST = 40  # characters of a name that is no such
+_MOST = 40  # characters of a name that is not the DSL's
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """A short name for each kernel: that of its function, numbered from the second on where several have it."""
+    """A short name for each kernel: its function's, with a number from the second kernel of that name on."""
     found: dict[str, str] = {}
     for name in names:
         if name not in found:

@@ -1,4 +1,4 @@
-"""What each plot of a profile shows, as flat records: the table next to the plot, and what figures are drawn from."""
+"""Data of each plot of a profile, as flat records, which its table shows too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class RooflinePoint:
     candidate: str
     """The candidate."""
     bytes_counted: Literal["compulsory", "moved"]
-    """Which bytes the intensity is of: compulsory ones, or those moved between L2 and multiprocessors."""
+    """Bytes of the intensity: compulsory ones, or those moved between L2 and multiprocessors."""
     intensity: float
     """Operations a byte."""
     operations_per_s: float
@@ -28,10 +28,10 @@ class RooflinePoint:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """A limit of the GPU: of operations a second, or of bytes a second (an inclined line)."""
+    """A limit of the GPU: a rate of operations, or a bandwidth (an inclined line)."""
 
     name: str
-    """What it is of."""
+    """The unit and its rate."""
     operations_per_s: float | None
     """Most operations a second; None for a bandwidth."""
     bytes_per_s: float | None
@@ -78,7 +78,7 @@ class MemoryBar:
 
 @dataclass(frozen=True)
 class Registers:
-    """Registers of a thread of a kernel, and what did not fit into them."""
+    """Registers of a thread of a kernel, and its spills."""
 
     kernel: str
     """The kernel."""

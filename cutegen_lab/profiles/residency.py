@@ -1,4 +1,4 @@
-"""What a launch takes of a multiprocessor, and what would fit if it took more or less."""
+"""Resources of a launch on a multiprocessor, and its occupancy if it used more or less of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cutegen_lab.perfmodel import occupancy
 from cutegen_lab.profiles.kernel_names import short_names
 from cutegen_lab.profiles.row import Row
 
-_REGISTERS = range(16, 256, 8)  # of a thread: ptxas gives them in eights, up to 255
+_REGISTERS = range(16, 256, 8)  # of a thread: ptxas allocates them in multiples of 8, up to 255
 _SMEM_STEPS = 64
 
 
@@ -92,7 +92,7 @@ def residency_rows(about: tuple[str, str, str], build: Build, gpu: GpuSpec) -> I
 
 
 def taken_of(rows: Sequence[Row], candidate: str, kernel: str) -> Taken:
-    """The resources that rows of :func:`residency_rows` say. Raises KeyError where they do not."""
+    """The resources in rows of :func:`residency_rows`. Raises KeyError if they are missing."""
     where = (candidate, kernel, "static")
     by = {row.metric: int(row.value) for row in rows if (row.candidate, row.kernel, row.source) == where}
     return Taken(kernel, by["blocks"], by["threads"], by["cluster"], by["registers"], by["shared_memory"])

@@ -21,7 +21,7 @@ def records(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling | RooflinePoint]:
 
 
 def window(shown: Sequence[Ceiling | RooflinePoint]) -> tuple[tuple[float, float], tuple[float, float]]:
-    """What a plot of these shows: ends of the operations a byte, and of the operations a second."""
+    """Ranges of a plot's axes: (operations a byte, operations a second)."""
     points = [record for record in shown if isinstance(record, RooflinePoint)]
     rates = [c.operations_per_s for c in shown if isinstance(c, Ceiling) and c.operations_per_s]
     widths = [c.bytes_per_s for c in shown if isinstance(c, Ceiling) and c.bytes_per_s]
@@ -48,7 +48,7 @@ def points(rows: Sequence[Row]) -> list[RooflinePoint]:
 
 
 def ceilings(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling]:
-    """DRAM by the datasheet, L2 as the time model has it, the fp32 units, and tensor cores where the problem has matrix
+    """DRAM by the datasheet, L2 by the time model, the fp32 units, and tensor cores if the problem has matrix
     operations. The fp32 units do one instruction a lane, which the datasheet counts as two operations."""
     bulk = any(row.metric == "bulk_load_bytes" and row.value for row in rows)
     l2 = l2_bytes_per_s(gpu, bulk)

@@ -34,7 +34,7 @@ class Row:
     source: Source
     """Where it is from."""
     subject: str
-    """What it is about: what was timed ("eager PyTorch"), the draw of a check ("normal"), the input, the resource."""
+    """The timed subject ("eager PyTorch"), the draw of a check ("normal"), the input, or the resource."""
     metric: str
     """Name of the metric."""
     unit: str

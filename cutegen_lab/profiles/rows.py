@@ -27,7 +27,7 @@ def rows(
 ) -> tuple[Row, ...]:
     """Every number that is known of a run.
 
-    ``builds``: by candidate, of the main workload; without, what a kernel's launch takes is left out. ``more``: by
+    ``builds``: by candidate, of the main workload; without them resources of launches are left out. ``more``: by
     candidate, profiles besides the recorded one.
     """
     builds, more = builds or {}, more or {}
@@ -138,7 +138,7 @@ class _Rows:
                 yield row("judge", draw, metric, "", getattr(error, name), workload=where)
 
     def resources(self, resources: Resources) -> Iterator[Row]:
-        """The largest of a candidate's kernels, where its build is not at hand."""
+        """The largest resources of a candidate's kernels, if its build is not available."""
         yield self.row("static", "", "registers", "registers a thread", resources.registers)
         yield self.row("static", "", "spill_bytes", "bytes", resources.spill_bytes)
         yield self.row("static", "", "shared_memory", "bytes a block", resources.smem_bytes)

@@ -1,4 +1,4 @@
-"""What plots show, picked from a run's rows."""
+"""Data of plots, selected from a run's rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cutegen_lab.profiles.rows import CANDIDATE
 WAVEFRONT_BYTES = 128
 """Bytes that one wavefront moves through shared memory at most."""
 _CLASS = "warp_instructions_"
-_LEAST_SHARE = 0.01  # of a class of instructions that has a name of its own
+_LEAST_SHARE = 0.01  # of a class of instructions that is named
 _OTHER = "other"
 
 
@@ -82,7 +82,7 @@ def whole_times(rows: Sequence[Row], candidate: str) -> list[WholeTime]:
 
 
 def memory(rows: Sequence[Row], candidate: str) -> list[MemoryBar]:
-    """Bytes by level, read and written, beside what must move. Levels that moved nothing are left out."""
+    """Bytes by level, read and written, with the compulsory ones. Levels that moved nothing are left out."""
     read, written = (of_the_problem(rows, f"compulsory_bytes_{way}") for way in ("read", "written"))
     found = []
     for source in ("emulator", "ncu"):
@@ -119,7 +119,7 @@ def kernels(rows: Iterable[Row], candidate: str) -> list[str]:
 
 
 def registers(rows: Sequence[Row], candidate: str) -> list[Registers]:
-    """What a thread of each kernel has in registers, and spills."""
+    """Registers and spills of a thread of each kernel."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.candidate == candidate and row.metric in ("registers", "spill_bytes"):
@@ -187,7 +187,7 @@ def checks(rows: Sequence[Row], candidate: str) -> list[CheckCell]:
 
 
 def times(rows: Sequence[Row], candidate: str) -> list[TimeSample]:
-    """Every round of the candidate and of what was timed beside it; medians where rounds were not kept."""
+    """Every round of the candidate and of the subjects timed with it; medians where rounds were not kept."""
     of = [r for r in rows if r.candidate == candidate and r.source in ("timer", "emulator")]
     rounds: dict[str, list[float]] = defaultdict(list)
     for row in of:

@@ -64,7 +64,7 @@ BUGS = {
     "first_phase_waited_for": Bug("cutlass.Int32(0), cutlass.Int32(1)", "cutlass.Int32(0), cutlass.Int32(0)", V.DEADLOCK, "4 more arrivals"),
     "wrong_stage_released": Bug("before = stage", "before = stage * 0", V.DEADLOCK, "warp 8 of block (0, 0, 0) of 2 blocks, for the mbarrier"),
     "barriers_used_before_they_are_made": Bug("    cute.arch.cluster_arrive()\n    cute.arch.cluster_wait()\n\n", "\n", V.NON_DETERMINISTIC, "uses the mbarrier"),
-    "ends_before_the_other_block_has_done": Bug("    cute.arch.cluster_arrive()  # no block", "    return\n    cute.arch.cluster_arrive()  # no block", V.NON_DETERMINISTIC, "done with its shared memory"),
+    "ends_before_the_other_block_has_done": Bug("    cute.arch.cluster_arrive()  # no block", "    return\n    cute.arch.cluster_arrive()  # no block", V.NON_DETERMINISTIC, "may still access its shared memory"),
     "multicast_outside_the_cluster": Bug("(1 << CLUSTER) - 1)", "(2 << CLUSTER) - 1)", V.LAUNCH_FAILURE, "of a cluster of 2"),
     "half_the_consumers_meet": Bug("number_of_threads=CONSUMERS)\n            rC", "number_of_threads=CONSUMERS - 128)\n            rC", V.BARRIER_DIVERGENCE, "barrier 1"),
 }  # fmt: skip

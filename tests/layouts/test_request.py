@@ -35,7 +35,7 @@ def test_coordinates_and_memory() -> None:
     index, place = cells(picture), cells(picture, 1)
     assert index[0, 0] == "0" and index[1, 0] == "1" and index[2, 3] == "22" and len(index) == 64
     assert place[1, 6] == "2,3", "index 22 is in line 1 of 16, at 6"
-    assert "((0,1),3) → 22" in {cell.told for cell in picture.panels[0].cells}
+    assert "((0,1),3) → 22" in {cell.tooltip for cell in picture.panels[0].cells}
     assert picture.facts["indices"][2 + 8 * 3] == 22 and picture.facts["cosize"] == 64
 
 

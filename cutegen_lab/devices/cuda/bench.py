@@ -41,7 +41,7 @@ class Graphs:
         self._kept: list[object] = []
         self._act: dict[Mode, Callable[[int], object]] = {}
         self._spins: dict[Mode, int] = {}
-        for index in range(calls):  # uncaptured first: modules load, autotuners choose, faults show themselves
+        for index in range(calls):  # uncaptured first: loads modules, runs autotuners, detects faults
             result = runnable.call(index)
             driver.call("cuCtxSynchronize")
             wipe(result)
@@ -131,7 +131,7 @@ class Bench:
         """``count`` samples in microseconds a call."""
         runnable, graphs = self._subjects[name]
         if not graphs.has(mode):
-            self.sets.refresh(seed)  # a copy's sample leaves indices that are none, on which a subject would fault
+            self.sets.refresh(seed)  # a copy's sample leaves invalid indices, on which a subject would fault
             graphs.prepare(mode)
         if mode == "records":
             times = cupti_activity.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)

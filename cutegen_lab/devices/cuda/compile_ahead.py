@@ -1,7 +1,7 @@
 """A process that compiles the reference by torch.compile while candidates are checked.
 
-What it compiles is in torch.compile's cache on disk when the worker, which would have to do it between two checks or
-after them, asks for it. Its inputs are zeros, and its memory is its own: no candidate finds an answer there.
+It fills torch.compile's cache on disk, so that the worker need not compile between checks or after them. Its inputs
+are zeros and its memory is not shared, so that no candidate finds an answer there.
 ``compile_ahead.py INDEX`` reads one request on stdin.
 """
 
@@ -17,14 +17,14 @@ from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.devices.cuda.worker_protocol import problem_from_request, problem_to_request
 
 MODULE = "cutegen_lab.devices.cuda.compile_ahead"
-_SHARE = 1 / 32  # of the free memory of the GPU, for the tensors: checks have the rest
-_FEWEST_CORES = 4  # with fewer, checks would wait for it
+_SHARE = 1 / 32  # of the free GPU memory, for the tensors
+_FEWEST_CORES = 4  # with fewer it would slow the checks down
 _NICENESS = 5
-_LAST_SECONDS = 1.0  # that timing waits for it
+_LAST_SECONDS = 1.0  # for which timing waits for it
 
 
 class CompileAhead:
-    """The parent's half. Starts at once: what torch.compile needs takes seconds to import."""
+    """The parent's half. Starts at once, since importing torch.compile's modules takes seconds."""
 
     def __init__(self, index: int, module: str = MODULE) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -35,7 +35,7 @@ class CompileAhead:
             )  # fmt: skip
 
     def compile(self, problem: Problem) -> None:
-        """Sends the first problem; later ones have nothing that compiles them ahead."""
+        """Sends the first problem; later ones are not compiled ahead."""
         process = self._process
         pipe = process.stdin if process else None
         if pipe is None or pipe.closed:
@@ -46,7 +46,7 @@ class CompileAhead:
             pipe.close()
 
     def end(self) -> None:
-        """Waits a little if it has something to compile, then kills it: nothing else may use the GPU in a timing."""
+        """Waits up to a second if it is compiling, then kills it: nothing else may use the GPU during timing."""
         process, self._process = self._process, None
         if process is None or process.stdin is None:
             return
@@ -80,4 +80,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # timing waits for it, and taking PyTorch down takes a second
+    os._exit(0)  # timing waits for it, and PyTorch's shutdown takes a second

@@ -83,7 +83,7 @@ class CudaDevice:
             request = {"verb": "execute", "build": lean(build).to_dict(), **memory.request}
             answer = worker.ask(request, self._watchdog + memory.seconds, cancel)
             if not answer["ok"]:
-                worker.kill()  # the next trial gets a fresh worker, whatever the kernel did
+                worker.kill()  # the next trial gets a fresh worker
                 return Execution(fault_of(answer), 0.0, launched=launched)
             memory.read(buffers)
             return Execution(None, answer["seconds"], launched=launched)
@@ -111,7 +111,7 @@ class CudaDevice:
                 raise
             if not answer["ok"]:
                 worker.kill()
-                self._take_back()  # the next execution gets fresh memory, whatever the kernel did
+                self._take_back()  # the next execution gets fresh memory
                 return Execution(fault_of(answer), 0.0, launched=launched)
             if (index := memory.broken_guard()) is not None:
                 return Execution(Fault(Verdict.OUT_OF_BOUNDS, guard_changed(index)), 0.0, launched=launched)
@@ -170,8 +170,8 @@ class CudaDevice:
     def timelines(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> tuple[Timeline, ...] | str:
-        """What the warps of one block of each launch do, by the clock, or a text that says why that is not known.
-        Raises Cancelled."""
+        """Timelines of one block of each launch, from clock stamps, or a text that says why there are none. Raises
+        Cancelled."""
         from cutegen_lab.devices.cuda import stamps  # these read PTX as the emulator does, with NumPy
         from cutegen_lab.emulator.faults import Unsupported
 

@@ -1,4 +1,4 @@
-"""What this project asks of the CUDA driver beside launches."""
+"""CUDA driver calls other than launches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cutegen_lab.devices.cuda.launching import Library, LoadedModule
 _MEMORY_CLOCK_RATE = 36  # CUdevice_attribute, kHz
 _GLOBAL_MEMORY_BUS_WIDTH = 37  # bits
 
-# CUresult values after which the verdict is the kernel's own doing; anything else is the device's.
+# CUresult values that are the kernel's fault; others are the device's.
 _VERDICTS: Mapping[int, Verdict] = {
     1: Verdict.INVALID_PLAN,  # INVALID_VALUE
     2: Verdict.OUT_OF_MEMORY,
@@ -31,7 +31,7 @@ _VERDICTS: Mapping[int, Verdict] = {
 
 
 def verdict_of(error: DriverError) -> Verdict:
-    """What a failed driver call means for a candidate."""
+    """The candidate's verdict for a failed driver call."""
     return _VERDICTS.get(error.code, Verdict.DEVICE_ERROR)
 
 

@@ -13,7 +13,7 @@ import torch
 from cutegen_lab.devices.cuda.driver import Driver
 from cutegen_lab.devices.cuda.worker_protocol import GUARD_BYTES, GUARD_VALUE, aligned
 
-_PAGE_BYTES = 2 << 20  # a smaller allocation would share its page with others, and the worker would see these too
+_PAGE_BYTES = 2 << 20  # a smaller allocation would share its page with others, which the worker could then access
 HANDLE_BYTES = 64
 
 
@@ -96,6 +96,6 @@ class LentMemory:
     def _context(self) -> Iterator[None]:
         """Makes PyTorch's context on this device current for driver calls."""
         with torch.cuda.device(self._device):
-            torch.zeros(1, device=self._device)  # makes it current on a thread that has used no GPU yet
+            torch.zeros(1, device=self._device)  # makes the context current on a new thread
             self._driver.call("cuCtxSynchronize")
             yield

@@ -42,7 +42,7 @@ def _conflicts(way: str, matrices: str) -> tuple[str, ...]:
     return *_wavefronts(way, matrices), "-" + _UNIT_WAVEFRONTS.format(way), _UNIT_CONFLICTS.format(way)
 
 
-METRICS: Mapping[str, tuple[str, ...]] = {  # our name -> theirs, which are added up, or taken off after a "-"
+METRICS: Mapping[str, tuple[str, ...]] = {  # our name -> theirs, which are added, or subtracted if they begin with "-"
     "warp_instructions": ("smsp__inst_executed.sum",),
     "lane_instructions": ("smsp__thread_inst_executed.sum",),
     "tensor_instructions": (
@@ -70,17 +70,17 @@ METRICS: Mapping[str, tuple[str, ...]] = {  # our name -> theirs, which are adde
     "dram_load_bytes": ("dram__bytes_read.sum",),
     "dram_store_bytes": ("dram__bytes_write.sum",),
 }
-_STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"  # warps so stalled, each time one issues
+_STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"  # warps stalled for this reason for each issue
 _ISSUED = "smsp__inst_executed.sum"
 _COUNTED = {metric.removeprefix("-") for metrics in METRICS.values() for metric in metrics}
 WANTED = tuple(sorted(_COUNTED | {*map(_STALLED.format, STALLS)}))
-_LOADS: Mapping[str, str] = {  # what bounds the kernel where it is busiest -> percent of its peak
+_LOADS: Mapping[str, str] = {  # possible limiter -> metric of its percent of peak
     "memory bandwidth": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
     "L2": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
     "L1 and shared memory": "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
     "instruction issue and functional units": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
 }
-_BUSY = 60.0  # percent, below which nothing is: the time goes into waiting
+_BUSY = 60.0  # percent of peak; if all are below, latency is the limiter
 _SECONDS = 180.0  # for one execution with all its replays
 _NOT_PERMITTED = "ERR_NVGPUCTRPERM"
 _HOW_TO_PERMIT = (
@@ -123,7 +123,7 @@ def _text(report: Path) -> str:
 
 
 def why_none(text: str) -> str:
-    """Why a report has no launch, and what to do about it; empty where it does not say."""
+    """Why a report has no launch, and what to do about it; empty if unknown."""
     if _NOT_PERMITTED in text:
         return _HOW_TO_PERMIT
     errors = (line.removeprefix("==ERROR==").strip() for line in text.splitlines() if line.startswith("==ERROR=="))

@@ -1,4 +1,4 @@
-"""GPU sensors while it works: clocks, power, temperature, throttle reasons. Read only.
+"""GPU sensors: clocks, power, temperature, throttle reasons. Read only.
 
 NVML through ctypes (NVIDIA Management Library API reference); without NVML there are no readings.
 """

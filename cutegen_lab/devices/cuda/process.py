@@ -73,7 +73,7 @@ class WorkerProcess:
         return answer
 
     def end(self) -> None:
-        """Lets it exit by itself, which a tool around it needs for its report."""
+        """Lets it exit by itself, as a wrapping tool needs to write its report."""
         with suppress(BrokenPipeError):
             _pipe(self._process.stdin).close()
         with suppress(subprocess.TimeoutExpired):
@@ -109,7 +109,7 @@ class WorkerProcess:
         self._drained.join(1.0)
         while not self._stderr.empty():
             tail = self._stderr.get()
-        message = f"the CUDA worker ended with status {status}: {tail or 'it said nothing'}"
+        message = f"the CUDA worker ended with status {status}: {tail or 'no output'}"
         return {"ok": False, "verdict": Verdict.DEVICE_ERROR.value, "message": message}
 
     def _drain(self) -> None:

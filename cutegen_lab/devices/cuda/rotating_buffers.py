@@ -14,13 +14,12 @@ from cutegen_lab.problems.tensors import laid_out
 
 FEWEST_SETS, MOST_SETS = 16, 128  # a graph's fixed cost is shared by this many calls
 LEAST_SETS, MANY_BYTES = 8, 4 << 30  # large tensors: fewer sets are enough, since a call takes tenths of a millisecond
-_POISONS = (0xFF, 0x7B)  # in turn: NaN in every floating-point type, and a large finite number
+_POISONS = (0xFF, 0x7B)  # alternating: NaN in every floating-point type, and a large finite number
 
 
 def set_count(set_bytes: int, l2_bytes: int, room_bytes: int) -> int:
     """Number of sets: together more than twice L2, at least :data:`FEWEST_SETS` (:data:`LEAST_SETS` for large tensors),
-    at most :data:`MOST_SETS` (L2 is swept before a sample, so fewer are cold too) and what ``room_bytes`` holds, but at
-    least one."""
+    at most :data:`MOST_SETS` (L2 is swept before a sample, so fewer are cold too) and ``room_bytes``; at least one."""
     size = max(set_bytes, 1)
     fewest = max(min(FEWEST_SETS, MANY_BYTES // size), LEAST_SETS)
     return max(min(max(-(-2 * l2_bytes // size), fewest), MOST_SETS, room_bytes // size), 1)
@@ -86,6 +85,6 @@ class RotatingBuffers:
 
 
 def poison(tensors: Sequence[torch.Tensor], seed: int) -> None:
-    """Fills byte tensors with a pattern that no result has."""
+    """Fills byte tensors with one of :data:`_POISONS`, by ``seed``."""
     for tensor in tensors:
         tensor.fill_(_POISONS[seed % len(_POISONS)])

@@ -1,4 +1,4 @@
-"""Runs one execution under NVIDIA's compute-sanitizer, which finds errors that happen to do no harm. Takes seconds.
+"""Runs one execution under NVIDIA's compute-sanitizer, which also finds errors without visible effect. Takes seconds.
 
 The worker runs under the tool with each tensor in its own allocation, so that the tool knows its bounds. The report is
 a separate file, not standard output.
@@ -23,7 +23,7 @@ from cutegen_lab.devices.cuda.worker_protocol import lean
 SLOWDOWN_SECONDS = 120.0  # for one run of a small workload, its start included
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")
 _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-# The first line of a finding (compute-sanitizer's documentation, chapters 3 to 6), and what it means for a candidate.
+# First line of a finding (compute-sanitizer's documentation, chapters 3 to 6) -> verdict.
 _FINDINGS: Mapping[str, Verdict] = {
     r"Invalid __\w+__ (?:read|write|atomic)": Verdict.OUT_OF_BOUNDS,
     r"(?:Error|Warning): (?:Potential )?(?:Race|RAW|WAR|WAW)": Verdict.NON_DETERMINISTIC,
@@ -32,7 +32,7 @@ _FINDINGS: Mapping[str, Verdict] = {
 _LINE = re.compile(r"^========= ?(.*)$", re.MULTILINE)
 _SOURCE = re.compile(r"candidate\.py:(\d+)")
 _THREAD = re.compile(r"by thread \((\d+),(\d+),(\d+)\) in block \((\d+),(\d+),(\d+)\)")
-_PADDING = "4096"  # bytes after each allocation that belong to nobody
+_PADDING = "4096"  # unused bytes after each allocation
 
 
 def find() -> str | None:
@@ -41,7 +41,7 @@ def find() -> str | None:
 
 
 def inspect(tool: SanitizerTool, index: int, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Inspection:
-    """What ``tool`` found in one execution on GPU ``index``, or why it could not look. Raises Cancelled."""
+    """Findings of ``tool`` in one execution on GPU ``index``, or why it could not run. Raises Cancelled."""
     path = find()
     if path is None:
         return Inspection(note="compute-sanitizer is not installed")
@@ -82,7 +82,7 @@ def read_report(tool: SanitizerTool, text: str, kernels: set[str]) -> Inspection
 
 def _fault(tool: SanitizerTool, verdict: Verdict, report: str, kernels: set[str]) -> Fault | None:
     kernel = next((name for name in sorted(kernels) if name in report), None)
-    if kernel is None:  # PyTorch's own kernels are not the candidate's doing
+    if kernel is None:  # a finding in one of PyTorch's kernels
         return None
     line, place = _SOURCE.search(report), _THREAD.search(report)
     numbers = [int(n) for n in place.groups()] if place else []

@@ -1,9 +1,9 @@
-"""Clock stamps in a kernel's PTX: when each warp of one block came where, measured on a GPU.
+"""Clock stamps in a kernel's PTX, which give a timeline of the warps of one block on a GPU.
 
-Before an instruction the first lane of each warp stores the multiprocessor's cycle counter (``%clock``, PTX ISA 9.0,
-10 "Special Registers") and the number of the place. Places are before and after each instruction that waits for others
-or uses what is being loaded, and where control flow meets. Plans and parameters stay as they are: the stamps are in a
-variable of the module. What lanes other than the first do alone is not seen.
+At each *place* the first lane of a warp stores the multiprocessor's cycle counter (``%clock``, PTX ISA 9.0, 10 "Special
+Registers") and the place's number. Places are before and after each instruction that waits or uses the result of a load
+in flight, and where control flow joins. Stamps are stored in a variable of the module, so that plans and parameters
+stay unchanged. Code that the first lane does not execute has no stamps.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SLOTS = 1 << 14
 WARPS = 32
 """Most warps of a block."""
 STAMP = struct.Struct("<II")
-"""Cycle counter, and the number of the place from 1: the memory is zero where nothing was stored."""
+"""Cycle counter, and the number of the place from 1; zero where nothing was stored."""
 WARP_BYTES = SLOTS * STAMP.size
 """Bytes of the stamps of a warp: a power of two."""
-_SOON = 12  # instructions from where control flow meets to a wait, which has a stamp of its own
-_NEAR = {"param", "shared", "local"}  # what is loaded from here comes soon
+_SOON = 12  # most instructions from a join of control flow to a wait, whose stamp then suffices
+_NEAR = {"param", "shared", "local"}  # spaces with short load latency
 _BOUNDED = re.compile(r"\.(maxnreg|minnctapersm)\b")
 _WAITS = re.compile(
     r"bar(rier)?\.(cta\.)?(sync|red)|barrier\.cluster\.wait|mbarrier\.(try|test)_wait|griddepcontrol\.wait"
@@ -46,7 +46,7 @@ class Place:
     ptx_line: int
     """Line of the PTX, before the stamps."""
     waits_for: str
-    """The instruction that follows, where it waits for others, or the load whose result it uses; empty otherwise."""
+    """The next instruction if it waits, or the load in flight whose result it uses; empty otherwise."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ class Stamped:
     """PTX with stamps."""
 
     texts: tuple[str, str]
-    """The PTX: with no more registers than let as many blocks onto a multiprocessor as without stamps, and with as many
-    as ptxas wants."""
+    """The PTX with a register limit that keeps the occupancy without stamps, and without a limit."""
     symbol: str
     """The module's variable: WARP_BYTES for each of WARPS warps."""
     places: tuple[Place, ...]
@@ -65,7 +64,7 @@ class Stamped:
 
 
 def middle(launch: Launch) -> tuple[int, int, int]:
-    """The block (x, y, z) in the middle of a launch's grid: others run before and beside it."""
+    """The block (x, y, z) in the middle of a launch's grid."""
     x, y, z = launch.grid
     number = x * y * z // 2
     return number % x, number // x % y, number // (x * y)
@@ -82,7 +81,7 @@ def stamped(build: Build) -> Stamped:
     found = kernels(build.ptx)
     text = build.ptx.split("\n")
     places: list[Place] = []
-    before: dict[int, str] = {}  # what goes before a line of the PTX, by its number from 1
+    before: dict[int, str] = {}  # text to insert before a line of the PTX, by its number from 1
     bounds: dict[int, str] = {}
     for name, launch in launches.items():
         for at, (instruction, waits_for) in enumerate(_placed(found[name], text)):
@@ -103,7 +102,7 @@ def stamped(build: Build) -> Stamped:
 
 
 def _most_registers(launch: Launch, build: Build) -> int:
-    """Registers of a thread with which as many blocks fit a multiprocessor as without stamps."""
+    """Most registers of a thread that keep the occupancy without stamps."""
     kernel, gpu = build.kernel(launch.kernel), target_gpu(build.arch)
     blocks = min(blocks_by(launch, kernel, gpu).values())
     more = (
@@ -115,12 +114,12 @@ def _most_registers(launch: Launch, build: Build) -> int:
 
 
 def _placed(kernel: ptx.Kernel, text: Sequence[str]) -> Iterator[tuple[ptx.Instruction, str]]:
-    """Instructions that a stamp goes before, and what they wait for: the kernel's first and last, those where control
-    flow meets, that wait or use what is being loaded, and those that follow them. They begin a line of the PTX. Stamps
-    between lines of arithmetic would keep ptxas from reordering it: GELU took 77 registers for 32."""
+    """(instruction, what it waits for) of each place: the kernel's first and last instruction, joins of control flow,
+    instructions that wait or use a load in flight, and those after them. Each begins a line of the PTX. Stamps between
+    lines of arithmetic would keep ptxas from reordering it: GELU took 77 registers instead of 32."""
     code, joins = kernel.code, set(kernel.labels.values())
     waits = _waits(code)
-    products = False  # between a wgmma.fence and its commit, where ptxas wants nothing else
+    products = False  # between a wgmma.fence and its commit, where ptxas allows nothing else
     for at, instruction in enumerate(code):
         last = code[at - 1] if at else None
         met = at in joins or (last is not None and (last.opcode == "bra" or bool(waits[at - 1])))
@@ -135,8 +134,8 @@ def _placed(kernel: ptx.Kernel, text: Sequence[str]) -> Iterator[tuple[ptx.Instr
 
 
 def _waits(code: Sequence[ptx.Instruction]) -> list[str]:
-    """What each instruction waits for, in the order of the text: itself, or the first load under way that it uses."""
-    found, loading = list[str](), dict[str, str]()  # the load that each register waits for
+    """What each instruction waits for, in text order: itself, or the first load in flight that it uses."""
+    found, loading = list[str](), dict[str, str]()  # load in flight by register
     for instruction in code:
         name = instruction.name
         found.append(name if _WAITS.match(name) else _waits_for(instruction, loading))
@@ -148,7 +147,7 @@ def _waits(code: Sequence[ptx.Instruction]) -> list[str]:
 
 
 def _waits_for(instruction: ptx.Instruction, loading: Mapping[str, str]) -> str:
-    """The load whose result an instruction uses, where it is under way; empty otherwise."""
+    """The load in flight whose result an instruction uses; empty otherwise."""
     used = instruction.operands if instruction.opcode in ("st", "red") else instruction.operands[1:]
     guard = [instruction.guard] if instruction.guard else []
     names = (register.name for operand in (*used, *guard) for register in registers(operand))
@@ -156,14 +155,14 @@ def _waits_for(instruction: ptx.Instruction, loading: Mapping[str, str]) -> str:
 
 
 def _begins(instruction: ptx.Instruction, text: Sequence[str]) -> bool:
-    """Does the instruction begin its line of the PTX?"""
+    """True if the instruction begins its line of the PTX."""
     first, *_ = text[instruction.line - 1].replace(";", " ").split() or [""]
     return first == instruction.text.split()[0]
 
 
 def _prologue(prefix: str, block: tuple[int, int, int]) -> str:
-    """Registers: whether this is the block, whether this is a warp's first lane, and where in the variable the warp's
-    next stamp goes."""
+    """PTX that sets three registers: this is the recorded block; this is a warp's first lane; offset of the warp's next
+    stamp in the variable."""
     on, first, a, b, at, where, base = _names(prefix)
     x, y, z = block
     return f"""
@@ -193,8 +192,8 @@ def _prologue(prefix: str, block: tuple[int, int, int]) -> str:
 
 
 def _stamp(prefix: str, number: int) -> str:
-    """One instruction in other blocks: a branch that all threads take. A warp whose part of the variable is full
-    stores nothing more."""
+    """PTX of one stamp. Other blocks execute one uniform branch. A warp whose part of the variable is full stores
+    nothing more."""
     on, first, a, b, at, where, base = _names(prefix)
     return f"""
 \t@!{on} bra.uni ${prefix}_{number};
@@ -217,10 +216,10 @@ def _names(prefix: str) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the stamps of one block say."""
+    """The timeline from the stamps of one block."""
 
     spans: tuple[Span, ...]
-    """By their ends."""
+    """Ordered by end."""
     cycles: int
     """From the first stamp of the block to its last."""
     cut: bool
@@ -228,8 +227,8 @@ class Recorded:
 
 
 def read(memory: bytes, places: Sequence[Place], line_of: Callable[[int], int], warps: int) -> Recorded:
-    """Spans from one stamp of a warp to its next, those of one line and one wait as one. ``memory``: the variable after
-    a launch; what is no stamp in it ends its warp's."""
+    """Spans between consecutive stamps of a warp; neighbours of one line and one wait are merged. ``memory``: the
+    variable after a launch; a warp's stamps end at the first invalid one."""
     found: list[Span] = []
     times = [_times(memory[at * WARP_BYTES : (at + 1) * WARP_BYTES], len(places)) for at in range(warps)]
     counts = [time for each in times for time, _ in each]

@@ -113,9 +113,9 @@ class CudaStopwatch:
             other.close()
         try:
             if self._worker.alive and isinstance(self._ask("closing", {"verb": "close"}), Fault):
-                self._worker.kill()  # whatever it still holds goes with it
+                self._worker.kill()  # frees what it still holds
         except Cancelled:
-            pass  # the worker is gone, and with it everything it held
+            pass  # the worker is dead and has freed everything
         finally:
             release, self._release = self._release, None
             release()

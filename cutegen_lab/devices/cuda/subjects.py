@@ -64,7 +64,7 @@ class ReferenceSubject:
     def __init__(self, problem: Problem, kind: ReferenceKind, sets: RotatingBuffers) -> None:
         self._sets, self._channels_last = sets, kind == "channels_last"
         reference = Reference(problem)
-        torch.backends.cuda.matmul.allow_tf32 = problem.tf32  # for this stopwatch, all of whose references are of one
+        torch.backends.cuda.matmul.allow_tf32 = problem.tf32  # all references of a stopwatch agree
         torch.backends.cudnn.allow_tf32 = reference.cudnn_tf32
         self._run: Callable[[list[torch.Tensor]], tuple[torch.Tensor, ...]] = reference.run
         self._place: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
@@ -91,7 +91,7 @@ class ReferenceSubject:
         """Does nothing: its outputs are PyTorch's own allocations, which :func:`wipe` clears."""
 
     def close(self) -> None:
-        """Forgets what torch.compile made, for all references of a problem at once: :func:`forget`."""
+        """Clears torch.compile's compiled code of all references: :func:`forget`."""
 
     def _compile(self, kind: ReferenceKind) -> None:
         from torch._dynamo.utils import counters  # seconds to import: only here
@@ -118,13 +118,13 @@ def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def wipe(result: object) -> None:
-    """Overwrites the memory of the tensors that a reference returned: a candidate could read it in its own turn."""
+    """Overwrites the tensors that a reference returned, as a candidate that runs later could read them."""
     for tensor in result if isinstance(result, tuple) else ():
         poison([torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())], 0)
 
 
 def forget() -> None:
-    """Forgets everything compiled so far. Past its limit of versions of one function (every reference is one of
+    """Clears everything compiled so far. Beyond its limit of versions of one function (all references compile
     ``Reference.run``) torch.compile silently runs eagerly."""
     if "torch._dynamo" in sys.modules:
         torch._dynamo.reset()

@@ -41,9 +41,9 @@ from cutegen_lab.devices.cuda.worker_protocol import (
 )
 
 Answer = dict[str, Any]
-_SWITCH_SECONDS = 2e-4  # between threads while one compiles in the background: checks wait less for Python's lock
+_SWITCH_SECONDS = 2e-4  # thread switch interval while compiling in the background: checks wait less for the GIL
 _FLUSHED_BYTES = 1 << 28  # several times the largest L2
-_TIMED_ROUNDS, _TIMED_SECONDS = 30, 2.0  # at most; the clocks rise meanwhile
+_TIMED_ROUNDS, _TIMED_SECONDS = 30, 2.0  # limits; the GPU's clocks rise meanwhile
 _USUAL_SWITCH_SECONDS = sys.getswitchinterval()
 
 
@@ -120,7 +120,7 @@ class Worker:
             return self._fault(Verdict.OUT_OF_MEMORY, _out_of_memory_text(error))
         except _Refused as error:
             return self._fault(Verdict.UNSUPPORTED, str(error))
-        except Exception as error:  # the parent decides; a worker that cannot say why is worse
+        except Exception as error:  # reported to the parent, which decides
             line = (str(error).strip().splitlines() or [""])[0]
             return self._fault(Verdict.DEVICE_ERROR, f"{type(error).__name__}: {line}")
 
@@ -157,8 +157,8 @@ class Worker:
         return {"seconds": self._seconds(build, [base + offset for offset in request["offsets"]])}
 
     def on_stamps(self, request: Answer) -> Answer:
-        """Clock stamps of each launch, nothing in caches, by the fastest of several texts with stamps; milliseconds of
-        a call without and with them."""
+        """Clock stamps of each launch with cold caches, from the fastest of several stamped texts; milliseconds of a
+        call without and with stamps."""
         build, nbytes = self._build(request), request["nbytes"]
         guarded = Guarded(host_tensors(request), GUARD_BYTES)
         flush = torch.empty(_FLUSHED_BYTES, dtype=torch.uint8, device="cuda")
@@ -238,9 +238,9 @@ class Worker:
         return bench
 
     def _build(self, request: Answer) -> Build:
-        build, mine = Build.from_dict(request["build"]), self._arch
-        if build.arch.rstrip("af") != mine:
-            raise _Refused(f"the artifact is for {build.arch}, this GPU is {mine}: compile it for that")
+        build, own = Build.from_dict(request["build"]), self._arch
+        if build.arch.rstrip("af") != own:
+            raise _Refused(f"the artifact is for {build.arch}, this GPU is {own}: compile it for that")
         return build
 
     def _fault(self, verdict: Verdict, message: str) -> Answer:
@@ -257,7 +257,7 @@ class _Refused(Exception):
 
 
 def _milliseconds(plan: BoundPlan, flush: torch.Tensor) -> float:
-    """Of one call, after ``flush`` went through L2."""
+    """Milliseconds of one call, after ``flush`` has cleared L2."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     flush.zero_()
     start.record()
@@ -278,11 +278,11 @@ def _out_of_memory_text(error: Exception) -> str:
 
 
 def _prepare_compiler(index: int) -> None:
-    """Imports what torch.compile needs and compiles a trifle for GPU ``index``: the first use takes seconds, and checks
-    come before timing."""
+    """Imports what torch.compile needs and compiles a trivial function for GPU ``index``, since the first use takes
+    seconds."""
     sys.setswitchinterval(_SWITCH_SECONDS)
-    torch.cuda.set_device(index)  # each thread has its own
-    with suppress(Exception):  # whatever it is, the baseline that needs it reports it
+    torch.cuda.set_device(index)  # the current device is per thread
+    with suppress(Exception):  # the baseline that needs it reports the error
         import_compiler()
         torch.compile(_trifle, dynamic=False)(torch.ones(64, 64, device="cuda"))
     sys.setswitchinterval(_USUAL_SWITCH_SECONDS)
@@ -294,7 +294,7 @@ def _trifle(x: torch.Tensor) -> torch.Tensor:
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever else prints must not look like an answer
+    os.dup2(2, 1)  # other output must not look like an answer
     worker = Worker(int(sys.argv[1]))
     print(json.dumps(worker.hello()), file=answers, flush=True)
     if sys.argv[2:] == ["ahead"]:

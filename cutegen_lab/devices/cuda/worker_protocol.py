@@ -24,7 +24,7 @@ def guard_changed(index: int) -> str:
 
 
 def lean(build: Build) -> Build:
-    """``build`` without what running it does not need (PTX, lines, notes)."""
+    """``build`` without parts that a run does not need (PTX, lines, notes)."""
     return replace(build, ptx="", lines=(), notes=())
 
 

@@ -1,1 +1,1 @@
-"""What a kernel may do with addresses, found from its PTX before it runs."""
+"""Static analysis of a kernel's PTX: how it uses addresses, and whether its blocks are independent."""

@@ -1,7 +1,7 @@
-"""How each register of a kernel depends on addresses, by what writes it (:mod:`provenance`).
+"""Data-flow analysis: how each register of a kernel depends on addresses (:mod:`provenance`).
 
-Within a basic block a register has the forms of what wrote it last; where a block begins, those that any block leaves.
-Compilers give every value a register of its own, so that this tells them apart, in time linear in the code.
+Within a basic block a register has the forms of its last write; at the start of a block, those at the end of any block.
+As compilers give every value its own register, this is precise, in time linear in the code.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ PARAMETER, SHARED, LOCAL, MODULE = "parameter", "shared memory", "local memory",
 MAP = "a tensor map"
 MAP_BYTES = 128
 POLICY, STATE, CLUSTER = "a cache policy", "an mbarrier's state", "another block's shared memory"
-_CARRIES = ("addc", "subc", "madc")  # they read CC.CF, which is no operand
-_MAPPED = 1 << 16  # above these bits lies which block it is
+_CARRIES = ("addc", "subc", "madc")  # they read CC.CF, an implicit operand
+_MAPPED = 1 << 16  # the bits from here on hold the block's rank
 Results = Forms | Mapping[str, Forms]
-"""Of all registers that an instruction writes, or of each."""
+"""One value for all registers that an instruction writes, or one for each by name."""
 
 
 class AddressFlow:
@@ -40,11 +40,11 @@ class AddressFlow:
             f"{LOCAL if v.space == 'local' else MODULE} {v.name}"
             for v in program.kernel.variables
             if v.align < of.ALIGNMENT
-        }  # whose low bits whoever lays them out may choose
+        }  # bases with alignment below ALIGNMENT: their low bits depend on the memory layout
         self._maps = {name for name, size in program.params if size == MAP_BYTES}
         self.changes_maps = any(_changes_maps(ins) for block in self._blocks for ins, _ in block)
-        self._left: dict[str, Forms] = {}  # by any block
-        self._here: dict[str, Forms] = {}  # by the block that is walked, so far
+        self._left: dict[str, Forms] = {}  # at the end of any block
+        self._here: dict[str, Forms] = {}  # in the current block so far
         grown = True
         while grown:
             grown = False
@@ -57,7 +57,7 @@ class AddressFlow:
                         self._left[name], grown = after, True
 
     def walk(self) -> Iterator[Written]:
-        """Every instruction and the registers it writes; :meth:`value` is of operands before it."""
+        """Every instruction and the registers it writes; :meth:`value` gives operands before it."""
         for block in self._blocks:
             yield from self._through(block)
 
@@ -67,7 +67,7 @@ class AddressFlow:
             yield ins, defs
             results = self._results(ins, defs)
             each = results if isinstance(results, Mapping) else dict.fromkeys(defs, results)
-            if ins.guard is not None:  # the lanes that do not run it keep what they have
+            if ins.guard is not None:  # lanes that do not run it keep their values
                 each = {name: of.join(self._register(name), forms) for name, forms in each.items()}
             self._here.update(each)
 
@@ -89,11 +89,11 @@ class AddressFlow:
                 return PLAIN
 
     def reaches_pointers(self, forms: Forms) -> bool:
-        """Whether parameters lie at an address and some hold pointers: one that does not may be left, for the next."""
+        """True if ``forms`` may address parameters and some parameter holds a pointer, which an offset may reach."""
         return any(name.startswith(PARAMETER) for name in of.names(forms)) and any(self._params.values())
 
     def blamed(self, ins: ptx.Instruction) -> list[str]:
-        """All bases that what ``ins`` reads may depend on."""
+        """All bases on which the operands of ``ins`` may depend."""
         depends: dict[str, set[str]] = {}
         grown = True
         while grown:
@@ -122,7 +122,7 @@ class AddressFlow:
         return rule(self, ins, defs) if rule is not None and defs else self._mixed(ins, defs)
 
     def _mixed(self, ins: ptx.Instruction, defs: frozenset[str]) -> Forms:
-        """Of a result whose every bit may depend on every operand."""
+        """A result of which every bit may depend on every operand."""
         carried = self._register(CARRY.name) if ins.opcode in _CARRIES else PLAIN
         return PLAIN if of.is_plain(carried) and all(of.is_plain(self.value(o)) for o in _sources(ins, defs)) else ANY
 
@@ -137,7 +137,7 @@ class AddressFlow:
         return value
 
     def _load(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
-        """Memory holds no addresses, since none is stored; parameters do."""
+        """Only parameters hold addresses: storing one to memory is refused."""
         target, address = ins.operands[:2]
         base = address.base if isinstance(address, ptx.Address) else address
         if isinstance(base, ptx.Argument):
@@ -156,7 +156,7 @@ class AddressFlow:
         return of.opaque(MAP) if only_maps else ANY
 
     def _convert_address(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
-        """Those of local memory are as unlike any other number before as after."""
+        """``cvta`` of a local address changes nothing: it depends on the same base."""
         value = self.value(ins.operands[1])
         if not {"shared", "shared::cta", "shared::cluster"} & set(ins.mods):
             return value
@@ -192,7 +192,7 @@ class AddressFlow:
         return self._mixed(ins, defs)
 
     def _and(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
-        """The low bits of an address are those of its offset; an address without them is one."""
+        """The low bits of an address are those of its offset; an address with low bits cleared is an address."""
         _, a, b = ins.operands
         value = self.value(a)
         if isinstance(b, ptx.Imm) and not of.is_plain(value) and self._aligned(value):
@@ -203,7 +203,7 @@ class AddressFlow:
         return self._mixed(ins, defs)
 
     def _or(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
-        """Of bits below an address's alignment, and of low ones of another block's: ``mapa`` leaves them alone."""
+        """``or`` with bits below an address's alignment, or with low (offset) bits of a ``mapa`` result."""
         _, a, b = ins.operands
         value = self.value(a)
         most = of.ALIGNMENT if self._aligned(value) else _MAPPED if of.is_opaque(value, CLUSTER) else 0
@@ -213,7 +213,7 @@ class AddressFlow:
         return of.aligned(value) and not of.names(value) & self._loose
 
     def _convert(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
-        """The lower half of an address is one modulo 2³²; widened again it is none."""
+        """The lower half of an address is an address modulo 2³²; widened again it is not."""
         to, before = (*_types(ins), "b8", "b8")[:2]
         narrowed = (
             len(ins.operands) == 2
@@ -235,7 +235,7 @@ class AddressFlow:
         ordered = not {"eq", "ne"} & set(ins.mods)
         narrow = not {"u64", "s64", "b64"} & set(ins.mods)
         if ordered and not (of.is_plain(a) and of.is_plain(b)) and not self._nearby.near(*_sources(ins, defs)[:2]):
-            return ANY  # which of two is larger, where one may have wrapped
+            return ANY  # an ordered comparison of values that may have wrapped
         return of.comparison(a, b, ordered, narrow)
 
     def _shuffle(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
@@ -243,7 +243,7 @@ class AddressFlow:
         return self.value(value) if all(of.is_plain(self.value(o)) for o in lanes) else ANY
 
     def _space_of(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
-        """``isspacep``, ``getctarank``: whose memory it is does not depend on where that lies."""
+        """``isspacep``, ``getctarank``: the space or block of an address does not depend on its base."""
         value = self.value(ins.operands[1])
         near = of.is_plain(value) or self._nearby.near(ins.operands[1])
         return PLAIN if of.is_address(value) and near else ANY
@@ -259,7 +259,7 @@ class AddressFlow:
         return PLAIN if {"test_wait", "try_wait"} & set(ins.mods) else of.opaque(STATE)
 
     def _memory(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
-        """``atom``, ``ldmatrix``: what memory held."""
+        """``atom``, ``ldmatrix``: values from memory."""
         return PLAIN
 
 
@@ -289,14 +289,13 @@ def _types(ins: ptx.Instruction) -> list[str]:
 
 
 def _wraps(ins: ptx.Instruction, *forms: str) -> bool:
-    """Whether it is arithmetic of whole numbers modulo 2³² or 2⁶⁴, of as many bits as its operands have, or of one of
-    the further ``forms``."""
+    """True for integer arithmetic modulo 2³² or 2⁶⁴ with results as wide as the operands, or for one of ``forms``."""
     whole = _types(ins)[:1] in (["u64"], ["s64"], ["b64"], ["u32"], ["s32"], ["b32"])
     return whole and not ({"cc", "sat", "hi", "wide"} - set(forms)) & set(ins.mods)
 
 
 def _loaded(pointers: Mapping[int, int], at: int, width: int, size: int) -> Forms:
-    """Of ``width`` bytes of a parameter of ``size``, ``at`` bytes into it; beyond it lie others."""
+    """Forms of ``width`` bytes at byte ``at`` of a parameter of ``size`` bytes; beyond it are other parameters."""
     if not 0 <= at <= size - width:
         return ANY
     if at in pointers and width == 8:

@@ -1,10 +1,10 @@
-"""What a kernel does with addresses other than reach memory: nothing, or its answer depends on where tensors lie.
+"""Refuses kernels that use addresses for anything but memory accesses: results would depend on where tensors are.
 
-A kernel that looks at the bits of a pointer can tell a machine that checks it from one that times it, or this emulator
-from a GPU. So the values of a kernel are followed from its pointers (:mod:`address_flow`), over all paths at once: an
-address may be an address, and the difference of two into one tensor is a number like any other; a branch, an address
-or a stored value that depends on more of it is refused. Likewise what hardware may choose as it likes: cache policies,
-states of mbarriers, where the windows of shared and local memory begin and those of other blocks.
+A kernel that looks at the bits of a pointer can tell the check from the timed run, or this emulator from a GPU. So
+values are tracked from the kernel's pointers (:mod:`address_flow`), over all paths at once. A memory access may use an
+address, and the difference of two addresses in one tensor is a plain number. A branch, an address or a stored value
+that depends on an address otherwise is refused. The same holds for values that hardware is free to choose: cache
+policies, mbarrier states, and base addresses of shared and local memory and of other blocks.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _EFFECTS = {
     "cp": "a copy", "bar": "a barrier", "barrier": "a barrier", "mbarrier": "an mbarrier", "tensormap": "a tensor map",
     "wgmma": "a product", "nanosleep": "how long it sleeps",
 }  # fmt: skip
-"""Instructions whose operands matter though nothing is computed from them."""
-_READS_PARAMETERS = ("ld", "ldu", "prefetch", "fence")  # whose result is followed, or which have none
+"""Instructions with an effect, whose operands must not depend on addresses."""
+_READS_PARAMETERS = ("ld", "ldu", "prefetch", "fence")  # their result is tracked, or they have none
 _WRITES = ("st", "red")
-_CHANGES = {"st": 0, "red": 0, "stmatrix": 0, "cp": 0, "atom": 1}  # which operand says where
+_CHANGES = {"st": 0, "red": 0, "stmatrix": 0, "cp": 0, "atom": 1}  # index of the operand that is the address
 _STATE = "what it writes to a variable of the module's own"
 _NONCOHERENT = "what a non-coherent load gives"
 _KEPT = 64
@@ -37,7 +37,7 @@ _KEPT = 64
 
 @dataclass(frozen=True)
 class AddressUse:
-    """``message`` is a clause; ``bases`` are what the value depends on, tensors as ``#`` and their number."""
+    """``message`` is a clause; ``bases``: those on which the value depends, tensors as ``#`` and their number."""
 
     message: str
     bases: tuple[str, ...]
@@ -50,8 +50,8 @@ class AddressUse:
         said = said or [b.lstrip("~") for b in self.bases]
         if self.message == _NONCOHERENT:
             return (
-                f"a load by .nc of {said[0].removeprefix('the address of ')}, which the same kernel writes to: it may "
-                "give what was there before. Load without .nc what is not only for reading"
+                f"a load by .nc of {said[0].removeprefix('the address of ')}, which the same kernel writes to, may "
+                "return old values. Load without .nc what the kernel also writes"
             )
         return (
             f"{self.message} depends on {', '.join(said[:3]) or 'an address'}: an answer may not depend on where "
@@ -63,7 +63,7 @@ _cache: OrderedDict[tuple[str, str, tuple[tuple[int, int, int], ...]], AddressUs
 
 
 def objection(program: Program, launch: Launch) -> AddressUse | None:
-    """The first use of an address that is not allowed; kept for launches that come again."""
+    """The first use of an address that is not allowed, or None; cached by kernel and pointers."""
     pointers = tuple((r.param, r.offset, r.tensor) for r in launch.relocations)
     key = (program.digest, program.name, pointers)
     if key not in _cache:
@@ -79,7 +79,7 @@ def _misuse(flow: AddressFlow, ins: ptx.Instruction, defs: frozenset[str]) -> Ad
     if ins.guard is not None and not of.is_plain(forms := flow.value(ins.guard)):
         return _found("whether this runs" if ins.opcode != "bra" else "a branch", forms, ins)
     if ins.opcode == "call" or any(isinstance(r, ptx.Argument) for o in ins.operands for r in registers(o)):
-        return None  # of vprintf, and no kernel that prints passes
+        return None  # vprintf: no kernel that prints passes
     if _outlives(flow, ins):
         return AddressUse(_STATE, (), ins)
     for operand in ins.operands:
@@ -98,8 +98,8 @@ def _misuse(flow: AddressFlow, ins: ptx.Instruction, defs: frozenset[str]) -> Ad
 
 
 def _stale(flow: AddressFlow) -> AddressUse | None:
-    """A load through the non-coherent cache from a tensor that the kernel writes to (PTX ISA 9.7.9.9): it may give what
-    was there before, and here it never does."""
+    """A load through the non-coherent cache from a tensor that the kernel writes to (PTX ISA 9.7.9.9). Hardware may
+    return the old value; the emulator never does."""
     written, loaded = set[str](), list[tuple[set[str], ptx.Instruction]]()
     for ins, _ in flow.walk():
         if ins.opcode in _WRITES:
@@ -112,7 +112,7 @@ def _stale(flow: AddressFlow) -> AddressUse | None:
 def _outlives(flow: AddressFlow, ins: ptx.Instruction) -> bool:
     at = _CHANGES.get(ins.opcode)
     operand = ins.operands[at] if at is not None and at < len(ins.operands) else None
-    if not isinstance(operand, ptx.Address):  # or of a result that nobody uses
+    if not isinstance(operand, ptx.Address):  # the result is not used
         operand = next((o for o in ins.operands if isinstance(o, ptx.Address)), None) if at is not None else None
     return operand is not None and any(name.startswith(MODULE) for name in of.names(flow.value(operand)))
 
@@ -129,14 +129,14 @@ def _numbers(flow: AddressFlow, ins: ptx.Instruction, operands: Sequence[ptx.Ope
 
 
 def _value(flow: AddressFlow, ins: ptx.Instruction, operand: ptx.Operand) -> AddressUse | None:
-    """For what an instruction with an effect does with an operand that is no address."""
+    """Checks a non-address operand of an instruction with an effect."""
     forms = flow.value(operand)
     good = (
         of.is_plain(forms)
         or ("L2::cache_hint" in ins.mods and operand is ins.operands[-1] and of.is_opaque(forms, POLICY))
         or (ins.opcode == "mbarrier" and of.is_opaque(forms, STATE))
         or (ins.opcode == "tensormap" and of.is_address(forms))
-        or (ins.opcode == "st" and flow.changes_maps and of.is_opaque(forms, MAP))  # to be changed there
+        or (ins.opcode == "st" and flow.changes_maps and of.is_opaque(forms, MAP))  # copies a map, to change it
     )
     return None if good else _found(_EFFECTS[ins.opcode], forms, ins)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a kernel as it is written, whatever it is run on."""
+"""Faults of a kernel that static analysis finds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.program import Program, load
 
 _POLLED = (
-    "counts how often it asks before it may go on, which takes as long as others need: an answer may not depend on "
-    "time. Only wait in the loop that waits"
+    "counts its polls, which measures time: a result may not depend on time. Do nothing else in the loop that polls"
 )
 
 
 def examined(build: Build, tensors: Sequence[str]) -> Fault | None:
-    """:func:`misused` of every launch, without running any; UNSUPPORTED where this machine cannot read one and
-    nothing is wrong with the others. ``tensors`` are their names."""
+    """:func:`misused` for every launch, without running any; UNSUPPORTED if the emulator cannot read one and the others
+    have no fault. ``tensors`` are their names."""
     unread: Fault | None = None
     for launch in build.plan.launches:
         try:
@@ -31,7 +30,7 @@ def examined(build: Build, tensors: Sequence[str]) -> Fault | None:
 
 
 def misused(program: Program, launch: Launch, build: Build, tensors: Sequence[str]) -> Fault | None:
-    """The first thing an answer may not depend on: an address, or time."""
+    """The first use of something that a result may not depend on: an address, or time."""
     if found := address_use.objection(program, launch):
         return _fault(found.text(tensors), found.instruction, launch, build)
     if polled := program.polled:

@@ -1,4 +1,4 @@
-"""Whether some blocks of a plan compute what they compute beside all the others."""
+"""Whether the blocks of a plan are independent, so that a sample of them may be run."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.ptx_text import code
 
-# PTX ISA, atom, red and cp.reduce.async.bulk: on memory of other blocks unless they say otherwise.
+# PTX ISA, atom, red and cp.reduce.async.bulk: on memory of other blocks, except with .shared.
 _TOGETHER = re.compile(r"\b(?:(?:atom|red)\b(?!\S*\.shared)|cp\.reduce\.)\S*")
 
 
 def why_not_alone(build: Build) -> str:
-    """Why its blocks depend on each other; nothing where each has all that it needs from its inputs.
+    """Why its blocks depend on each other; empty where each needs the inputs only.
 
-    Blocks that only write and read flags would wait for each other: the emulator tells by running them.
+    Blocks that communicate by plain loads and stores are not found here: they hang when a sample runs.
     """
     if len(build.plan.launches) != 1:
         return f"it takes {len(build.plan.launches)} launches, and each reads what all blocks of those before it wrote"

@@ -1,8 +1,8 @@
-"""How far from where a pointer points its sums may lead: of two that are close to one place the larger lies higher, of
-two that are 2^47 bytes away it depends on where that place lies, because sums wrap.
+"""Bounds how far an address computation may lead from its pointer. Addresses close to one base compare like their
+offsets; at 2^47 bytes from it the result depends on the base, because sums wrap.
 
-A bound is a number of bits, by all instructions that write a register (:class:`PointerDistance`). What a loop adds up,
-it adds less than 2^25 times: more would take longer than any kernel.
+A bound is a number of bits, over all instructions that write a register (:class:`PointerDistance`). A loop is taken to
+run less than 2^25 times: more would take longer than any kernel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOOP = 25
 _DEEPEST, _MOST_STEPS = 300, 20_000
 _SMALL = {"tid": 10, "ntid": 11, "laneid": 5}
 Bound = tuple[int, frozenset[str]]
-"""Bits, and the registers that are being bounded on which these follow."""
+"""Bits, and the unfinished registers (of a cycle) on which they depend."""
 
 
 class PointerDistance:
@@ -35,7 +35,7 @@ class PointerDistance:
         self._steps = 0
 
     def near(self, *operands: ptx.Operand) -> bool:
-        """Whether each is at most 2^:data:`NEAR` away from what it points to."""
+        """True if each is at most 2^:data:`NEAR` bytes from its base."""
         self._steps = 0
         return all(self._bound(operand)[0] <= NEAR for operand in operands)
 
@@ -84,7 +84,7 @@ class PointerDistance:
 
     def _computed(self, ins: ptx.Instruction, sources: Sequence[ptx.Operand], types: Sequence[str]) -> Bound:
         opcode, far = ins.opcode, (_UNBOUNDED, frozenset[str]())
-        if opcode in ("ld", "ldu"):  # of a parameter that is a pointer, or of a number
+        if opcode in ("ld", "ldu"):  # a pointer parameter, or a number
             wide = WIDTH[types[0]] == 8 and not _of_parameter(sources)
             return far if wide else (0 if WIDTH[types[0]] == 8 else 8 * WIDTH[types[0]], frozenset())
         if opcode == "cvt" and len(types) == 2 and WIDTH[types[1]] <= 4:
@@ -106,7 +106,7 @@ class PointerDistance:
             return max(a[0], b[0]) + 1, both
         if opcode == "shr" and not both and isinstance(sources[1], ptx.Imm):
             return a[0], both
-        if both:  # grows by more than a step in every turn of a loop
+        if both:  # grows faster than linearly in a loop
             return far
         if opcode == "shl" and isinstance(sources[1], ptx.Imm):
             return a[0] + sources[1].value, both

@@ -1,4 +1,4 @@
-"""How a value depends on addresses: a sum of base addresses, each some number of times, plus what is no address.
+"""How a value depends on addresses: a linear combination of base addresses plus a plain number.
 
 A :data:`Form` is that sum: ``(("t0", 1),)`` is a pointer into tensor 0, ``()`` a plain number. A value has one form on
 each path to it (:data:`Forms`), or any (:data:`ANY`): it may depend on bits of an address. All arithmetic is that of
@@ -17,7 +17,7 @@ NOTHING: Forms = frozenset()  # no value yet
 PLAIN: Forms = frozenset({()})
 
 ALIGNMENT = 16  # of a base, at least
-_OPAQUE = "~"  # begins the name of a value that hardware chooses: even a difference of two depends on the choice
+_OPAQUE = "~"  # prefix of values that hardware chooses: even the difference of two depends on the choice
 _MOST_FORMS = 16
 _MOST_TIMES = 16
 
@@ -27,7 +27,7 @@ def base(name: str) -> Forms:
 
 
 def opaque(name: str) -> Forms:
-    """What hardware chooses as it likes: a policy, an mbarrier's state."""
+    """A value that hardware is free to choose: a policy, an mbarrier's state."""
     return base(_OPAQUE + name)
 
 
@@ -36,12 +36,12 @@ def is_plain(forms: Forms) -> bool:
 
 
 def is_address(forms: Forms) -> bool:
-    """Whether it is one address, or none, plus a plain number on every path."""
+    """True if it is at most one address plus a plain number on every path."""
     return forms is not None and all(sum(times for _, times in form) <= 1 and len(form) <= 1 for form in forms)
 
 
 def is_opaque(forms: Forms, name: str) -> bool:
-    """Whether it is unchanged what :func:`opaque` gave, or a plain number."""
+    """True if it is the unchanged value ``opaque(name)``, or a plain number."""
     return forms is not None and forms <= {((_OPAQUE + name, 1),), ()}
 
 
@@ -71,13 +71,13 @@ def subtract(a: Forms, b: Forms) -> Forms:
 
 
 def aligned(forms: Forms) -> bool:
-    """Whether every base is a multiple of :data:`ALIGNMENT`, so that lower bits are those of a plain number."""
+    """True if every base is a multiple of :data:`ALIGNMENT`, so that low bits are those of a plain number."""
     return forms is not None and not any(name.startswith(_OPAQUE) for name in names(forms))
 
 
 def comparison(a: Forms, b: Forms, ordered: bool, narrow: bool) -> Forms:
-    """Of which of two is larger (``ordered``), or whether they are equal: plain where both are as far from the same
-    base. ``narrow``: they are compared modulo 2³², where the larger of two may be the smaller."""
+    """Forms of ``a < b`` (``ordered``) or ``a == b``: plain where both have the same bases. ``narrow``: compared modulo
+    2³², where order is not preserved."""
     if is_plain(a) and is_plain(b):
         return PLAIN
     far = a is not None and b is not None and is_plain(subtract(a, b))
@@ -94,7 +94,7 @@ def _each(a: Forms, b: Forms, made: Callable[[Form, Form], Form | None]) -> Form
 
 
 def _sum(a: Form, b: Form, of_a: int, of_b: int) -> Form | None:
-    """None where it is too much to follow."""
+    """None where it has too many terms."""
     total = Counter[str]()
     for form, factor in ((a, of_a), (b, of_b)):
         for name, many in form:

@@ -1,1 +1,1 @@
-"""What a kernel moved and executed, in the units of a profiler: sectors, wavefronts, warp instructions."""
+"""Counters in a profiler's units: sectors, wavefronts, warp instructions."""

@@ -1,12 +1,12 @@
-"""What a warp's access costs: 32-byte sectors and 128-byte lines of global memory, wavefronts of shared memory.
+"""Cost of a warp's access: 32-byte sectors and 128-byte lines of global memory, wavefronts of shared memory.
 
 Shared memory has 32 banks of 4 bytes. A warp's access of up to 4, of 8 or of 16 bytes a lane is served in 1, 2 or 4
-*phases* of 32, 16 or 8 lanes; lanes of a phase that want the same word share it. A phase takes as many wavefronts as
-the busiest bank has different words to give: 1 without conflicts. Two phases of 8 or 16 bytes a lane become one where
-every lane wants what its neighbour wants (lanes i and i ^ 1), or the one after (i and i ^ 2): so an H200 counts it.
+*phases* of 32, 16 or 8 lanes; lanes of a phase that access the same word share it. A phase takes as many wavefronts as
+the busiest bank has distinct words: 1 without conflicts. An H200 merges two phases of 8 or 16 bytes a lane if every
+lane accesses the same words as lane i ^ 1, or every lane the same as lane i ^ 2.
 
-L1 has the same banks. It looks up four lines that lie in one stretch of 512 bytes at a time, and gives what a phase
-wants of them in as many wavefronts as its busiest bank has different words to give.
+L1 has the same banks. It looks up four lines of one 512-byte range at a time, and serves a phase's words of them in as
+many wavefronts as the busiest bank has distinct words.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 from cutegen_lab.emulator.ptx.types import Array
 
 _BANKS, _BANK_BYTES = 32, 4
-_AT_ONCE = 4  # lines that L1 finds, of one stretch
-_LINE_MASK = np.uint64(3)  # of a sector's number: which of its line's four it is
+_AT_ONCE = 4  # lines that L1 looks up at a time
+_LINE_MASK = np.uint64(3)  # of a sector's number: its index in its line
 
 
 def sectors_and_lines(gid: Array, address: Array, whole: bool) -> tuple[int, int]:
     """Distinct 32-byte sectors touched and distinct 128-byte lines, each summed over warps.
 
-    ``address`` is uint64 by lane; ``whole``: do the lanes form complete warps of 32? Accesses are aligned and no wider
-    than a sector, so that none reaches two.
+    ``address`` is uint64 by lane; ``whole``: the lanes form complete warps of 32. Accesses are aligned and no wider
+    than a sector, so that each is in one sector.
     """
     if address.ndim == 0 or len(address) == 0:
         return (1, 1) if address.ndim == 0 else (0, 0)
@@ -46,12 +46,12 @@ def sectors_and_lines(gid: Array, address: Array, whole: bool) -> tuple[int, int
 
 
 def l1_wavefronts(gid: Array, address: Array, width: int, whole: bool) -> int:
-    """Wavefronts of one load of global memory that L1 serves, summed over warps. ``address`` and ``whole``: see
+    """Wavefronts of one global load that L1 serves, summed over warps. ``address`` and ``whole``: see
     :func:`sectors_and_lines`; ``width``: bytes of a lane."""
     if address.ndim == 0 or len(address) == 0:
         return 1 if address.ndim == 0 else 0
     width = max(1 << (width - 1).bit_length(), _BANK_BYTES)  # cp.async may read fewer bytes than it writes
-    pieces = _BANKS * _BANK_BYTES // width  # that lie side by side in the banks, and lanes of a phase
+    pieces = _BANKS * _BANK_BYTES // width  # that fill all banks; also lanes of a phase
     piece = (address // np.uint64(width)).astype(np.int64)
     table = piece.reshape(-1, pieces) if whole else _filled(gid, piece, pieces)
     relative = table - table[:, :1]
@@ -67,7 +67,7 @@ def _l1_like(relative: bytes, place: int, pieces: int) -> int:
 
 
 def _l1_count(table: Array, pieces: int) -> int:
-    """Wavefronts of ``table`` [phase, lane], summed over phases and the stretches that each wants lines of."""
+    """Wavefronts of ``table`` [phase, lane], summed over phases and the 512-byte ranges of each."""
     table = np.sort(table, axis=1)
     fresh, other = np.ones(table.shape, np.bool_), np.ones(table.shape, np.bool_)
     np.not_equal(table[:, 1:], table[:, :-1], out=fresh[:, 1:])
@@ -82,12 +82,12 @@ def _l1_count(table: Array, pieces: int) -> int:
 def wavefronts(gid: Array, index: Array, width: int, whole: bool) -> tuple[int, int]:
     """(wavefronts, phases) of one shared-memory access, summed over warps.
 
-    ``index`` counts in pieces of ``width`` bytes (1 to 16) from an address that is a multiple of 128. The phases are
-    what the access takes without conflicts.
+    ``index`` is in units of ``width`` bytes (1 to 16) from an address that is a multiple of 128. Phases are the
+    wavefronts without conflicts.
     """
     if width < _BANK_BYTES:
         index, width = index * width >> 2, _BANK_BYTES
-    pieces = _BANKS * _BANK_BYTES // width  # that lie side by side in the banks, and lanes of a phase
+    pieces = _BANKS * _BANK_BYTES // width  # that fill all banks; also lanes of a phase
     if not whole:
         return _of_parts(gid, index, pieces)
     if pieces == _BANKS:
@@ -98,7 +98,7 @@ def wavefronts(gid: Array, index: Array, width: int, whole: bool) -> tuple[int, 
 def phases(table: Array, pieces: int) -> tuple[int, int]:
     """(wavefronts, phases) of ``table`` [phase, lane], where ``pieces`` fill all banks.
 
-    Turning the banks round changes nothing, so phases that are alike up to an offset cost the same.
+    Rotating the banks changes nothing, so phases that are equal up to an offset cost the same.
     """
     relative = table - table[:, :1]
     count = len(relative)
@@ -108,7 +108,7 @@ def phases(table: Array, pieces: int) -> tuple[int, int]:
 
 
 def _of_pairs(table: Array, pieces: int) -> tuple[int, int]:
-    """As :func:`phases`, of two phases a row, which may become one."""
+    """As :func:`phases`, for two phases a row, which may merge."""
     joined = _joined(table)
     if not joined.any():
         return phases(table.reshape(-1, pieces), pieces)
@@ -120,7 +120,7 @@ def _of_pairs(table: Array, pieces: int) -> tuple[int, int]:
 
 
 def _joined(table: Array) -> Array:
-    """Rows in which every lane wants what lane i ^ 1 wants, or every lane what lane i ^ 2 does."""
+    """Rows in which every lane accesses the same as lane i ^ 1, or every lane the same as lane i ^ 2."""
     if not (table[:, 0] == table[:, 1]).any() and not (table[:, 0] == table[:, 2]).any():
         return np.zeros(len(table), np.bool_)
     fours = table.reshape(len(table), -1, 4)
@@ -135,7 +135,7 @@ def _like(relative: bytes, pieces: int) -> int:
 
 
 def _count(table: Array, pieces: int) -> int:
-    """Wavefronts, summed over phases: of each, the most different pieces that one group of banks must give."""
+    """Wavefronts, summed over phases: for each, the most distinct pieces of one group of banks."""
     rows = np.arange(len(table))[:, None] * pieces
     found = np.bincount((rows + (table & pieces - 1)).ravel(), minlength=len(table) * pieces)
     if found.max() > 1:
@@ -147,14 +147,14 @@ def _count(table: Array, pieces: int) -> int:
 
 
 def _of_parts(gid: Array, index: Array, pieces: int) -> tuple[int, int]:
-    """Of lanes that do not form complete warps: who is missing asks for what another lane of its phase asks for."""
+    """Wavefronts of incomplete warps: a missing lane accesses the same as another lane of its phase."""
     if pieces < _BANKS and (joined := _one_piece(gid, index, 2 * pieces)):
         return joined, joined
     return phases(_filled(gid, index, pieces), pieces)
 
 
 def _filled(gid: Array, index: Array, lanes: int) -> Array:
-    """``index`` as [phase, lane], where who is missing asks for what the first of its phase asks for."""
+    """``index`` as [phase, lane]; a missing lane accesses the same as the first of its phase."""
     phase = gid // lanes
     fresh = np.r_[True, phase[1:] != phase[:-1]]
     table = np.repeat(index[fresh][:, None], lanes, axis=1)
@@ -163,7 +163,7 @@ def _filled(gid: Array, index: Array, lanes: int) -> Array:
 
 
 def _one_piece(gid: Array, index: Array, lanes: int) -> int:
-    """How many times ``lanes`` lanes have somebody here, if all of each want one piece; else 0."""
+    """Number of phases, if all lanes of each access one piece; else 0."""
     group = gid // lanes
     fresh = np.r_[True, group[1:] != group[:-1]]
     return int(fresh.sum()) if bool((index[1:] == index[:-1])[~fresh[1:]].all()) else 0

@@ -1,4 +1,4 @@
-"""What a bulk copy costs: 32-byte sectors of global memory (found on an H200)."""
+"""Cost of a bulk copy: 32-byte sectors of global memory (measured on an H200)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LINE = 128  # bytes of shared memory
 def row_sectors(at: Array, width: int, place: Array | None = None) -> int:
     """Sectors of rows of ``width`` bytes at ``at``, which one bulk copy moves.
 
-    A store (from ``place`` in shared memory) goes a 128-byte line of shared memory at a time, so that an H200 counts a
-    sector that holds the end of one line and the beginning of the next twice.
+    A store (from ``place`` in shared memory) is split at 128-byte lines of shared memory: an H200 counts a sector that
+    spans two of them twice.
     """
     found = (at % SECTOR_BYTES + width + SECTOR_BYTES - 1) // SECTOR_BYTES
     if place is not None:
@@ -28,7 +28,7 @@ def row_sectors(at: Array, width: int, place: Array | None = None) -> int:
 
 @lru_cache(4096)
 def box_sectors(first: int, place: int | None, dims: tuple[tuple[int, int, int], ...], width: int) -> int:
-    """As :func:`row_sectors`, of the rows of a box, from ``first`` on. ``dims`` are (rows, bytes from row to row in
+    """As :func:`row_sectors`, for the rows of a box, from ``first`` on. ``dims`` are (rows, bytes from row to row in
     global and in shared memory). ``place`` is None for loads."""
     at, where = np.array([first]), np.array([place or 0])
     for count, step, pitch in dims:

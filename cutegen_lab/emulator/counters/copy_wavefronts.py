@@ -1,11 +1,11 @@
-"""What cp.async costs shared memory: wavefronts, which depend on where the bytes come from too (found on an H200).
+"""Shared-memory wavefronts of cp.async, which also depend on the global addresses (measured on an H200).
 
 Copies of 16, 8 or 4 bytes a lane are served in phases of 8, 16 or 32 lanes, as loads and stores are
-(:mod:`access_cost`). A lane reads a bank of L1's data and writes a bank of shared memory. It goes in the wavefront
-whose number is how many lanes before it read its bank, and how many other pieces they write of the other, added up;
-lanes of equal numbers that still want one bank of shared memory take turns. Copies past L1 (.cg) then move what came,
-one 128-byte line of global memory to one of shared memory at a time, rotated by one distance; where that is odd, so
-that the 16 bytes change halves of their sector, those from first halves go apart from those from second halves.
+(:mod:`access_cost`). A lane reads a bank of L1's data and writes a bank of shared memory. The number of its wavefront
+is the number of lower lanes that read its bank plus the number of other pieces that they write to its other bank; lanes
+of equal numbers that share a bank of shared memory are serialised. Copies that bypass L1 (.cg) then move data from one
+128-byte line of global memory to one of shared memory at a time, rotated by one distance. If that distance is odd, so
+that 16 bytes change halves of their sector, the two halves are moved separately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def wavefronts(gid: Array, index: Array, address: Array, moved: Array, width: in
     """(wavefronts, those without conflicts) of one copy by the lanes ``gid``, summed over warps.
 
     ``index`` counts pieces of ``width`` bytes of shared memory from a multiple of 128, ``address`` is in bytes of
-    global memory. Lanes that are not ``moved`` fill with zeros.
+    global memory. Lanes that are not ``moved`` write zeros.
     """
     lanes = _LINE // width
     phase, lane = gid // lanes, gid % lanes
@@ -69,7 +69,7 @@ def _alike(bank: Array) -> Array:
 
 
 def _moves(to: Array, source: Array, moved: Array) -> int:
-    """Pieces are 16 bytes. Each phase's different (line from, line to, rotation, half of a sector where it changes)."""
+    """Distinct (source line, target line, rotation, half of a sector if it changes) of each phase, in 16 bytes."""
     rotation = (to - source) % 8
     half = np.where(rotation % 2 > 0, source % 2, 0)
     lines = (source // 8 - (source // 8).min() << 24) + (to // 8 - (to // 8).min())

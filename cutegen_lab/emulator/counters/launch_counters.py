@@ -1,7 +1,7 @@
-"""What a kernel did, in the units a profiler counts in: the part that runs while the kernel does.
+"""Counters in a profiler's units: the part that runs with the kernel.
 
-Every instruction that touches memory is a *site* with counts of its own; generated code says which site is next, and
-what is counted goes there. Instructions are counted a basic block at a time. :mod:`totals` adds all of it up.
+Every memory instruction is a *site* with its own counts; generated code sets the current site. Instructions are counted
+by basic block. :mod:`totals` sums the counts.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _BULK = {"load": _BULK_LOAD, "store": _BULK_STORE}
 _SHARED = {"load": _SHARED_LOAD, "store": _SHARED_STORE}
 
 _SLOT_BITS = 24  # of an address, within a tensor's memory
-_WARM_STRETCH = 12 << 20  # bytes, a quarter of L2: a table that all blocks read, say
-HOT_STRETCH = 32 << 10  # bytes, an eighth of L1: a row's weights, say, which every block reads again
-_RECENT, _SAMPLED = 8, 8  # loads of a warp, and lanes of each, that tell whether one touches what others just did
+_WARM_STRETCH = 12 << 20  # bytes, a quarter of L2: for example a table that all blocks read
+HOT_STRETCH = 32 << 10  # bytes, an eighth of L1: for example weights that every block reads again
+_RECENT, _SAMPLED = 8, 8  # last loads, and lanes of each, with which a load is compared for reuse
 
 Site = list[int]
 """Counts of one instruction, in the order of :data:`FIELDS`."""
@@ -51,10 +51,10 @@ Site = list[int]
 class Counters:
     """Sums over the blocks that ran. A *request* is one warp's access; *sectors* are distinct 32-byte pieces of it.
 
-    ``here`` is the site of the instruction that runs. ``block_warps[b]`` is how often a warp executed basic block
-    ``b``, ``block_lanes[b]`` how often a lane did. ``by_slot`` splits the sectors that cross L2 by ("load" or "store",
-    the address without its lowest :data:`_SLOT_BITS`), which tells tensors apart; ``loaded`` has (lowest, highest,
-    bytes asked for) by the latter, where a group's first and last lane stand for all of it.
+    ``here`` is the site of the instruction that runs. ``block_warps[b]`` and ``block_lanes[b]`` are how often warps
+    and lanes executed basic block ``b``. ``by_slot``: sectors that cross L2, by "load" or "store" and *slot* (the
+    address without its lowest :data:`_SLOT_BITS` bits), which tells tensors apart. ``loaded``: (lowest address, highest
+    address, requested bytes) by slot, from the first and last lane of each group.
     """
 
     count: int = 0  # of sites
@@ -64,9 +64,9 @@ class Counters:
     loaded_by: set[tuple[int, int]] = field(default_factory=set)  # (identity of a site, slot) of loads
     block_warps: Counter[int] = field(default_factory=Counter)
     block_lanes: Counter[int] = field(default_factory=Counter)
-    expectations: int = 0  # times that a thread told an mbarrier what bulk copies will bring
+    expectations: int = 0  # executions of expect_tx by a thread
     expected_bytes: int = 0
-    expected_at: Counter[int] = field(default_factory=Counter)  # these by the mbarrier's place in its block
+    expected_at: Counter[int] = field(default_factory=Counter)  # expected bytes by the mbarrier's index in its block
     products: Counter[int] = field(default_factory=Counter)  # of wgmma, by block of the grid
     _recent: deque[tuple[int, frozenset[int]]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     sites: list[Site] = field(init=False)
@@ -98,11 +98,11 @@ class Counters:
         self._add(_GLOBAL[kind], g.warps(), touched, g.n * width)
 
     def shared(self, kind: str, g: Group, index: Array, width: int) -> None:
-        """Counts one "load" or "store" of shared memory, at pieces ``index`` of ``width`` bytes."""
+        """Counts one "load" or "store" of shared memory at ``index``, in units of ``width`` bytes."""
         self._add(_SHARED[kind], g.warps(), *wavefronts(g.gid, index, width, g.whole()))
 
     def copy(self, g: Group, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None:
-        """Counts one cp.async to pieces ``index`` of shared memory; lanes that are not ``moved`` fill with zeros."""
+        """Counts one cp.async to ``index`` of shared memory; lanes that are not ``moved`` write zeros."""
         found, warps = copy_wavefronts.wavefronts(g.gid, index, address, moved, width, past_l1), g.warps()
         self._add(_SHARED_COPY, warps, *found)
         self.here[_PAST_L1] += warps if past_l1 else 0
@@ -112,7 +112,7 @@ class Counters:
         self._add(_SHARED[kind], warps, *phases(index.reshape(-1, 8), 8))
 
     def cluster(self, g: Group) -> None:
-        """Counts one load or store by an address of the whole cluster's shared memory, which takes another way."""
+        """Counts one load or store by a shared::cluster address, which goes through another path."""
         self.here[_CLUSTER] += g.warps()
 
     def shared_atomic(self, g: Group) -> None:
@@ -124,7 +124,7 @@ class Counters:
         self._add(_BULK[kind], times, touched * times, size * times)
 
     def _new(self, g: Group, address: Array) -> bool:
-        """Do the group's first lanes load mostly of sectors that its last loads did not touch?"""
+        """True if the group's first lanes load mostly sectors that the warp's recent loads did not touch."""
         sectors = frozenset((np.atleast_1d(address)[:_SAMPLED] >> np.uint64(5)).tolist())
         who = int(g.gid[0]) >> 5
         again = any(who == of and 2 * len(sectors & before) >= len(sectors) for of, before in self._recent)
@@ -137,12 +137,12 @@ class Counters:
         self.loaded_by.add((id(self.here), slot))
 
     def hot_bytes(self) -> int:
-        """Bytes loaded of stretches that are short enough to stay in L1 beside what streams through it."""
+        """Bytes loaded from address ranges that are short enough to stay in L1."""
         return sum(asked for low, high, asked in self.loaded.values() if high - low < HOT_STRETCH)
 
     def warm_bytes(self, scale: float) -> float:
-        """Bytes of all loads but the first, by ``scale`` times as many blocks, of tensors that are short enough to stay
-        in L2, though not in L1."""
+        """Bytes loaded again, after the first time, from tensors that fit in L2 but not in L1, for ``scale`` times the
+        blocks that ran."""
         found = 0.0
         for slot, (low, high, asked) in self.loaded.items():
             alone = slot - 1 not in self.loaded and slot + 1 not in self.loaded
@@ -151,49 +151,49 @@ class Counters:
         return found
 
     def hot_stretch(self) -> int:
-        """Length of all such stretches, in bytes."""
+        """Length of all ranges of :meth:`hot_bytes`, in bytes."""
         lengths = (high - low for low, high, _ in self.loaded.values())
         return sum(length for length in lengths if length < HOT_STRETCH)
 
     def hot_sites(self) -> frozenset[int]:
-        """Sites that load of such stretches only."""
+        """Sites that load from ranges of :meth:`hot_bytes` only."""
         hot = {slot for slot, (low, high, _) in self.loaded.items() if high - low < HOT_STRETCH}
         every = {site for site, _ in self.loaded_by}
         cold = {site for site, slot in self.loaded_by if slot not in hot}
         return frozenset(number for number, site in enumerate(self.sites) if id(site) in every - cold)
 
     def loads(self, sites: Sequence[int]) -> tuple[int, int]:
-        """(accesses by the most executed of ``sites``, bytes that all of them asked for)."""
+        """(accesses by the most executed of ``sites``, bytes that all of them requested)."""
         each = [self.sites[site] for site in sites]
         return max((site[_LOAD] for site in each), default=0), sum(site[_LOAD + 2] for site in each)
 
     def expect(self, g: Group, slot: Array, size: Array, stride: int) -> None:
-        """Counts that threads told the mbarriers at ``slot`` (in 8 bytes; a block has ``stride`` bytes) to expect
-        ``size`` bytes each (one for all, or a lane)."""
+        """Counts expect_tx of ``size`` bytes (one value, or by lane) on the mbarriers at ``slot`` (in 8 bytes; a block
+        has ``stride`` bytes)."""
         sizes = np.broadcast_to(np.asarray(size), (g.n,)).tolist()
         places = np.broadcast_to(slot, (g.n,)) % (stride >> 3)
         self.expectations += g.n
         self.expected_bytes += sum(sizes)
-        for place, told in zip(places.tolist(), sizes, strict=True):
-            self.expected_at[place] += told
+        for place, expected in zip(places.tolist(), sizes, strict=True):
+            self.expected_at[place] += expected
 
     def stages(self) -> float:
-        """Mbarriers that most bytes of bulk copies come to in turns: the stages of their ring. 0.0 without any."""
+        """Stages of the pipeline of bulk copies: mbarriers with over half the bytes of the busiest. 0.0 without any."""
         most = max(self.expected_at.values(), default=0)
-        return float(sum(2 * told > most for told in self.expected_at.values()))
+        return float(sum(2 * expected > most for expected in self.expected_at.values()))
 
     def busiest_block(self) -> float:
-        """Products of the block that has most, over the mean of those that ran: blocks that take tile after tile may
-        have one more than others. 1.0 where there are none."""
+        """Products of the busiest block, over the mean of those that ran: persistent blocks may differ by one tile. 1.0
+        without products."""
         return max(self.products.values()) * self.blocks / self.products.total() if self.products else 1.0
 
     def elapsed(self) -> int:
-        """What the clocks have moved on by: a count that only ever grows."""
+        """Time that clock registers have advanced: a count that never decreases."""
         return sum(self.block_warps.values())
 
 
 class Uncounted(Counters):
-    """Counts instructions, which clocks go by, and no accesses."""
+    """Counts instructions, on which clock registers depend, and no accesses."""
 
     def access(self, kind: str, g: Group, address: Array, width: int) -> None: ...
 
@@ -213,8 +213,8 @@ class Uncounted(Counters):
 
 
 def _by_slot(g: Group, address: Array, touched: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """(slot, first and last address, lanes, distinct sectors) of each slot that lanes access: compilers may make one
-    load of two tensors by choosing the address."""
+    """(slot, first and last address, lanes, distinct sectors) of each slot that lanes access: one load may
+    access two tensors if the compiler selects the address."""
     slots = address >> np.uint64(_SLOT_BITS)
     if slots.min() == slots.max():
         yield int(slots[0]), int(address[0]), int(address[-1]), g.n, touched

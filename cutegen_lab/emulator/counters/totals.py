@@ -1,4 +1,4 @@
-"""What was counted, by name: of a whole launch, and of each line of the candidate's text.
+"""Counters by name: of a whole launch, and of each line of the candidate's text.
 
 Both are sums of the same parts, so the lines add up to the launch. Names are those of
 :data:`~cutegen_lab.core.counters.COUNTERS`.
@@ -21,27 +21,27 @@ from cutegen_lab.emulator.translate.emit import Emit
 
 Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
-# Counters of a launch that mean nothing added up.
+# Counters of a launch that must not be added up.
 NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns", "hot_stretch_bytes")
-_UNROLLED = 4  # rounds of a loop that ptxas makes straight code of, in which branches stay
+_UNROLLED = 4  # iterations of a loop that ptxas unrolls, in which branches stay
 
 
 class CountedCode(Protocol):
-    """A translated kernel, as what it did is added up."""
+    """The part of a translated kernel that :class:`LaunchCounts` needs."""
 
     @property
     def blocks(self) -> Sequence[Block]: ...  # its basic blocks
 
     @property
-    def straight(self) -> Sequence[DependencyChains]: ...  # by block, where straight code begins
+    def straight(self) -> Sequence[DependencyChains]: ...  # by basic block that starts it
 
     @property
-    def predicated(self) -> Mapping[int, int]: ...  # a body that ptxas has no branch over: the block before it
+    def predicated(self) -> Mapping[int, int]: ...  # blocks that ptxas predicates: the block before
 
 
 @dataclass(frozen=True)
 class LaunchCounts:
-    """The counts of one launch. ``scale`` is how many times more blocks it has than ran."""
+    """The counts of one launch. ``scale``: its blocks over those that ran."""
 
     program: CountedCode
     counters: Counters
@@ -64,7 +64,7 @@ class LaunchCounts:
         return found
 
     def by_line(self, build: Build) -> dict[int, Sums]:
-        """Counters of each line of the candidate's text; line 0 has what belongs to none."""
+        """Counters of each line of the candidate's text; line 0: counts that belong to none."""
         parts: dict[int, list[tuple[str, float]]] = defaultdict(list)
         for instruction, name, count in self._each():
             parts[build.source_line(instruction.line)].append((name, count))
@@ -82,7 +82,7 @@ class LaunchCounts:
             warps, lanes = self._issued(number), self.counters.block_lanes[number]
             if not warps:
                 continue
-            for emit in (e for e in block.emits if e.klass):  # a meeting is no instruction
+            for emit in (e for e in block.emits if e.klass):  # reconvergence points are no instructions
                 for name, count in _executed(emit, warps, lanes):
                     yield emit.ins, name, count
                 if emit.site is not None:
@@ -95,7 +95,7 @@ class LaunchCounts:
                 yield block.terminator, "warp_instructions_control", warps
 
     def _issued(self, number: int) -> int:
-        """Warps that issue a basic block, whether a lane of theirs executes it or not."""
+        """Warps that issue a basic block, with or without active lanes."""
         executed, before = self.counters.block_warps, self.program.predicated.get(number, number)
         return executed[before if executed[before] > _UNROLLED * executed[0] else number]
 
@@ -111,8 +111,8 @@ class LaunchCounts:
         return weighted / total if total else 0.0
 
     def _load_waits(self) -> Iterator[tuple[Instruction, str, float]]:
-        """How often warps wait for global loads, all as the slowest of their block; of that, for loads of stretches
-        that stay in L1 only, and their bytes. Each at the first instruction that needs what was loaded."""
+        """Waits for global loads (:meth:`_by_slowest`), and those for loads that stay in L1 with their bytes, each at
+        the first instruction that uses loaded data."""
         copied, in_flight, waited = self._copied()
         every = sum(warps for _, warps in waited)
         for instruction, warps in waited if in_flight else ():
@@ -128,8 +128,8 @@ class LaunchCounts:
                     yield batch.needed_by, "hot_waited_bytes", asked
 
     def _turns(self) -> float:
-        """How often a warp comes by an instruction, on the mean over all that are executed: in a kernel that spends its
-        time in one loop, the loop's rounds."""
+        """Mean executions of an instruction by a warp, over all executed instructions: the iterations of the loop in
+        which a kernel spends its time."""
         executed = weighted = 0.0
         for number, warps in self.counters.block_warps.items():
             size = sum(1 for emit in self.program.blocks[number].emits if emit.klass)
@@ -139,9 +139,8 @@ class LaunchCounts:
         return max(weighted / (executed * warps), 1.0) if executed and warps else 1.0
 
     def _copied(self) -> tuple[float, float, list[tuple[Instruction, int]]]:
-        """(bytes a lane copies by cp.async, summed over warps; what of it a thread has outstanding where it waits;
-        the waits and how many warps come there). A copy is under way until its group is waited for, whatever branch it
-        stands in."""
+        """(bytes a lane copies by cp.async, summed over warps; bytes a thread has in flight at a wait; the waits and
+        how many warps execute them). A copy is in flight until its group is waited for, whatever branch it is in."""
         waits = list[tuple[Instruction, int]]()
         copied = commits = left = 0
         for number, block in enumerate(self.program.blocks):
@@ -160,17 +159,15 @@ class LaunchCounts:
         return float(copied), min(group * (left + 1), copied / max(self.counters.block_warps[0], 1)), waits
 
     def _chains(self) -> Iterator[tuple[Instruction, str, float]]:
-        """Cycles of the longest chains of dependent instructions of all straight code, summed over warps, all as the
-        slowest of their block."""
+        """Cycles of the longest dependency chains of straight-line code, summed over warps (:meth:`_by_slowest`)."""
         for block, warps in self.counters.block_warps.items():
             times = self._by_slowest(warps)
             for instruction, cycles in self.program.straight[block].chain:
                 yield instruction, "chain_cycles", cycles * times
 
     def _by_slowest(self, warps: int) -> int:
-        """How often all warps would execute what ``warps`` did, were each as slow as the slowest of its block, for
-        which the others wait at a barrier or at the block's end. What fewer than all execute is taken for a part of
-        each block's."""
+        """Executions by all warps if each took as long as the slowest of its block, for which the others wait at a
+        barrier or at the block's end. Code that only some warps execute is taken to run in every block."""
         every = self.counters.block_warps[0]
         return max(warps, min(warps * every // max(self.counters.blocks, 1), every))
 
@@ -203,13 +200,13 @@ def _executed(emit: Emit, warps: int, lanes: int) -> Iterator[tuple[str, int]]:
 
 
 def _left_under_way(emit: Emit) -> int:
-    """Groups of cp.async that a wait leaves outstanding."""
+    """Groups of cp.async that a wait leaves in flight."""
     pending = emit.ins.operands[0] if emit.ins.operands else None
     return pending.value if isinstance(pending, Imm) else 0
 
 
 def _waits(emit: Emit) -> str:
-    """Which kind of waiting an instruction is."""
+    """The counter for the kind of wait that an instruction is."""
     if not emit.parks:
         return ""
     opcode, mods = emit.ins.opcode, emit.ins.mods
@@ -238,4 +235,4 @@ _ALWAYS = (
     "warp_instructions", "lane_instructions", "tensor_instructions", "tensor_ops", "mma_sync_ops", "barrier_waits",
     "mbarrier_waits", "cluster_waits", "load_waits", "hot_load_waits", "hot_waited_bytes", "chain_cycles", *FIELDS,
 )  # fmt: skip
-"""Counters that are there even where they are 0."""
+"""Counters that are reported even where they are 0."""

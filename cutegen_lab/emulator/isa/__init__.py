@@ -1,5 +1,5 @@
-"""One function an opcode, one file a section of the PTX ISA's chapter 9.7; :mod:`tags` follows uninitialised values.
-Importing this fills the tables of opcodes and of what generated code may name."""
+"""One function for each opcode, one file for each section of PTX ISA 9.7; :mod:`tags` tracks uninitialised values.
+Importing this package registers the opcodes and the functions that generated code calls."""
 
 from cutegen_lab.emulator.isa import (
     async_copy,

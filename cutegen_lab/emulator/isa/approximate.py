@@ -1,13 +1,12 @@
-"""``.approx`` and ``.full`` arithmetic, as wrong as the PTX ISA allows it to be (9.7.3; each function names its bound).
+"""``.approx`` and ``.full`` arithmetic with the largest error that the PTX ISA allows (9.7.3; bounds below).
 
-Hardware answers from tables of its own. What is answered here is the true value rounded more coarsely, so that a kernel
-which needs more than the instruction gives shows it. Values that are exact in few bits stay exact. Largest errors over
-2²⁰ arguments on an H200: ex2 2.05 ulp, rcp 0.97 ulp, rsqrt 2⁻²²·⁹ and sqrt 2⁻²³·² of the value, lg2 2⁻²²·² absolute
-near one and 2⁻²²·¹ of the value elsewhere, sin and cos 2⁻¹⁹·⁷ within ±8: the ISA's bounds. Only tanh is far better.
+Hardware uses lookup tables. Here the true value is rounded more coarsely, so that a kernel which needs more accuracy
+than the ISA guarantees fails. Values that are exact in few bits stay exact. Largest errors over 2²⁰ arguments on an
+H200: ex2 2.05 ulp, rcp 0.97 ulp, rsqrt 2⁻²²·⁹ and sqrt 2⁻²³·² of the value, lg2 2⁻²²·² absolute near one and 2⁻²²·¹ of
+the value elsewhere, sin and cos 2⁻¹⁹·⁷ within ±8: the ISA's bounds. Only tanh is far more accurate.
 
-Answers that always end in zeros, or always lie below the true value, would tell this machine from a GPU. So in some
-runs (:func:`as_near_as_hardware`) they are one of the two numbers next to the true value, which of them by a number
-that is drawn for the run.
+Results that always end in zero bits, or are always below the true value, would tell the emulator from a GPU. So in some
+runs (:func:`as_near_as_hardware`) a result is one of the two float32 next to the true value, chosen by a seeded hash.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from cutegen_lab.emulator.registry import runtime
 
 _TWO_PI = 2 * np.pi
 _run = threading.local()  # ``noise`` of the run in this thread: None, or a number
-_FEW_BITS = 0xFFF  # a value whose last bits are all zero is taken for exact
+_FEW_BITS = 0xFFF  # a value whose low 12 bits are all zero counts as exact
 _NORMAL, _LARGE = np.float32(2.0**-126), np.float32(2.0**126)
 
 
 @contextmanager
 def as_near_as_hardware(noise: int | None) -> Iterator[None]:
-    """None: as wrong as may be."""
+    """``noise`` seeds the rounding of this thread's run; None: the largest errors that the ISA allows."""
     before, _run.noise = getattr(_run, "noise", None), noise
     try:
         yield
@@ -39,19 +38,19 @@ def as_near_as_hardware(noise: int | None) -> Iterator[None]:
 
 
 def is_near() -> bool:
-    """Does the run in this thread round as hardware does?"""
+    """True if the run in this thread is as accurate as hardware."""
     return getattr(_run, "noise", None) is not None
 
 
 def _chosen(bits: Array) -> Array:
-    """One number in four."""
+    """True for a pseudo-random quarter of the numbers."""
     mixed = (bits ^ np.uint32(_run.noise)) * np.uint32(0x9E3779B1)
     chosen: Array = np.asarray(mixed >> np.uint32(30) == 0)
     return chosen
 
 
 def _beside(wide: Any) -> Array:
-    """float64 → one of the two float32 next to it; what is exact stays."""
+    """float64 → one of the two float32 next to it; exact values stay."""
     wide = np.atleast_1d(wide)
     near = wide.astype(np.float32)
     moved = _chosen(near.view(np.uint32)) & np.isfinite(near) & (near != wide)
@@ -76,8 +75,8 @@ def ex2_approx(a: Any, out: Array) -> None:
 def tanh_approx(a: Any, out: Array) -> None:
     """9.7.3.22 tanh.approx.f32: 2⁻¹¹ of the value. Within ±1 to nearest with 12 bits.
 
-    An H200 is at most 2⁻¹⁶·⁶ off, 2⁻¹⁸·⁶ absolute from 2 on, less from 3 on. Beyond ±1 it is followed: sums with one
-    cancel there, and 16-bit kernels of sigmoid and GELU live on what hardware gives.
+    An H200's error is at most 2⁻¹⁶·⁶ (2⁻¹⁸·⁶ absolute from 2 on, less from 3 on). Beyond ±1 this is as accurate as an
+    H200: 1 ± tanh cancels there, and 16-bit sigmoid and GELU kernels rely on the hardware's accuracy.
     """
     if is_near():
         out[:] = _beside(np.tanh(a, dtype=np.float64))
@@ -102,7 +101,7 @@ def lg2_approx(a: Any, out: Array) -> None:
 
 @runtime
 def sin_approx(a: Any, out: Array) -> None:
-    """9.7.3.18 sin.approx.f32: 2⁻²⁰·⁵ absolute within ±2π, 2⁻¹⁴·⁷ within ±100π, beyond that anything."""
+    """9.7.3.18 sin.approx.f32: 2⁻²⁰·⁵ absolute within ±2π, 2⁻¹⁴·⁷ within ±100π, no bound beyond."""
     if is_near():
         out[:] = _beside(np.sin(a, dtype=np.float64))
         return
@@ -181,7 +180,7 @@ def _grid(wide: Array, bits: int) -> Array:
 
 
 def _toward_zero(wide: Array) -> Array:
-    """float64 → float32; what overflows is infinite all the same."""
+    """float64 → float32; overflow still becomes infinite."""
     near = np.atleast_1d(wide).astype(np.float32)
     beyond = (np.abs(near) > np.abs(wide)) & np.isfinite(near)
     return np.asarray(np.where(beyond, np.nextafter(near, np.float32(0)), near))

@@ -1,7 +1,7 @@
 """cp.async: copies from global to shared memory (PTX ISA 9.7.9.25.3).
 
-A copy is done when it is issued, which is one of the orders that hardware may take. In race-detection mode any other
-access to its bytes is a race until the copy is waited for (:mod:`cutegen_lab.emulator.races.cp_async`).
+A copy completes when it is issued, which is one order that hardware allows. In race-detection mode any other access to
+its bytes is a race until the copy is waited for (:mod:`cutegen_lab.emulator.races.cp_async`).
 """
 
 from __future__ import annotations
@@ -73,47 +73,47 @@ def _groups(e: Emit, waits: str) -> None:
 
 @runtime
 def commit_copies(g: Any) -> None:
-    if g.m.shared.races is not None:
-        g.m.shared.races.copies.commit(g)
-    if g.m.memory.races is not None:
-        g.m.memory.races.reads.commit(g.gid)
+    if g.ctas.shared.races is not None:
+        g.ctas.shared.races.copies.commit(g)
+    if g.ctas.memory.races is not None:
+        g.ctas.memory.races.reads.commit(g.gid)
 
 
 @runtime
 def wait_for_copies(g: Any, pending: int) -> None:
-    if g.m.shared.races is not None:
-        g.m.shared.races.copies.wait(g, pending)
-    if g.m.memory.races is not None:
-        g.m.memory.races.copies_done(g.gid, pending)
+    if g.ctas.shared.races is not None:
+        g.ctas.shared.races.copies.wait(g, pending)
+    if g.ctas.memory.races is not None:
+        g.ctas.memory.races.copies_done(g.gid, pending)
 
 
 @runtime
 def copies_arrive(g: Any, slot: Array, count: int) -> None:
-    """Arrives on behalf of the copies. Without .noinc the phase waits for one arrival more, which is this: 0 in all."""
-    if g.m.shared.races is not None:
-        g.m.shared.races.copies.signal(g, slot, g.m.mbarriers.phase(slot))
-    if g.m.memory.races is not None and g.m.memory.races.reads.under_way:
-        g.m.memory.races.reads.signal(g.gid, *g.m.async_races.completion(slot))
-    g.m.mbarriers.arrive(g, slot, count)
+    """cp.async.mbarrier.arrive. ``count`` is 0 without .noinc: that adds an expected arrival, which is this."""
+    if g.ctas.shared.races is not None:
+        g.ctas.shared.races.copies.signal(g, slot, g.ctas.mbarriers.phase(slot))
+    if g.ctas.memory.races is not None and g.ctas.memory.races.reads.under_way:
+        g.ctas.memory.races.reads.signal(g.gid, *g.ctas.async_races.completion(slot))
+    g.ctas.mbarriers.arrive(g, slot, count)
 
 
 @runtime
 def copy_async(
     g: Any, to: Array, to_offset: int, source: Array, offset: int, width: int, size: Any, past_l1: bool
 ) -> None:
-    """``width`` bytes; from ``size`` on they are zeros and the source is not read."""
-    shared = g.m.shared
+    """Copies ``size`` bytes and fills the rest of ``width`` bytes with zeros."""
+    shared = g.ctas.shared
     index = shared.index(g, to, to_offset, width, own=True)
     sizes = np.broadcast_to(np.asarray(width if size is None else size, np.int64), (g.n,))
     if int(sizes.max()) > width:
-        message = f"cp.async of {width} bytes is to read {int(sizes.max())}"
+        message = f"cp.async of {width} bytes with a source size of {int(sizes.max())}"
         raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[np.argmax(sizes)]))
     at = np.broadcast_to(np.asarray(source), (g.n,)) + np.uint64(offset % (1 << 64))
     index = np.broadcast_to(index, (g.n,))
-    g.m.counters.copy(g, index, at, sizes > 0, width, past_l1)
+    g.ctas.counters.copy(g, index, at, sizes > 0, width, past_l1)
     if (sizes >= width).all():
-        g.m.counters.access("load", g, at, width)
-        value = g.m.memory.load(Lanes(g.gid, copies=True), at, width)
+        g.ctas.counters.access("load", g, at, width)
+        value = g.ctas.memory.load(Lanes(g.gid, copies=True), at, width)
     else:
         block = np.zeros((g.n, width), np.uint8)
         for length in np.unique(sizes[sizes > 0]):
@@ -124,8 +124,8 @@ def copy_async(
 
 def _read_part(g: Any, at: Array, mask: Array, length: int, block: Array) -> None:
     part, index = lanes_where(g, mask)
-    g.m.counters.access("load", part, at[index], length)
+    g.ctas.counters.access("load", part, at[index], length)
     step = length & -length
     for first in range(0, length, step):
-        raw = np.ascontiguousarray(g.m.memory.load(Lanes(part.gid, copies=True), at[index] + np.uint64(first), step))
+        raw = np.ascontiguousarray(g.ctas.memory.load(Lanes(part.gid, copies=True), at[index] + np.uint64(first), step))
         block[index, first : first + step] = raw.view(np.uint8).reshape(-1, step)

@@ -1,7 +1,7 @@
 """Atomic operations (PTX ISA 9.7.13.5 atom, .6 red).
 
-Lanes that meet at one address act one after another: hardware may take any order. Where warps do not run in lockstep
-those of each warp do in one at random, by the seed of the warps' order, else by lane.
+Lanes that access one address are serialised; hardware may take any order. Where warps are interleaved, the order of a
+warp's lanes is random (``warps_seed``), otherwise ascending.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def atomic(
     g: Any, space: str, address: Array, offset: int, operation: str, kind: str, value: Array, other: Any, wanted: bool,
     own: bool = False,
 ) -> Array:  # fmt: skip
-    """Performs one atomic on every lane; returns the old bits where wanted. ``own``: not in another block's memory."""
+    """Performs one atomic on every lane; returns the old bits where wanted. ``own``: in the own block's memory only."""
     width = WIDTH[kind]
     address = np.broadcast_to(np.asarray(address), (g.n,))
     value = np.broadcast_to(value, (g.n,))
@@ -86,22 +86,22 @@ def atomic(
         return old
     if space == "global":
         at = address + np.uint64(offset % (1 << 64))
-        buffer, index = g.m.memory.locate(g, at, width)
-        g.m.counters.access("atomic", g, at, width)
+        buffer, index = g.ctas.memory.locate(g, at, width)
+        g.ctas.counters.access("atomic", g, at, width)
         cells = buffer.views[width]
         if operation == "add" and kind == "f32":
-            return _apply_flushed(cells, index, value, wanted, g.gid >> 5, g.m.warps_seed)
+            return _apply_flushed(cells, index, value, wanted, g.gid >> 5, g.ctas.warps_seed)
     elif space == "shared":
-        index = g.m.shared.index(g, address, offset, width, own)
-        g.m.counters.shared_atomic(g)
-        cells = g.m.shared.update(g, index, width)
+        index = g.ctas.shared.index(g, address, offset, width, own)
+        g.ctas.counters.shared_atomic(g)
+        cells = g.ctas.shared.update(g, index, width)
     else:
         raise Trap(Verdict.UNSUPPORTED, f"an atomic on {space} memory", int(g.gid[0]))
-    return _apply(cells, index, operation, kind, value, other, wanted, g.gid >> 5, g.m.warps_seed)
+    return _apply(cells, index, operation, kind, value, other, wanted, g.gid >> 5, g.ctas.warps_seed)
 
 
 def _apply_flushed(cells: Array, index: Array, value: Array, wanted: bool, warp: Array, seed: int) -> Array:
-    """``.add.f32`` on global memory takes subnormal numbers for zeros, those that it makes too (9.7.13.5)."""
+    """``.add.f32`` on global memory flushes subnormal inputs and results to zero (9.7.13.5)."""
     numbers = cells.view(np.float32)
     numbers[index] = flush(numbers[index])
     added = flush(np.ascontiguousarray(value).view(np.float32)).view(cells.dtype)
@@ -121,8 +121,8 @@ def _apply(
     warp: Array,
     seed: int,
 ) -> Array:
-    """``seed``: of the order in which the lanes of a warp act, 0: by number. Warps do by number, as what they learn of
-    each other is followed (:mod:`causality`)."""
+    """``seed`` shuffles the lanes of each warp (0: ascending). Warps act in ascending order, which :mod:`causality`
+    assumes."""
     if not wanted and operation == "add" and kind in ("u32", "s32", "u64", "s64", "f32", "f64"):
         view = cells.view(_DTYPES[kind])
         np.add.at(view, index, value.view(view.dtype) if value.flags.c_contiguous else value.copy().view(view.dtype))

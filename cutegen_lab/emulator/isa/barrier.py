@@ -14,7 +14,7 @@ from cutegen_lab.emulator.ptx.traits import Ordering
 from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
-assert warp_barrier.__name__, "importing it makes its functions known to generated code"
+assert warp_barrier.__name__, "importing it registers functions that generated code calls"
 
 
 @opcode("bar", "barrier")
@@ -37,18 +37,18 @@ def bar(e: Emit) -> None:
     if mode == "arrive":
         e.collective = True
         if whole:
-            e.line("g.m.require_whole_warps(g,'a barrier')")
-        e.line(f"g.m.barriers.arrive(g,{number},{need},whole={whole})")
+            e.line("g.ctas.require_whole_warps(g,'a barrier')")
+        e.line(f"g.ctas.barriers.arrive(g,{number},{need},whole={whole})")
         return
     e.parks = True
     if mode == "red":
         _vote(e, number, need, whole)
     else:
-        e.line(f"return g.m.barriers.wait(g,{number},{need},{whole})")
+        e.line(f"return g.ctas.barriers.wait(g,{number},{need},{whole})")
 
 
 def _warp_barrier(e: Emit) -> None:
-    """Under a guard lanes have met before (:mod:`~cutegen_lab.emulator.translate.meetings`)."""
+    """Emits nothing under a guard: :mod:`~cutegen_lab.emulator.translate.meetings` has synchronised the lanes."""
     if e.ins.guard is not None:
         return
     e.parks, e.meets = True, "a warp-wide instruction"
@@ -57,19 +57,19 @@ def _warp_barrier(e: Emit) -> None:
 
 
 def _vote(e: Emit, number: str, need: str, whole: bool) -> None:
-    """9.7.13.1 barrier.red: of how many threads is the predicate true, of all, of any?"""
+    """9.7.13.1 barrier.red: popc, and, or of the threads' predicates."""
     what, kind = e.one_of("popc", "and", "or"), e.type("u32", "pred")
     if (what == "popc") != (kind == "u32"):
         raise e.refuse(f"`{e.ins.name}` does not exist")
-    e.line(f"w=g.m.barriers.wait(g,{number},{need},{whole},{e.s(e.ops[-1], 'pred')})")
-    e.line(f"{e.d(e.ops[0], kind)}[:]=g.m.barriers.outcome(g,{number},{what!r})")
+    e.line(f"w=g.ctas.barriers.wait(g,{number},{need},{whole},{e.s(e.ops[-1], 'pred')})")
+    e.line(f"{e.d(e.ops[0], kind)}[:]=g.ctas.barriers.outcome(g,{number},{what!r})")
     e.line("return w")
 
 
 def _cluster(e: Emit, whole: bool) -> None:
     if whole:
         e.collective = True
-        e.line("g.m.require_whole_warps(g,'a cluster barrier')")
+        e.line("g.ctas.require_whole_warps(g,'a cluster barrier')")
     mode = e.one_of("arrive", "wait")
     relaxed = e.has("relaxed")
     e.skip("release", "acquire")
@@ -78,12 +78,12 @@ def _cluster(e: Emit, whole: bool) -> None:
         e.line("return cluster_wait(g)")
     else:
         e.collective = True
-        e.line(f"g.m.cluster_barrier.arrive(g,{relaxed})")
+        e.line(f"g.ctas.cluster_barrier.arrive(g,{relaxed})")
 
 
 @opcode("griddepcontrol")
 def griddepcontrol(e: Emit) -> None:
-    """9.7.13.12 griddepcontrol.launch_dependents, .wait: what earlier launches wrote may be touched from here on."""
+    """9.7.13.12 griddepcontrol.launch_dependents, .wait: accesses after it are ordered after earlier launches."""
     e.klass = "control"
     waits = e.one_of("launch_dependents", "wait") == "wait"
     e.line("wait_for_launches(g)" if waits else "launch_dependents(g)")
@@ -91,32 +91,32 @@ def griddepcontrol(e: Emit) -> None:
 
 @runtime
 def wait_for_launches(g: Any) -> None:
-    if g.m.clocks is not None:
-        g.m.clocks.wait_for_launches(g.gid)
+    if g.ctas.clocks is not None:
+        g.ctas.clocks.wait_for_launches(g.gid)
 
 
 @runtime
 def launch_dependents(g: Any) -> None:
-    if g.m.clocks is not None:
-        g.m.clocks.launch_dependents(g.gid)
+    if g.ctas.clocks is not None:
+        g.ctas.clocks.launch_dependents(g.gid)
 
 
 @runtime
 def proxy_fence(g: Any, shared: bool, everywhere: bool) -> None:
-    if g.m.clocks is not None:
-        g.m.clocks.proxy_fence(g.gid, shared, everywhere)
+    if g.ctas.clocks is not None:
+        g.ctas.clocks.proxy_fence(g.gid, shared, everywhere)
 
 
 @runtime
 def init_fence(g: Any) -> None:
-    if g.m.clocks is not None:
-        g.m.clocks.init_fence(np.unique(g.gid >> 5))
+    if g.ctas.clocks is not None:
+        g.ctas.clocks.init_fence(np.unique(g.gid >> 5))
 
 
 @runtime
 def memory_fence(g: Any, order: Ordering) -> None:
-    if g.m.causality is not None:
-        g.m.causality.fence(g.gid, order)
+    if g.ctas.causality is not None:
+        g.ctas.causality.fence(g.gid, order)
 
 
 @opcode("setmaxnreg")
@@ -134,14 +134,14 @@ def setmaxnreg(e: Emit) -> None:
 
 @runtime
 def change_registers(g: Any, more: bool, registers: int) -> None:
-    if g.m.registers is not None:
-        g.m.registers.change(g, more, registers)
+    if g.ctas.registers is not None:
+        g.ctas.registers.change(g, more, registers)
 
 
 @opcode("membar", "fence", "nanosleep", "pmevent")
 def ordering(e: Emit) -> None:
-    """9.7.13.4 membar and fence, 9.7.19.3 nanosleep: no value changes, since lanes of a chunk see each
-    other's writes at once. A proxy fence is what asynchronous hardware must see other lanes' writes through."""
+    """9.7.13.4 membar and fence, 9.7.19.3 nanosleep: no value changes, since lanes of a CTA batch see each
+    other's writes at once. A proxy fence orders them before accesses of the async proxy."""
     if shared_global := traits.proxies(e.ins):
         e.line("proxy_fence(g,{},{})".format(*shared_global))
     if "mbarrier_init" in e.mods:
@@ -157,4 +157,4 @@ def ordering(e: Emit) -> None:
 
 @runtime
 def cluster_wait(g: Any) -> Any:
-    return g.m.cluster_barrier.wait(g)
+    return g.ctas.cluster_barrier.wait(g)

@@ -13,11 +13,11 @@ _REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
 _TYPES = ("f16", "bf16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64")
 _NONE = "None"
 
-assert issue.__name__, "importing it makes its functions known to generated code"
+assert issue.__name__, "importing it registers functions that generated code calls"
 
 
 def bulk_copy(e: Emit) -> None:
-    """Every form of cp.async.bulk and cp.reduce.async.bulk but im2col, scatter and gather."""
+    """Every form of cp.async.bulk and cp.reduce.async.bulk except im2col, scatter and gather."""
     reduces = e.has("reduce")
     e.has("async")
     e.has("bulk")

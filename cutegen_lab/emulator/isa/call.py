@@ -1,4 +1,4 @@
-"""Calls (PTX ISA 9.7.12.4 call): of ``vprintf`` alone, which is what printing from a kernel compiles to."""
+"""Calls (PTX ISA 9.7.12.4 call): only ``vprintf``, to which printing from a kernel compiles."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 @opcode("call")
 def call(e: Emit) -> None:
-    """9.7.12.4 call of ``vprintf(format, arguments)``; it returns how many bytes of arguments it took: here 0."""
+    """9.7.12.4 call of ``vprintf(format, arguments)``. It returns 0 here, not the number of bytes."""
     e.skip("uni")
     e.klass = "control"
     match e.ops:
         case (ptx.Vector((result,)), ptx.Symbol("vprintf"), ptx.Vector((text, arguments))):
-            e.line(f"printf(g,g.m.memory,g.m.local,{e.s(text, 'b64')},{e.s(arguments, 'b64')})")
+            e.line(f"printf(g,g.ctas.memory,g.ctas.local,{e.s(text, 'b64')},{e.s(arguments, 'b64')})")
             e.line(f"{e.d(result, 'b32')}[:]=0")
         case _:
-            raise e.refuse(f"`{e.ins.text}` is not executed here: of functions only vprintf is called")
+            raise e.refuse(f"`{e.ins.text}` is not executed here: only vprintf may be called")
 
 
 @runtime
 def printf(g: Group, memory: GlobalMemory, local: BlockMemory, text: Array, arguments: Array) -> None:
-    """One thread after another, in ascending order."""
+    """Prints for each thread, in ascending order."""
     for lane, gid in enumerate(g.gid.tolist()):
         start = int(arguments[lane]) - GENERIC_LOCAL
 

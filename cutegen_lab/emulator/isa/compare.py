@@ -44,8 +44,8 @@ def _floating(e: Emit, index: int, kind: str, ftz: bool) -> str:
 
 @opcode("setp")
 def setp(e: Emit) -> None:
-    """9.7.6.2 setp, with .and .or .xor of a further predicate and ``p|q``: the opposite, and of packed halves
-    (9.7.7.2) the upper one's own."""
+    """9.7.6.2 setp, also combined with a predicate (.and .or .xor). ``q`` of ``p|q`` is the negated comparison, or that
+    of the upper halves of packed types (9.7.7.2)."""
     kind = e.type()
     e.klass = "integer" if VIEW[kind] in "HISULD" else kind
     logic = e.one_of("and", "or", "xor")
@@ -103,7 +103,7 @@ def slct(e: Emit) -> None:
 
 @runtime
 def compare_floats(a: Any, b: Any, compare: str) -> Array:
-    """Comparisons that say what a NaN does: ordered ``ne``, and the unordered ones, true for a NaN."""
+    """Ordered ``ne`` (false for NaN) and the unordered comparisons (true for NaN)."""
     unordered = np.isnan(a) | np.isnan(b)
     if compare == "nan":
         return np.asarray(unordered)

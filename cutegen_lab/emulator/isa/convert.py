@@ -49,9 +49,9 @@ def cvt(e: Emit) -> None:
 
 
 def _unit(out: str, source: str, whole: str) -> str:
-    """Class of the instruction that ptxas 12.9 makes of it for sm_90a: F2I, I2F, FRND and F2F of f64 are the
-    special-function unit's ("xu" of the Nsight Compute profiling guide), an f16 becomes an f32 by HADD2, and an f32 one
-    within 0 and 1 by FADD; I2FP, F2FP and shifts are the integer units'."""
+    """Class of the SASS instruction that ptxas 12.9 emits for sm_90a: F2I, I2F, FRND and F2F of f64 run on the
+    special-function unit ("xu" in the Nsight Compute profiling guide); f16 → f32 is HADD2, f32 with .sat is FADD; I2FP,
+    F2FP and shifts run on the integer units."""
     if source in INTEGER_TYPES:
         special = out not in INTEGER_TYPES and not (out == "f32" and source in ("s32", "u32"))
     else:
@@ -149,7 +149,7 @@ def _floats(e: Emit, out: str, source: str, mode: str, whole: str, ftz: bool, sa
 
 @runtime
 def finite(value: Array, kind: str) -> Array:
-    """``.satfinite``: what is too large becomes the largest of the format; NaN stays."""
+    """``.satfinite``: overflow becomes the format's largest finite value; NaN stays."""
     most = np.float32(65504.0) if kind == "f16" else np.uint32(0x7F7F0000).view(np.float32)
     return np.clip(value, -most, most)
 
@@ -174,7 +174,7 @@ def to_tf32(value: Array, away: bool) -> Array:
 
 @runtime
 def integer_to_bf16(value: Array, mode: str) -> Array:
-    """Through a float64 rounded to odd where the integer has more bits than it holds."""
+    """Integer → bfloat16 bits. 64-bit integers are first rounded to odd in float64, to avoid double rounding."""
     value = np.atleast_1d(value)
     wide = value.astype(np.float64)
     if value.dtype.itemsize == 8:
@@ -186,7 +186,7 @@ def integer_to_bf16(value: Array, mode: str) -> Array:
 
 
 def decode(bits: Array, kind: str) -> Array:
-    """Values of ``kind`` held in ``bits``; used where a memory operation needs numbers."""
+    """``bits`` as numbers of ``kind``, for arithmetic in memory operations."""
     if kind == "bf16":
         return rounding.bf16_to_f32(bits)
     view: Any = {"f16": np.float16, "f32": np.float32, "f64": np.float64}.get(kind)

@@ -30,7 +30,7 @@ def convert(e: Emit, out: str, source: str) -> None:
 
 @runtime
 def pack_eight(values: Array, kind: str, relu: bool) -> Array:
-    """[lanes, (low, high)] → their codes in 16 bits."""
+    """Values [lanes, (low, high)] → packed codes (16 bits a lane)."""
     if relu:
         values = np.where(values <= 0, values.dtype.type(0), values)
     return to_eight(values, kind).view(np.uint16).ravel()
@@ -38,7 +38,7 @@ def pack_eight(values: Array, kind: str, relu: bool) -> Array:
 
 @runtime
 def unpack_eight(codes: Array, kind: str, relu: bool) -> Array:
-    """Every eight-bit float is exact in f16; NaN becomes the f16 that has all bits set but its sign."""
+    """Codes → f16, exactly; NaN becomes 0x7FFF."""
     values = to_f32(np.atleast_1d(codes).reshape(-1, 1), kind)
     if relu:
         values = np.where(values <= 0, np.float32(0), values)

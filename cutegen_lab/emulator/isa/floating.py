@@ -15,9 +15,9 @@ from cutegen_lab.emulator.translate.emit import Emit, opcode
 _BINARY = {"add": "add", "sub": "subtract", "mul": "multiply"}
 
 
-# Beside an approximation, by (opcode, rounding and .ftz): disassembled of what ptxas 12.9 makes for sm_90a. The rounded
-# ones test whether their operands are ordinary (div by FCHK, which takes the special-function unit, too) and branch
-# around the subroutine for those that are not; without .ftz subnormals are scaled.
+# SASS instructions that accompany an approximation, by (opcode, rounding and .ftz): what ptxas 12.9 emits for sm_90a.
+# IEEE-rounded forms test for special operands (div by FCHK, also on the special-function unit) and branch around a
+# subroutine for them; without .ftz subnormals are scaled.
 _BESIDE: Mapping[tuple[str, str], Mapping[str, int]] = {
     ("div", "rn"): {"special": 1, "f32": 5, "control": 3}, ("div", "full"): {"f32": 7}, ("div", "full.ftz"): {"f32": 4},
     ("div", "approx"): {"f32": 4}, ("div", "approx.ftz"): {"f32": 1},
@@ -85,7 +85,7 @@ def fused(e: Emit, kind: str) -> None:
 
 
 def extreme(e: Emit, kind: str) -> None:
-    """9.7.3.11 min, 9.7.3.12 max: without .NaN the number wins; .xorsign.abs; three operands."""
+    """9.7.3.11 min, 9.7.3.12 max: without .NaN a NaN operand is ignored; .xorsign.abs; three operands."""
     e.klass = kind
     ftz, nan, signs = e.has("ftz"), e.has("NaN"), e.has("xorsign")
     if signs:
@@ -135,7 +135,7 @@ _UNARY = {
 }  # fmt: skip
 
 
-assert approximate.__doc__, "importing it fills the table of what generated code may call"
+assert approximate.__doc__, "importing it registers functions that generated code calls"
 
 
 @opcode("rcp", "sqrt", "lg2", "ex2", "sin", "cos", "tanh")
@@ -206,15 +206,15 @@ _NORMAL = 2.0**-126
 
 @runtime
 def fused_sum(product: Array, addend: Array) -> Array:
-    """float64 ``product`` + float32 ``addend``, for float32. What looks like a tie may lie next to one."""
+    """float64 ``product`` + float32 ``addend``, to be rounded to float32. Near a tie it is rounded to odd."""
     total = np.add(product, addend)
     if not approximate.is_near():
         return total
     size = np.abs(total)
-    doubtful = (total.view(np.uint64) & _BELOW_F32 == _HALF_OF_F32) | ((size < _NORMAL) & (size > 0))  # a zero is exact
-    if not doubtful.any():
+    may_tie = (total.view(np.uint64) & _BELOW_F32 == _HALF_OF_F32) | ((size < _NORMAL) & (size > 0))  # a zero is exact
+    if not may_tie.any():
         return total
-    return np.where(doubtful, rounding.sum_to_odd(product, np.asarray(addend, np.float64)), total)
+    return np.where(may_tie, rounding.sum_to_odd(product, np.asarray(addend, np.float64)), total)
 
 
 def _wide(values: Array) -> Array:
@@ -238,7 +238,7 @@ def exact_multiply(a: Array, b: Array, mode: str) -> Array:
 
 @runtime
 def fma_f64(a: Array, b: Array, c: Array) -> Array:
-    """a·b + c with the product's rounding error added back (Dekker 1971): one rounding but for ties and overflow."""
+    """a·b + c with the product's rounding error added back (Dekker 1971): one rounding except at ties and overflow."""
     a, b, c = (np.asarray(x, np.float64) for x in (a, b, c))
     product = a * b
     split = 134217729.0

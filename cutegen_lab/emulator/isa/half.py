@@ -1,6 +1,6 @@
 """Half precision arithmetic: f16, bf16 and their packed pairs (PTX ISA 9.7.4).
 
-Every operation is done in float64 or float32, where it is exact or rounds harmlessly, and rounded once to the format.
+Every operation is done in float64 or float32, exactly or with harmless double rounding, and rounded to the format.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def extreme(e: Emit, kind: str) -> None:
 
 
 def unary(e: Emit, kind: str, function: str) -> None:
-    """9.7.4.9 tanh, .10 ex2: rounding to the format is half of the error they may have, and the only one here."""
+    """9.7.4.9 tanh, .10 ex2. The only error is rounding to the format, half of what the ISA allows."""
     _known(e, kind)
     _out(e, kind, f"{function}({_wide(e, 1, kind)})")
 

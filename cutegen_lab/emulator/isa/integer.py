@@ -81,7 +81,7 @@ def mul24(e: Emit) -> None:
 
 @opcode("div", "rem")
 def div_rem(e: Emit) -> None:
-    """9.7.1.8 div, 9.7.1.9 rem: truncating; both give all ones by zero, as an H200 does."""
+    """9.7.1.8 div, 9.7.1.9 rem: truncating; division by zero gives all ones, as on an H200."""
     kind = e.type()
     if kind not in INTEGER_TYPES:
         floating.divide(e, kind)
@@ -210,7 +210,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 @runtime
 def dot(a: Any, a_view: Any, b: Any, b_view: Any, first: int) -> Array:
-    """Parts of ``a`` times as many bytes of ``b`` from ``first`` on."""
+    """Sum of products of the parts of ``a`` and as many bytes of ``b``, from byte ``first`` on."""
     left = np.atleast_1d(a).view(a_view).reshape(np.size(a), -1).astype(np.int64)
     right = np.atleast_1d(b).view(b_view).reshape(-1, 4).astype(np.int64)
     return np.asarray((left * right[:, first : first + left.shape[1]]).sum(axis=1))

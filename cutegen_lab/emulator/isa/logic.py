@@ -75,7 +75,7 @@ def lop3(e: Emit) -> None:
 
 @opcode("prmt")
 def prmt(e: Emit) -> None:
-    """9.7.9.7 prmt: any four of eight bytes, or a byte's sign; a mode makes the selectors from two bits."""
+    """9.7.9.7 prmt: selects four of eight bytes, or a byte's sign; a mode derives the selectors from two bits."""
     mode = e.one_of("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
     e.type("b32")
     e.klass = "integer"
@@ -110,7 +110,7 @@ _SELECTED: dict[str, Callable[[int, int], int]] = {
 
 @runtime
 def byte_selectors(c: Any, mode: str) -> Array:
-    """What the default mode takes, for the low two bits of ``c``."""
+    """Selectors of the default mode that do what ``mode`` does for the low two bits of ``c``."""
     table = [sum(_SELECTED[mode](low, i) << 4 * i for i in range(4)) for low in range(4)]
     return np.asarray(np.array(table, np.uint32)[np.asarray(c) & np.uint32(3)])
 

@@ -1,7 +1,7 @@
 """Matrices of 8 by 8 16-bit elements between shared memory and a warp's registers (PTX ISA 9.7.14.5.15 ldmatrix, .16
 stmatrix, .17 movmatrix).
 
-Lane 8j + i names where row i of matrix j lies; lane 4q + p holds elements 2p and 2p + 1 of row q, or of column q where
+Lane 8j + i addresses row i of matrix j; lane 4q + p holds elements 2p and 2p + 1 of row q, or of column q where
 the matrix is transposed on the way.
 """
 
@@ -72,8 +72,8 @@ def load_matrices(g: Any, address: Array, offset: int, count: int, transposed: b
     """Registers [matrix, lane]."""
     require_full_warps(g, "ldmatrix")
     part, index = matrix_rows(g, address, offset, count)
-    g.m.counters.matrices("load", g.warps(), index)
-    found = g.m.shared.load(part, index, _ROW).view(np.uint32).reshape(-1, count, 32)
+    g.ctas.counters.matrices("load", g.warps(), index)
+    found = g.ctas.shared.load(part, index, _ROW).view(np.uint32).reshape(-1, count, 32)
     registers = np.ascontiguousarray(found.swapaxes(0, 1)).reshape(count, -1)
     return transpose_matrices(registers) if transposed else registers
 
@@ -83,11 +83,11 @@ def store_matrices(g: Any, address: Array, offset: int, registers: Array, transp
     require_full_warps(g, "stmatrix")
     count = len(registers)
     part, index = matrix_rows(g, address, offset, count)
-    g.m.counters.matrices("store", g.warps(), index)
+    g.ctas.counters.matrices("store", g.warps(), index)
     if transposed:
         registers = transpose_matrices(registers)
     by_warp = np.ascontiguousarray(registers.reshape(count, -1, 32).swapaxes(0, 1))
-    g.m.shared.store(part, index, _ROW, by_warp.view(np.complex128).ravel())
+    g.ctas.shared.store(part, index, _ROW, by_warp.view(np.complex128).ravel())
 
 
 @runtime
@@ -98,10 +98,10 @@ def transpose_matrices(registers: Array) -> Array:
 
 
 def matrix_rows(g: Any, address: Array, offset: int, count: int) -> tuple[Any, Array]:
-    """(the lanes that name rows, element index of each row)."""
+    """(lanes that give row addresses, element index of each row)."""
     at = np.broadcast_to(np.asarray(address), (g.n,))
     part, index = lanes_where(g, (g.gid & 31) < 8 * count)
-    return part, g.m.shared.index(part, at[index], offset, _ROW)
+    return part, g.ctas.shared.index(part, at[index], offset, _ROW)
 
 
 @runtime

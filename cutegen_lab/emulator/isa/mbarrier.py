@@ -16,7 +16,7 @@ from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
-_OWN = ("init", "inval", "test_wait", "try_wait")  # nobody does these to another block's
+_OWN = ("init", "inval", "test_wait", "try_wait")  # only on the own block's mbarriers
 _ORDER = ("release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster")
 
 
@@ -42,30 +42,30 @@ def mbarrier(e: Emit) -> None:
     count = e.s(e.ops[first + 1], "u32") if len(e.ops) > first + 1 else "1"
     e.line(f"w=barrier_slot(g,{base},{offset},{own})")
     if verb == "init":
-        e.line(f"g.m.mbarriers.init(g,w,{count})")
+        e.line(f"g.ctas.mbarriers.init(g,w,{count})")
     elif verb == "inval":
-        e.line("g.m.mbarriers.invalidate(g,w)")
+        e.line("g.ctas.mbarriers.invalidate(g,w)")
     elif verb == "expect_tx":
         e.line(
-            f"g.m.mbarriers.expect(g,w,{count});g.m.mbarriers.require_bytes(g,w);g.m.counters.expect(g,w,{count},g.m.shared.stride)"
+            f"g.ctas.mbarriers.expect(g,w,{count});g.ctas.mbarriers.require_bytes(g,w);g.ctas.counters.expect(g,w,{count},g.ctas.shared.stride)"
         )
     elif verb == "complete_tx":
-        e.line(f"g.m.mbarriers.complete_tx(g,w,{count})")
+        e.line(f"g.ctas.mbarriers.complete_tx(g,w,{count})")
     else:
         if expects:
-            e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.counters.expect(g,w,{count},g.m.shared.stride)")
+            e.line(f"g.ctas.mbarriers.expect(g,w,{count});g.ctas.counters.expect(g,w,{count},g.ctas.shared.stride)")
             count = "1"
         if count != "1":
-            e.line(f"g.m.mbarriers.require_count(g,{count})")
-        e.line(f"x=g.m.mbarriers.arrive(g,w,{count},{verb == 'arrive_drop'},{no_complete},{relaxed})")
+            e.line(f"g.ctas.mbarriers.require_count(g,{count})")
+        e.line(f"x=g.ctas.mbarriers.arrive(g,w,{count},{verb == 'arrive_drop'},{no_complete},{relaxed})")
         if expects:
-            e.line("g.m.mbarriers.require_bytes(g,w)")
+            e.line("g.ctas.mbarriers.require_bytes(g,w)")
         if first and not isinstance(e.ops[0], ptx.Sink):
             e.line(f"{e.d(e.ops[0], 'b64')}[:]=x")
 
 
 def _wait(e: Emit, parity: bool, relaxed: int | None) -> None:
-    """A test that fails parks its lanes: others run, and only when none can is the answer "not yet"."""
+    """A test that fails parks its lanes; it returns false only when no other lanes can run."""
     e.parks = True
     e.klass = "mbarrier_wait"
     base, offset = e.address(e.ops[1])
@@ -73,32 +73,32 @@ def _wait(e: Emit, parity: bool, relaxed: int | None) -> None:
     if len(e.ops) > 3:
         e.s(e.ops[3], "u32")
     test = "parity_done" if parity else "token_done"
-    e.line(f"w=g.m.mbarriers.{test}(g,barrier_slot(g,{base},{offset},True),{state},{relaxed})")
+    e.line(f"w=g.ctas.mbarriers.{test}(g,barrier_slot(g,{base},{offset},True),{state},{relaxed})")
     e.line(f"{e.d(e.ops[0], 'pred')}[:]=w")
-    e.line("return g.m.mbarriers.goes_on(g,w)")
+    e.line("return g.ctas.mbarriers.goes_on(g,w)")
 
 
 @runtime
 def barrier_slot(g: Any, address: Array, offset: int, own: bool = False) -> Array:
-    """Slot number of each lane's mbarrier, from a shared or generic address. ``own``: must it be of the own block?"""
+    """Slot number of each lane's mbarrier, from a shared or generic address. ``own``: of the own block only."""
     address = np.asarray(address)
     if address.dtype.itemsize == 8 and address.size and int(address.flat[0]) >= GENERIC_SHARED:
         address = address - np.uint64(GENERIC_SHARED)
-    return np.asarray(np.broadcast_to(g.m.shared.index(g, address, offset, 8, own), (g.n,)))
+    return np.asarray(np.broadcast_to(g.ctas.shared.index(g, address, offset, 8, own), (g.n,)))
 
 
 @runtime
 def store_async(
     g: Any, address: Array, offset: int, barrier: Array, barrier_offset: int, width: int, values: list[Array]
 ) -> None:
-    """9.7.9.12 st.async: the bytes come before the phase of the mbarrier ends, which lies in the same block."""
-    shared, whole = g.m.shared, width * len(values)
+    """9.7.9.12 st.async: the store completes before the mbarrier's phase. Both must be in the same block."""
+    shared, whole = g.ctas.shared, width * len(values)
     slot = barrier_slot(g, barrier, barrier_offset)
     index = np.broadcast_to(shared.index(g, address, offset, whole), (g.n,))
     if (index * whole // shared.stride != slot * 8 // shared.stride).any():
         message = "st.async writes to one block's shared memory and completes bytes on another block's mbarrier"
         raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[0]))
     store_cluster(g, address, offset, width, values)
-    if g.m.async_races is not None:
-        g.m.async_races.stores(index, whole, slot)
-    g.m.mbarriers.complete_tx(g, slot, whole, relaxed=False)
+    if g.ctas.async_races is not None:
+        g.ctas.async_races.stores(index, whole, slot)
+    g.ctas.mbarriers.complete_tx(g, slot, whole, relaxed=False)

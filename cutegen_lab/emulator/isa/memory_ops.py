@@ -48,7 +48,7 @@ def _values(e: Emit, operand: ptx.Operand, kind: str) -> list[str]:
 
 
 def _argument(operand: ptx.Operand) -> ptx.Argument | None:
-    """The ``.param`` of a call that ``[name]`` is."""
+    """The call argument (``.param``) that ``[name]`` names, or None."""
     base = operand.base if isinstance(operand, ptx.Address) and not operand.offset else None
     return base if isinstance(base, ptx.Argument) else None
 
@@ -124,7 +124,7 @@ def discard(e: Emit) -> None:
 
 @opcode("prefetch", "prefetchu", "applypriority", "createpolicy")
 def cache_control(e: Emit) -> None:
-    """9.7.9.15 prefetch and its like move no values a lane can see; a policy is opaque and read by nothing here."""
+    """9.7.9.15 prefetch and similar hints change no value; cache policies are opaque and ignored."""
     e.mods.clear()
     e.klass = "control"
     if e.ins.opcode == "createpolicy":
@@ -132,7 +132,7 @@ def cache_control(e: Emit) -> None:
 
 
 def _split(raw: Array, width: int, count: int) -> list[Array]:
-    """One array a component, out of whole accesses."""
+    """Whole accesses → one array for each vector component."""
     if count == 1:
         return [raw]
     table: Array = raw.view(RAW[width]).reshape(-1, count)
@@ -158,12 +158,12 @@ def _global_address(g: Any, address: Array, offset: int) -> Array:
 def load_global(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
     at, whole = _global_address(g, address, offset), width * count
     if not int(at[0]) >> 60:  # parameters and module data are not DRAM traffic
-        g.m.counters.access("load", g, at, whole)
+        g.ctas.counters.access("load", g, at, whole)
     if whole <= 16:
-        return _split(g.m.memory.load(g, at, whole), width, count)
+        return _split(g.ctas.memory.load(g, at, whole), width, count)
     if int(np.bitwise_or.reduce(at)) & (whole - 1):
         raise Trap(Verdict.MISALIGNED, f"{whole}-byte load at {int(at[0]):#x}", int(g.gid[0]), int(at[0]))
-    halves = [_split(g.m.memory.load(g, at + np.uint64(h), 16), width, count // 2) for h in (0, 16)]
+    halves = [_split(g.ctas.memory.load(g, at + np.uint64(h), 16), width, count // 2) for h in (0, 16)]
     return halves[0] + halves[1]
 
 
@@ -171,8 +171,8 @@ def load_global(g: Any, address: Array, offset: int, width: int, count: int) -> 
 def load_used(
     mask: int, load: Callable[..., list[Array]], g: Any, address: Array, offset: int, width: int, count: int
 ) -> list[Array]:
-    """``load``, of which only the bytes of ``mask`` need lie in memory: where the whole does not, value by value. Some
-    must, and it must be aligned, so that no more than a sector is touched."""
+    """``load`` of which only the bytes of ``mask`` must be in bounds: if the whole access is not, it loads value by
+    value. The access must be aligned with some byte in bounds, so that it touches one sector."""
     try:
         return load(g, address, offset, width, count)
     except Trap as trap:
@@ -188,63 +188,63 @@ def load_used(
 @runtime
 def store_global(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
     at, whole = _global_address(g, address, offset), width * len(values)
-    g.m.counters.access("store", g, at, whole)
+    g.ctas.counters.access("store", g, at, whole)
     if whole <= 16:
-        g.m.memory.store(g, at, whole, _join(values, width, g.n))
+        g.ctas.memory.store(g, at, whole, _join(values, width, g.n))
         return
     if int(np.bitwise_or.reduce(at)) & (whole - 1):
         raise Trap(Verdict.MISALIGNED, f"{whole}-byte store at {int(at[0]):#x}", int(g.gid[0]), int(at[0]))
     half = len(values) // 2
     for h, part in ((0, values[:half]), (16, values[half:])):
-        g.m.memory.store(g, at + np.uint64(h), 16, _join(part, width, g.n))
+        g.ctas.memory.store(g, at + np.uint64(h), 16, _join(part, width, g.n))
 
 
 @runtime
 def discard_global(g: Any, address: Array, offset: int) -> None:
     at = _global_address(g, address, offset)
-    g.m.memory.discard(g, at, _DISCARDED)
+    g.ctas.memory.discard(g, at, _DISCARDED)
 
 
 @runtime
 def load_shared(g: Any, address: Array, offset: int, width: int, count: int, own: bool = True) -> list[Array]:
     whole = width * count
-    index = g.m.shared.index(g, address, offset, whole, own)
-    g.m.counters.shared("load", g, index, whole)
-    return _split(g.m.shared.load(g, index, whole), width, count)
+    index = g.ctas.shared.index(g, address, offset, whole, own)
+    g.ctas.counters.shared("load", g, index, whole)
+    return _split(g.ctas.shared.load(g, index, whole), width, count)
 
 
 @runtime
 def store_shared(g: Any, address: Array, offset: int, width: int, values: list[Array], own: bool = True) -> None:
     whole = width * len(values)
-    index = g.m.shared.index(g, address, offset, whole, own)
-    g.m.counters.shared("store", g, index, whole)
-    g.m.shared.store(g, index, whole, _join(values, width, g.n))
+    index = g.ctas.shared.index(g, address, offset, whole, own)
+    g.ctas.counters.shared("store", g, index, whole)
+    g.ctas.shared.store(g, index, whole, _join(values, width, g.n))
 
 
 @runtime
 def load_cluster(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
     whole = width * count
-    g.m.counters.cluster(g)
-    return _split(g.m.shared.load(g, g.m.shared.index(g, address, offset, whole), whole), width, count)
+    g.ctas.counters.cluster(g)
+    return _split(g.ctas.shared.load(g, g.ctas.shared.index(g, address, offset, whole), whole), width, count)
 
 
 @runtime
 def store_cluster(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
     whole = width * len(values)
-    g.m.counters.cluster(g)
-    g.m.shared.store(g, g.m.shared.index(g, address, offset, whole), whole, _join(values, width, g.n))
+    g.ctas.counters.cluster(g)
+    g.ctas.shared.store(g, g.ctas.shared.index(g, address, offset, whole), whole, _join(values, width, g.n))
 
 
 @runtime
 def load_local(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
     whole = width * count
-    return _split(g.m.local.load(g, g.m.local.index(g, address, offset, whole), whole), width, count)
+    return _split(g.ctas.local.load(g, g.ctas.local.index(g, address, offset, whole), whole), width, count)
 
 
 @runtime
 def store_local(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
     whole = width * len(values)
-    g.m.local.store(g, g.m.local.index(g, address, offset, whole), whole, _join(values, width, g.n))
+    g.ctas.local.store(g, g.ctas.local.index(g, address, offset, whole), whole, _join(values, width, g.n))
 
 
 def spaces(address: Array) -> list[tuple[str, Array, int]]:

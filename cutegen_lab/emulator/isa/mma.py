@@ -1,6 +1,6 @@
 """mma.sync: products of matrices held by a warp (PTX ISA 9.7.14.5 "Matrix multiply-accumulate operation using mma").
 
-Products of 16-bit, tf32 and narrower operands are exact in float32 and are summed there, in the order of BLAS; hardware
+Products of 16-bit, tf32 and narrower operands are exact in float32 and are summed there, in BLAS's order; hardware
 sums in another order and truncates, which the tolerance of a check must allow. Sums of integers are exact.
 """
 
@@ -77,8 +77,8 @@ def _form(e: Emit) -> Form:
 
 @runtime
 def require_full_warps(g: Any, what: str) -> None:
-    """Traps where any of a warp's 32 lanes is elsewhere, has ended or never existed: each holds a part of a matrix."""
-    g.m.require_whole_warps(g, what)
+    """Traps unless all 32 lanes of each warp are here: each lane holds a part of a matrix."""
+    g.ctas.require_whole_warps(g, what)
     if not g.whole():
         warps, here = np.unique(g.gid >> 5, return_counts=True)
         at = int(np.argmax(here < 32))

@@ -100,5 +100,5 @@ def map_address(address: Array, rank: Array, base: int) -> Array:
 @runtime
 def address_rank(g: Any, address: Array, base: int) -> Array:
     rank = (np.asarray(address).astype(np.uint64) - np.uint64(base)) >> np.uint64(RANK_SHIFT)
-    own = (g.m.numbers[g.block] % g.m.cluster_size).astype(np.uint64)
+    own = (g.ctas.numbers[g.block] % g.ctas.cluster_size).astype(np.uint64)
     return np.where(rank == 0, own, rank - np.uint64(1)).astype(np.uint32)

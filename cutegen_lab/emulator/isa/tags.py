@@ -1,9 +1,9 @@
-"""Follows uninitialised values while a kernel runs: a tag for each lane of each register, and for memory.
+"""Tracks uninitialised values while a kernel runs: a tag for each lane of each register, and for memory.
 
 A tag is 0 for an initialised value, otherwise the number of the instruction that read uninitialised memory or an
-uninitialised register (:class:`Site`). A register has two, of its lower and its upper half, in the halves of a 32-bit
-row: packed 16-bit numbers are followed apart. The instructions that :mod:`origin_rules` writes call these functions; a
-tag that reaches something that matters is a fault, at the line of the read.
+uninitialised register (:class:`Site`). A register has two, for its lower and its upper half, in the halves of a 32-bit
+row, so that packed 16-bit numbers are tracked separately. Code that :mod:`origin_rules` emits calls these functions. A
+tag that reaches an observable effect is a fault, at the line of the read.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.roles import Group
 
-NOBODY = np.uint32(0xFFFFFFFF)  # the tags of a register that was never written and not read yet
+NOBODY = np.uint32(0xFFFFFFFF)  # the tags of a register that was neither written nor read
 _QUAD, _HALF = 4, np.uint32(16)
 
 
 @runtime
 def most(*tags: Array) -> Array:
-    """The largest of each half."""
+    """Maximum of the tags, half by half."""
     found = tags[0]
     for tag in tags[1:]:
         found = np.maximum(found.view(np.uint16), tag.view(np.uint16)).view(np.uint32)
@@ -37,14 +37,14 @@ def most(*tags: Array) -> Array:
 
 @runtime
 def spread(tag: Any) -> Array:
-    """Both halves get the larger."""
+    """The larger half, in both halves."""
     larger = np.maximum(tag & np.uint32(0xFFFF), tag >> _HALF)
     return np.asarray(larger | larger << _HALF)
 
 
 @runtime
 def join(low: Any, high: Any) -> Array:
-    """A half from each of two registers' tags."""
+    """Tags of a register that packs two 16-bit registers."""
     return np.asarray(spread(low) & np.uint32(0xFFFF) | spread(high) << _HALF)
 
 
@@ -58,19 +58,19 @@ def permute_tags(a: Any, b: Any, selector: int) -> Array:
 
 @runtime
 def first_read(g: Any, tag: Array, site: int, register: str) -> None:
-    """A register is read; ``tag`` is a row, changed in place."""
+    """Before a register is read: lanes never written get the tag ``site``, in place in the row ``tag``."""
     fresh = tag == NOBODY
     if fresh.any():
-        g.m.origins.note(site, f"register {register}", int(g.gid[np.argmax(fresh)]))
+        g.ctas.origins.note(site, f"register {register}", int(g.gid[np.argmax(fresh)]))
         tag[fresh] = spread(np.uint32(site))
 
 
 @runtime
 def matters(g: Any, tag: Array, depends: str) -> None:
-    """Traps for a tag: something that matters depends on the value."""
+    """Traps for a tagged value. ``depends`` names the effect that depends on it."""
     if tag.any():
         found = int(tag[np.flatnonzero(tag)[0]])
-        raise g.m.origins.trap(found & 0xFFFF or found >> 16, depends, g.m.instruction())
+        raise g.ctas.origins.trap(found & 0xFFFF or found >> 16, depends, g.ctas.instruction())
 
 
 @runtime
@@ -82,7 +82,7 @@ def select_tags(g: Group, predicate: Array, of_predicate: Any, a: Any, b: Any) -
 
 @runtime
 def logic_tags(g: Group, a: Array, of_a: Any, b: Array, of_b: Any, deciding: bool) -> Array:
-    """Of ``a and b`` (``deciding`` False) or ``a or b`` (True): one operand that decides makes the other nothing."""
+    """Tags of ``a and b`` (``deciding`` False) or ``a or b`` (True): none where an untagged operand decides."""
     of_a, of_b = np.broadcast_to(of_a, (g.n,)), np.broadcast_to(of_b, (g.n,))
     decided = ((a == deciding) & (of_a == 0)) | ((b == deciding) & (of_b == 0))
     return np.where(decided, np.uint32(0), np.maximum(of_a, of_b))  # a predicate's halves are alike
@@ -90,7 +90,7 @@ def logic_tags(g: Group, a: Array, of_a: Any, b: Array, of_b: Any, deciding: boo
 
 @runtime
 def warp_tags(g: Group, tag: Array) -> Array:
-    """Every lane of a warp may get every other's value."""
+    """Maximum over each warp, whose lanes may exchange values."""
     return reduce_lanes(g, None, tag, np.maximum)
 
 
@@ -98,24 +98,24 @@ def warp_tags(g: Group, tag: Array) -> Array:
 
 
 def _parts(g: Any, space: str, address: Array, offset: int, whole: int) -> list[tuple[Any, Array, BlockMemory, Array]]:
-    """(lanes, their numbers, the windows they reach, element index) of an access of ``whole`` bytes."""
+    """(lanes, their indices, the memory they access, element index) of an access of ``whole`` bytes."""
     at = np.broadcast_to(np.asarray(address), (g.n,))
     if space != "generic":
-        windows = g.m.local if space == "local" else g.m.shared
+        windows = g.ctas.local if space == "local" else g.ctas.shared
         return [(g, np.arange(g.n), windows, windows.index(g, at, offset, whole))]
     at = at + np.uint64(offset % (1 << 64))
     found = []
     for name, mask, base in spaces(at):
         if name != "global":
             part, lanes = lanes_where(g, mask)
-            windows = g.m.local if name == "local" else g.m.shared
+            windows = g.ctas.local if name == "local" else g.ctas.shared
             found.append((part, lanes, windows, windows.index(part, at[lanes] - np.uint64(base), 0, whole)))
     return found
 
 
 @runtime
 def load_tags(g: Any, space: str, address: Array, offset: int, width: int, count: int, site: int) -> list[Array]:
-    """Of each of ``count`` values of ``width`` bytes, before they are loaded."""
+    """Tags of ``count`` values of ``width`` bytes, before they are loaded."""
     tags = [np.zeros(g.n, np.uint32) for _ in range(count)]
     for part, lanes, windows, index in _parts(g, space, address, offset, width * count):
         if windows.look(part, index, width * count, site):
@@ -133,7 +133,7 @@ def _halves(windows: BlockMemory, index: Array, width: int, site: int) -> Array:
 
 @runtime
 def store_tags(g: Any, space: str, address: Array, offset: int, width: int, tags: Sequence[Any]) -> None:
-    """After ``len(tags)`` values of ``width`` bytes were stored."""
+    """Tags memory after a store of ``len(tags)`` values of ``width`` bytes."""
     tags = [np.broadcast_to(np.asarray(tag, np.uint32), (g.n,)).copy() for tag in tags]
     if not any(tag.any() for tag in tags):
         return
@@ -154,12 +154,12 @@ def store_tags(g: Any, space: str, address: Array, offset: int, width: int, tags
 
 @runtime
 def load_matrix_tags(g: Any, address: Array, offset: int, count: int, transposed: bool, site: int) -> Array:
-    """Of the registers [matrix, lane] of ``ldmatrix``."""
+    """Tags of the registers [matrix, lane] that ``ldmatrix`` loads."""
     require_full_warps(g, "ldmatrix")
     part, index = matrix_rows(g, address, offset, count)
-    if not g.m.shared.look(part, index, 16, site):
+    if not g.ctas.shared.look(part, index, 16, site):
         return np.zeros((count, g.n), np.uint32)
-    halves = np.stack([g.m.shared.tags(index * 8 + i, 2, site) for i in range(8)], axis=-1)
+    halves = np.stack([g.ctas.shared.tags(index * 8 + i, 2, site) for i in range(8)], axis=-1)
     by_matrix = np.ascontiguousarray(halves.reshape(-1, count, 8, 8).swapaxes(0, 1))  # matrix, warp, row, column
     if transposed:
         by_matrix = by_matrix.swapaxes(2, 3)
@@ -169,7 +169,7 @@ def load_matrix_tags(g: Any, address: Array, offset: int, count: int, transposed
 
 @runtime
 def store_matrix_tags(g: Any, address: Array, offset: int, tags: Array, transposed: bool) -> None:
-    """After ``stmatrix`` stored registers with these tags [matrix, lane]."""
+    """Tags memory after ``stmatrix`` stored registers with these tags [matrix, lane]."""
     if not tags.any():
         return
     count = len(tags)
@@ -179,14 +179,14 @@ def store_matrix_tags(g: Any, address: Array, offset: int, tags: Array, transpos
         halves = halves.swapaxes(2, 3)
     by_row = halves.swapaxes(0, 1).reshape(-1, 8)
     for i in range(8):
-        g.m.shared.spoil(index * 8 + i, 2, by_row[:, i])
+        g.ctas.shared.spoil(index * 8 + i, 2, by_row[:, i])
 
 
 # --- matrix products -----------------------------------------------------------------------------------------------
 
 
 def _of_quads(tags: Array) -> Array:
-    """The largest of each four lanes, for all of them."""
+    """Maximum over each quad (four lanes), for all its lanes."""
     return np.repeat(tags.reshape(-1, _QUAD).max(axis=1), _QUAD)
 
 
@@ -194,7 +194,7 @@ def _of_quads(tags: Array) -> Array:
 def product_tags(
     g: Any, halves: int, packed: bool, d: Sequence[int], a: Sequence[int], b: Sequence[int], c: Sequence[int]
 ) -> None:
-    """``mma``: row i of D follows from row i of A and of C, column j from column j of B (:mod:`fragments`)."""
+    """``mma``: row i of D depends on row i of A and C, column j on column j of B (:mod:`fragments`)."""
     file = g.files[2]
     rows = [_of_quads(spread(most(*file[np.array(a[h::halves])]))) for h in range(halves)]
     columns = spread(most(*file[np.array(b)])).reshape(-1, 8, _QUAD).max(axis=2)  # [warp, column]
@@ -209,7 +209,7 @@ def product_tags(
 
 @runtime
 def warpgroup_tags(g: Any, half: bool, sums: Sequence[int], adds: Any, a: Sequence[int]) -> None:
-    """``wgmma``: sums keep their tags where ``adds`` holds, and get those of the rows of A (:mod:`accumulators`)."""
+    """``wgmma``: accumulators get the tags of A's rows, and keep their own where ``adds`` (:mod:`accumulators`)."""
     file = g.files[2]
     adding = np.broadcast_to(np.asarray(adds), (g.n,))
     rows = [_of_quads(spread(most(file[a[h]], file[a[h + 2]]))) if a else np.zeros(g.n, np.uint32) for h in (0, 1)]
@@ -219,11 +219,11 @@ def warpgroup_tags(g: Any, half: bool, sums: Sequence[int], adds: Any, a: Sequen
 
 @runtime
 def sums_first_read(g: Any, sums: Sequence[int], adds: Any, site: int, registers: str) -> None:
-    """As :func:`first_read`, of the sums that a wgmma adds to where ``adds`` holds."""
+    """:func:`first_read` of a wgmma's accumulators, where ``adds``."""
     adding = np.broadcast_to(np.asarray(adds), (g.n,))
     for at in sums:
         tag = g.files[2][at]
         fresh = (tag == NOBODY) & adding
         if fresh.any():
-            g.m.origins.note(site, f"registers {registers}", int(g.gid[np.argmax(fresh)]))
+            g.ctas.origins.note(site, f"registers {registers}", int(g.gid[np.argmax(fresh)]))
             tag[fresh] = spread(np.uint32(site))

@@ -1,6 +1,6 @@
 """Tensor maps that a kernel changes (PTX ISA 9.7.9.27 tensormap.replace, 9.7.13.16 tensormap.cp_fenceproxy).
 
-That a copy sees a changed map needs a fence of the tensormap proxy; here it always does.
+On hardware a copy sees a changed map only after a fence of the tensormap proxy; here it always does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def tensormap(e: Emit) -> None:
 
 
 def _unknown(field: str, value: ptx.Operand) -> bool:
-    """Is it a form that a tensor copy could not use here?"""
+    """True if the emulator's tensor copies cannot use this value."""
     if field not in ("elemtype", "interleave_layout"):
         return not field
     limit = _ELEMENT_TYPES if field == "elemtype" else 1
@@ -51,7 +51,7 @@ def _copied(e: Emit) -> None:
     """From shared to global memory. All threads of a warp give the same addresses."""
     e.skip("global", "shared::cta", "tensormap::generic", "release", "cta", "cluster", "gpu", "sys", "sync", "aligned")
     e.collective = True
-    e.line("g.m.require_whole_warps(g,'tensormap.cp_fenceproxy')")
+    e.line("g.ctas.require_whole_warps(g,'tensormap.cp_fenceproxy')")
     (to, to_offset), (source, offset) = e.address(e.ops[0]), e.address(e.ops[1])
     if not isinstance(e.ops[2], ptx.Imm) or e.ops[2].value != SIZE:
         raise e.refuse(f"`{e.ins.name}` copies {SIZE} bytes")
@@ -77,15 +77,15 @@ def copy_map(g: Any, to: Array, to_offset: int, source: Array, offset: int) -> N
 
 def _load(g: Any, space: str, address: Array, offset: int, width: int) -> Array:
     if space == "global":
-        return np.asarray(g.m.memory.load(g, _at(g, address, offset), width))
-    return np.asarray(g.m.shared.load(g, g.m.shared.index(g, address, offset, width), width))
+        return np.asarray(g.ctas.memory.load(g, _at(g, address, offset), width))
+    return np.asarray(g.ctas.shared.load(g, g.ctas.shared.index(g, address, offset, width), width))
 
 
 def _store(g: Any, space: str, address: Array, offset: int, width: int, value: Array) -> None:
     if space == "global":
-        g.m.memory.store(g, _at(g, address, offset), width, value)
+        g.ctas.memory.store(g, _at(g, address, offset), width, value)
     else:
-        g.m.shared.store(g, g.m.shared.index(g, address, offset, width), width, value)
+        g.ctas.shared.store(g, g.ctas.shared.index(g, address, offset, width), width, value)
 
 
 def _at(g: Any, address: Array, offset: int) -> Array:

@@ -25,7 +25,7 @@ def _begin(e: Emit, mask: ptx.Operand) -> str:
     e.collective = True
     e.klass = "warp"
     if traits.names_every_lane(mask):
-        e.line("g.m.require_whole_warps(g,'a warp-wide instruction')")
+        e.line("g.ctas.require_whole_warps(g,'a warp-wide instruction')")
         return "None"
     e.line(f"check_members(g,{e.s(mask, 'u32')})")
     return e.s(mask, "u32")
@@ -76,7 +76,7 @@ def _source_lane(lane: Array, mode: str, b: Any, c: Any) -> tuple[Array, Array]:
 
 @runtime
 def shuffle_fixed(g: Any, a: Any, mode: str, b: int, c: int) -> Array:
-    """The usual case, whole warps and constant b and c: one table for every warp."""
+    """Whole warps with constant b and c, which is the usual case: one table for every warp."""
     if np.ndim(a) == 0:
         return np.asarray(a)
     if not g.whole():
@@ -109,7 +109,7 @@ def shuffle(g: Any, a: Any, mode: str, b: Any, c: Any, mask: Any = None) -> tupl
 
 @runtime
 def check_members(g: Any, mask: Any) -> None:
-    """Traps where the member mask leaves out a lane that is here, or names a running one that is not."""
+    """Traps where the member mask omits a lane that is here, or names a running lane that is not."""
     members = np.broadcast_to(np.asarray(mask, np.uint64), (g.n,))
     bit = np.left_shift(np.uint64(1), g.lane.astype(np.uint64))
     outside = np.flatnonzero((members & bit) == 0)
@@ -118,15 +118,17 @@ def check_members(g: Any, mask: Any) -> None:
         raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(g.gid[outside[0]]))
     starts = np.flatnonzero(np.r_[True, (g.gid[1:] >> 5) != (g.gid[:-1] >> 5)])
     here = np.bitwise_or.reduceat(bit, starts)
-    running = (~g.m.exited.reshape(-1, 32)[g.gid[starts] >> 5] * (np.uint64(1) << _LANES.astype(np.uint64))).sum(axis=1)
+    running = (~g.ctas.exited.reshape(-1, 32)[g.gid[starts] >> 5] * (np.uint64(1) << _LANES.astype(np.uint64))).sum(
+        axis=1
+    )
     missing = members[starts] & running.astype(np.uint64) & ~here
     if missing.any():
         at = int(np.flatnonzero(missing)[0])
         message = f"a warp-wide instruction waits for lanes {int(missing[at]):#x}, which are elsewhere"
         raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(g.gid[starts[at]]))
-    if g.m.shared.races is not None:
+    if g.ctas.shared.races is not None:
         lanes = np.diff(np.r_[starts, g.n])
-        g.m.shared.races.members_sync(g, members, np.repeat(running.astype(np.uint64), lanes))
+        g.ctas.shared.races.members_sync(g, members, np.repeat(running.astype(np.uint64), lanes))
 
 
 def _segments(g: Any, mask: Any) -> tuple[Array, Array]:
@@ -220,12 +222,12 @@ def activemask(e: Emit) -> None:
 
 @runtime
 def active_lanes(g: Any) -> Array:
-    """Lanes may run apart wherever nothing makes them meet (CUDA C++ Programming Guide, "Independent Thread
-    Scheduling"). Where warps do not run in lockstep they come to this in two parts, drawn by the seed of their order.
+    """Lanes of a warp may diverge wherever nothing makes them reconverge (CUDA C++ Programming Guide, "Independent
+    Thread Scheduling"). Where warps are interleaved, they execute this in two random parts (``warps_seed``).
     """
-    if not g.m.warps_seed:
+    if not g.ctas.warps_seed:
         return ballot(g, None, True)
-    drawn = random.Random(g.m.warps_seed).getrandbits(32)  # noqa: S311 - an order of lanes is no secret
+    drawn = random.Random(g.ctas.warps_seed).getrandbits(32)  # noqa: S311 - an order of lanes is no secret
     half = drawn >> g.lane & 1 != 0
     return np.where(half, ballot(g, None, half), ballot(g, None, ~half))
 

@@ -1,8 +1,8 @@
-"""bar.warp.sync (PTX ISA 9.7.13.2): the lanes of a member mask wait for each other, however far apart they are. So they
-do before an instruction that takes a whole warp (:mod:`~cutegen_lab.emulator.translate.meetings`).
+"""bar.warp.sync (PTX ISA 9.7.13.2): the lanes of a member mask wait for each other. They do the same before a warp-wide
+instruction (:mod:`~cutegen_lab.emulator.translate.meetings`).
 
-Lanes that come together go on at once. Of those that come apart all are parked, the last too, so that they are asked
-at once and go on as one group.
+Lanes that arrive together go on at once. Lanes that arrive separately are all parked, the last ones too, so that they
+wake as one group.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.translate.meetings import ANY_BAR_WARP_SYNC
 
 Ends = Literal["come", "come if before", "are missed"]
-"""How lanes that have ended count: as come; as come if they ended before the place in the text, as where a thread
-without work returns at once, but not if they went past it; never."""
+"""How exited lanes count: as arrived; as arrived if they exited earlier in the program text (a thread without work
+returns at once), but not if they went past this place; never."""
 _EVERY = 0xFFFF_FFFF
-_Place = tuple[int, int, int]  # warp, member mask, where they wait
+_Place = tuple[int, int, int]  # warp, member mask, ``where`` of :meth:`WarpBarrier.wait`
 
 
 class MeetingBlocks(Protocol):
-    """A chunk, whose lanes meet."""
+    """The part of a CTA batch that :class:`WarpBarrier` needs."""
 
-    clocks: VectorClocks | None  # of its warps, where races are looked for
+    clocks: VectorClocks | None  # of its warps, in race-detection mode
 
     @property
-    def exited(self) -> Array: ...  # by thread: has it ended? From the beginning for those that do not exist
+    def exited(self) -> Array: ...  # by thread; padding lanes from the beginning
 
-    def meet(self, g: Group) -> None: ...  # the lanes of each warp of ``g`` do something together
+    def meet(self, g: Group) -> None: ...  # orders the lanes of each warp of ``g`` with each other
 
     def attendance(self, g: Group) -> tuple[Array, Array, Array]: ...  # (warps of ``g``, lanes there, lanes that run)
 
-    def meets_for(self, pc: int) -> str: ...  # what needs the lanes that meet in basic block ``pc``, in words
+    def meets_for(self, pc: int) -> str: ...  # what lanes meet for in basic block ``pc``, in words
 
 
 class WarpBarrier:
-    """Of all warps of a batch of CTAs."""
+    """State of bar.warp.sync for all warps of a CTA batch."""
 
-    def __init__(self, m: MeetingBlocks) -> None:
-        exited = m.exited
-        self._m, self._exited, self._never = m, exited, exited.copy()
-        self._ended_at = np.full(len(exited), -1, np.int64)  # the block of its text in which each thread ended
+    def __init__(self, ctas: MeetingBlocks) -> None:
+        exited = ctas.exited
+        self._ctas, self._exited, self._never = ctas, exited, exited.copy()
+        self._ended_at = np.full(len(exited), -1, np.int64)  # by thread: the basic block in which it exited
         self._came: dict[_Place, int] = {}  # lanes as bits
         self._open = np.zeros(len(exited), np.bool_)  # threads that may go on
 
@@ -58,9 +58,9 @@ class WarpBarrier:
     def wait(
         self, g: Group, mask: Any, where: int | None = None, ends: Ends = "come", held: Array | None = None
     ) -> bool | Array:
-        """By lane: may it go on? ``where``: what stands for all places where lanes may wait for each other (None: they
-        must be here). ``ends``: how lanes that have ended count. ``held``: the lanes that wait at all. Raises Trap
-        where a mask leaves out the lane that gives it, and where a lane that is needed has ended."""
+        """By lane: True if it may go on. ``where``: a key shared by all instructions at which lanes may wait for each
+        other (None: this one only). ``ends``: how exited lanes count. ``held``: lanes whose guard is true (None: all).
+        Raises Trap where a mask omits its own lane, and where a lane that is needed has exited."""
         if held is not None and not held.all():
             if not held.any():
                 return True
@@ -72,7 +72,7 @@ class WarpBarrier:
         if held is not None and mask is None:
             self._require_all_or_none(g, held)
         if mask is None and held is None and (g.whole() or self._all_here(g, place, ends)):
-            self._m.meet(g)
+            self._ctas.meet(g)
             return True
         members = np.broadcast_to(np.asarray(_EVERY if mask is None else mask, np.int64), (g.n,))
         left_out = (members >> g.lane & 1) == 0
@@ -96,8 +96,8 @@ class WarpBarrier:
         return passed
 
     def _require_all_or_none(self, g: Group, held: Array) -> None:
-        """Raises Trap where all running lanes of a warp are here and a guard holds for some of them."""
-        warps, here, running = self._m.attendance(g)
+        """Raises Trap where all running lanes of a warp are here and the guard is true for only some of them."""
+        warps, here, running = self._ctas.attendance(g)
         wait = np.bincount(np.searchsorted(warps, g.gid >> 5), held)
         some = np.flatnonzero((here == running) & (wait > 0) & (wait < running))
         if len(some):
@@ -105,8 +105,8 @@ class WarpBarrier:
             raise self._missed(g, int(wait[some[0]]), int(running[some[0]]), first)
 
     def _all_here(self, g: Group, place: int, ends: Ends) -> bool:
-        """Are all running lanes of its warps in ``g``, which nobody has waited for?"""
-        warps, here, running = self._m.attendance(g)
+        """True if all running lanes of its warps are in ``g`` and none waits already."""
+        warps, here, running = self._ctas.attendance(g)
         if (here != running).any() or self._open[g.gid].any():
             return False
         if ends != "come" and any(self._wanted(warp, _EVERY, g.pc, ends)[1] for warp in warps[running < 32].tolist()):
@@ -114,7 +114,7 @@ class WarpBarrier:
         return not self._came or all((warp, _EVERY, place) not in self._came for warp in warps.tolist())
 
     def _wanted(self, warp: int, named: int, pc: int, ends: Ends) -> tuple[int, int]:
-        """Of the lanes ``named``, those who must come to ``pc``, and those of them who have ended instead."""
+        """(lanes of ``named`` that must reach ``pc``, those of them that have exited), as bits."""
         running = named & _bits(~self._exited, warp)
         if ends == "come":
             return running, 0
@@ -124,7 +124,7 @@ class WarpBarrier:
         return running | ended, ended
 
     def _missing(self, g: Group, place: _Place, lanes: int, ends: Ends) -> int:
-        """Lanes that have not come yet, or -1 where the last have come now."""
+        """Lanes that have not arrived; 0 if all arrived together, -1 if the last of several groups arrives now."""
         warp, named, _ = place
         came = self._came.pop(place, 0) | lanes
         wanted, ended = self._wanted(warp, named, g.pc, ends)
@@ -140,36 +140,36 @@ class WarpBarrier:
         return -1
 
     def _meet(self, g: Group, warp: int, named: int) -> None:
-        if self._m.clocks is not None:
+        if self._ctas.clocks is not None:
             members = np.flatnonzero(named >> np.arange(32) & 1)
-            self._m.clocks.meet(warp, None if not _bits(~self._exited, warp) & ~named else members)
+            self._ctas.clocks.meet(warp, None if not _bits(~self._exited, warp) & ~named else members)
 
     def stuck(self, g: Group, what: str) -> str:
-        """Of threads that will wait for ever at ``what``."""
+        """Message for threads that wait for ever at ``what``."""
         warp = int(g.gid[0]) >> 5
         here, running = int((g.gid >> 5 == warp).sum()), _bits(~self._exited, warp).bit_count()
         return reached_by(what, here, running)
 
     def _missed(self, g: Group, here: int, needed: int, gid: int) -> Trap:
-        return Trap(Verdict.BARRIER_DIVERGENCE, reached_by(self._m.meets_for(g.pc), here, needed), gid)
+        return Trap(Verdict.BARRIER_DIVERGENCE, reached_by(self._ctas.meets_for(g.pc), here, needed), gid)
 
 
 def reached_by(what: str, here: int, running: int) -> str:
-    """What is said of an instruction that lanes of a warp leave out."""
+    """Message for an instruction that only some lanes of a warp reach."""
     return f"{what} is reached by {here} of the {running} running threads of a warp"
 
 
 def _bits(threads: Array, warp: int) -> int:
-    """Of a warp, the lanes for which ``threads`` holds."""
+    """``threads`` of one warp as a lane mask."""
     return int(np.packbits(threads[warp * 32 : warp * 32 + 32], bitorder="little").view(np.uint32)[0])
 
 
 @runtime
 def warp_barrier(g: Any, mask: Any) -> Any:
-    """Lanes need not execute one bar.warp.sync, but ones with the same mask."""
-    return g.m.warp_barrier.wait(g, mask, ANY_BAR_WARP_SYNC)
+    """Lanes may wait at different bar.warp.sync instructions if their masks are the same."""
+    return g.ctas.warp_barrier.wait(g, mask, ANY_BAR_WARP_SYNC)
 
 
 @runtime
 def lanes_meet(g: Any, mask: Any, where: int | None, ends: Ends, held: Any) -> Any:
-    return g.m.warp_barrier.wait(g, mask, where, ends, held)
+    return g.ctas.warp_barrier.wait(g, mask, where, ends, held)

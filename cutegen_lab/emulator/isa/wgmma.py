@@ -28,14 +28,14 @@ def wgmma(e: Emit) -> None:
     e.klass = "barrier"
     if verb == "fence":
         e.parks = True
-        e.line("return g.m.products.fence(g)")
+        e.line("return g.ctas.products.fence(g)")
     elif verb == "commit_group":
-        e.line("g.m.products.commit(g)")
+        e.line("g.ctas.products.commit(g)")
     else:
         pending = e.ops[0]
         if not isinstance(pending, ptx.Imm):
             raise e.refuse("`wgmma.wait_group` takes a constant")
-        e.line(f"g.m.products.wait(g,{pending.value})")
+        e.line(f"g.ctas.products.wait(g,{pending.value})")
 
 
 def _product(e: Emit) -> None:
@@ -86,7 +86,7 @@ def _write(e: Emit, form: Form, sums: ptx.Operand, left: ptx.Operand, right: ptx
         a = e.s(left, "b64")
     predicate = e.adds = e.s(adds, "pred")
     listed = f"({','.join(rows)},)"
-    e.line(f"g.m.products.issue(g,{number},{e.const(form)},{listed},{a},{e.s(right, 'b64')},{predicate},{operands})")
+    e.line(f"g.ctas.products.issue(g,{number},{e.const(form)},{listed},{a},{e.s(right, 'b64')},{predicate},{operands})")
 
 
 def _constant(e: Emit, operand: ptx.Operand) -> int:

@@ -1,7 +1,7 @@
-"""Where threads wait for each other: named barriers and cluster barriers (mbarriers have :mod:`mbarriers`).
+"""Named barriers and cluster barriers (mbarriers: :mod:`mbarriers`).
 
 PTX ISA 9.7.13.1 (bar, barrier), 9.7.13.4 (barrier.cluster). Each ``wait`` returns by lane whether it may go on; the
-scheduler parks those that may not and asks again.
+scheduler parks the others and polls again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAMED = 16
 
 
 class NamedBarriers:
-    """The 16 barriers of each block. ``need`` is 0 where every thread that has not exited must come."""
+    """The 16 barriers of each block. ``need``: expected threads; 0 for all that have not exited."""
 
     def __init__(self, blocks: int, threads: int) -> None:
         self._threads = threads
@@ -28,7 +28,7 @@ class NamedBarriers:
         self._need = np.zeros((blocks, NAMED), np.int64)
         self._generation = np.zeros((blocks, NAMED), np.int64)
         self._exited = np.zeros(blocks, np.int64)
-        self._true = np.zeros((blocks, NAMED), np.int64)  # threads that came with a predicate that holds
+        self._true = np.zeros((blocks, NAMED), np.int64)  # arrived threads whose predicate is true
         self._outcome = np.zeros((blocks, NAMED, 2, 2), np.int64)  # of the last two generations: (true, all)
         self._clocks: VectorClocks | None = None
 
@@ -36,7 +36,7 @@ class NamedBarriers:
         self, g: LaneGroup, barrier: Array, need: Array | int, waits: bool = False, whole: bool = False,
         voted: bool = False,
     ) -> None:  # fmt: skip
-        """``whole``: a warp's lanes execute the same barrier. ``voted``: what comes is counted by thread."""
+        """``whole``: a warp's lanes execute the same barrier. ``voted``: arrivals are counted by thread."""
         number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
         wanted = np.broadcast_to(np.asarray(need, np.int64), (g.n,))
         if int(number.max()) >= NAMED:
@@ -55,18 +55,18 @@ class NamedBarriers:
         over = np.flatnonzero((wanted > 0) & (self._count[g.block, number] > wanted))
         if len(over):
             lane = int(over[0])
-            message = f"barrier {int(number[lane])} is for {int(wanted[lane])} threads and more came"
+            message = f"more threads arrived at barrier {int(number[lane])} than its {int(wanted[lane])}"
             raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(g.gid[lane]))
         self._complete()
 
     def wait(
         self, g: LaneGroup, barrier: Array, need: Array | int, whole: bool = True, votes: Array | None = None
     ) -> Array:
-        """Arrives once, then tells whether the barrier has opened. ``whole``: only whole warps may come."""
+        """Arrives once, then returns by lane whether the barrier has opened. ``whole``: only whole warps may arrive."""
         number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
         if not g.arrived:
             if whole:
-                g.m.require_whole_warps(g, "a barrier")
+                g.ctas.require_whole_warps(g, "a barrier")
             if votes is not None:
                 np.add.at(self._true, (g.block, np.minimum(number, NAMED - 1)), np.broadcast_to(votes, (g.n,)))
             before = self._generation[g.block, np.minimum(number, NAMED - 1)]
@@ -75,7 +75,7 @@ class NamedBarriers:
         return np.asarray(self._generation[g.block, number] != g.gen)
 
     def outcome(self, g: LaneGroup, barrier: Array, what: str) -> Array:
-        """Of the predicates of those who met where the threads of ``g`` have waited: popc, and, or."""
+        """popc, and, or of the predicates of the generation for which the threads of ``g`` waited."""
         number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
         assert g.gen is not None
         true, every = self._outcome[g.block, number, g.gen & 1].T
@@ -95,12 +95,12 @@ class NamedBarriers:
         self._clocks, self._arrived = clocks, Meetings(clocks, blocks, NAMED)
         self._gone = Meetings(clocks, blocks)
         self._waiting = np.zeros((blocks, NAMED, clocks.warps), np.bool_)
-        # Of those that meet now, and that met last: at which count of its clock each warp came.
+        # Each warp's own clock at its arrival, in the current and in the last completed generation.
         self._coming, self._met = (np.zeros((blocks, NAMED, clocks.warps), np.int64) for _ in range(2))
 
     def _count_whole_warps(self, g: LaneGroup, number: Array, wanted: Array) -> None:
-        """A warp that has come counts as 32 threads of a barrier with a count, even if it has fewer that run."""
-        _, here, running = g.m.attendance(g)
+        """At a barrier with a thread count, an arrived warp counts as 32 threads, even if fewer run."""
+        _, here, running = g.ctas.attendance(g)
         _, first = np.unique(g.gid >> 5, return_index=True)
         some = (here == running) & (wanted[first] > 0)
         np.add.at(self._count, (g.block[first][some], number[first][some]), 32 - running[some])
@@ -127,7 +127,8 @@ class NamedBarriers:
             self._waiting[block, which, warps % self._clocks.warps] = waits
 
     def _require_order(self, warps: Array, block: Array, number: Array) -> None:
-        """Who comes to a barrier must know that all have come who met there last: it might come in their place."""
+        """Traps for an arrival that is not ordered after all arrivals of the last generation: it could be taken for one
+        of them."""
         assert self._clocks is not None
         size, last = self._clocks.warps, self._met[block, number]
         first = self._clocks.own[warps] // size * size
@@ -139,8 +140,8 @@ class NamedBarriers:
         if early.any():
             at, other = (int(v[0]) for v in np.nonzero(early))
             message = (
-                f"comes to barrier {int(number[at])} while nothing says that warp {other} has come, which met others "
-                f"there before: it might be taken for one of them"
+                f"arrives at barrier {int(number[at])} with no order after warp {other}'s last arrival there: it may "
+                "be counted in that earlier phase"
             )
             raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(warps[at]) * 32)
 
@@ -149,7 +150,7 @@ class NamedBarriers:
             return
         block, number, warp = np.nonzero(self._waiting & done[:, :, None])
         self._arrived.take(block * self._clocks.warps + warp, block, number)
-        every = self._need[block, number] == 0  # of others, those who have ended are no participants
+        every = self._need[block, number] == 0  # with a thread count, exited threads do not take part
         self._gone.take((block * self._clocks.warps + warp)[every], block[every])
         self._waiting[done] = False
         self._met[done], self._coming[done] = self._coming[done], 0
@@ -177,19 +178,19 @@ class ClusterBarrier:
         self._count = np.zeros(blocks // cluster, np.int64)
         self._generation = np.zeros(blocks // cluster, np.int64)
         self._exited = np.zeros(blocks // cluster, np.int64)
-        self._expected = np.full(blocks * padded_threads, -1, np.int64)  # the generation that a thread is to wait for
+        self._expected = np.full(blocks * padded_threads, -1, np.int64)  # by thread: the generation to wait for
         self._clocks: VectorClocks | None = None
 
     def follow(self, clocks: VectorClocks) -> None:
         """Makes the barrier order the warps that meet."""
         clusters = len(self._exited)
         self._clocks, self._arrived, self._opened = clocks, Meetings(clocks, clusters), Meetings(clocks, clusters)
-        # What was done before any arrival is over, by block of those that have waited, though they need not see it.
+        # Order without visibility, by block: accesses before a relaxed arrival are over for those that have waited.
         self._came, self._met = Meetings(clocks, clusters), Meetings(clocks, clusters)
         self.over = np.zeros((clusters * self._blocks_per_cluster, clocks.width), np.int64)
 
     def arrive(self, g: LaneGroup, relaxed: bool = False) -> None:
-        """``relaxed``: it orders nothing but what a fence stands behind."""
+        """``relaxed``: it orders only accesses before an earlier fence."""
         cluster = g.block // self._blocks_per_cluster
         twice = np.flatnonzero(self._expected[g.gid] >= 0)
         if len(twice):
@@ -232,8 +233,8 @@ class ClusterBarrier:
             self._arrived.leave(warps, clusters)
             return
         self._arrived.leave_rows(self._clocks.announced(warps), clusters)
-        if g.m.causality is not None:
-            self._arrived.leave_rows(g.m.causality.fenced(warps, CLUSTER), clusters)
+        if g.ctas.causality is not None:
+            self._arrived.leave_rows(g.ctas.causality.fenced(warps, CLUSTER), clusters)
 
     def _complete(self) -> None:
         done = (self._count > 0) & (self._count >= self._threads - self._exited)

@@ -1,4 +1,4 @@
-"""One thread for BLAS while the emulator runs.
+"""Limits BLAS to one thread while the emulator runs.
 
 The products of tensor cores are batches of small matrices. OpenBLAS splits each of them among all cores and waits for
 the last one, which takes several times as long as one thread does.
@@ -19,7 +19,7 @@ _limit: Any = None
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Several runs at once may ask for this; the last that ends gives BLAS its threads back."""
+    """May be nested and concurrent; the last exit restores BLAS's threads."""
     global _running, _limit
     with _lock:
         _running += 1
@@ -41,9 +41,9 @@ def _limited() -> Any:
 
 @cache
 def _controller() -> Any:
-    """Looks for the process's BLAS libraries, NumPy's among them, once: it takes as long as a small kernel's run does.
+    """Finds the process's BLAS libraries once, since that takes as long as a small kernel's run.
 
-    None where threadpoolctl is missing: a GPU machine may have PyTorch and a driver alone, and is slower then.
+    None where threadpoolctl is missing, as on a GPU machine with only PyTorch and a driver: slower, but correct.
     """
     with suppress(ImportError):
         from threadpoolctl import ThreadpoolController

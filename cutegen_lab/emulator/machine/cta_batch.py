@@ -34,15 +34,14 @@ from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.tma.bulk import BulkCopies
 from cutegen_lab.emulator.translate.cfg import Rows
 
-MOST_WARPS = 1024  # of a grid, between whose clusters order is followed: each knows something of each …
-SOME_WARPS = 128  # … of a larger one, of the first cluster, the last and some drawn at random
+MOST_WARPS = 1024  # of a grid in which the order of all clusters is tracked …
+SOME_WARPS = 128  # … in a larger grid: of the first cluster, the last and some random ones
 
 
 class CtaBatch:
     """State of the blocks ``numbers`` (linear, whole clusters, counted cluster by cluster) of one launch.
 
-    ``registers`` has a thread when it begins; None where that is not known. ``warps``: the seed of their order, 0 where
-    all run in lockstep."""
+    ``registers``: of a thread at launch, None if unknown. ``warps``: seed of the interleaving, 0 for lockstep."""
 
     def __init__(
         self,
@@ -58,7 +57,7 @@ class CtaBatch:
         warps: int = 0,
     ) -> None:
         self.program, self.launch, self.memory, self.counters = program, launch, memory, counters
-        self.clock = clock  # what the clocks showed when the launch began
+        self.clock = clock  # value of the clock registers when the launch began
         self.numbers = np.asarray(numbers, np.int64)
         self.count = len(self.numbers)
         self.threads = int(np.prod(launch.block))
@@ -85,8 +84,8 @@ class CtaBatch:
         self.bulk = BulkCopies(self, late=races)
         self.async_races: AsyncProxyRaces | None = None
         self.causality: Causality | None = None
-        self.branches: BranchOutcomes | None = None  # where outcomes are followed
-        self.ended = False  # has all of any block?
+        self.branches: BranchOutcomes | None = None  # where outcomes are tracked
+        self.ended = False  # all threads of some block have exited
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
         self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
@@ -107,7 +106,8 @@ class CtaBatch:
         return clocks
 
     def _followed(self, warps: int) -> Array | None:
-        """The clusters whose order with others is followed: the same for all chunks of a launch."""
+        """The clusters whose order is tracked, the same for all batches of a launch; None for no order between
+        clusters."""
         clusters, size = int(np.prod(self.launch.grid)) // self.cluster_size, warps * self.cluster_size
         if not self.program.blocks_may_wait:
             return None
@@ -117,7 +117,7 @@ class CtaBatch:
         return np.unique(np.r_[0, drawn, clusters - 1])
 
     def instruction(self) -> ptx.Instruction | None:
-        """The one that is being executed."""
+        """The PTX instruction that is being executed."""
         return self.program.source_map.get(generated_line(self.program))
 
     def all_lanes(self) -> Array:
@@ -134,11 +134,11 @@ class CtaBatch:
             self.async_races.exit(g)
 
     def have_ended(self, blocks: Array) -> Array:
-        """Which of ``blocks`` have no thread left?"""
+        """Which of ``blocks`` have no running thread."""
         return np.asarray(self.exited.reshape(self.count, -1)[blocks].all(axis=1))
 
     def rows_to_copy(self, g: WarpgroupLanes, pc: int) -> Rows:
-        """Registers that matter at ``pc``, without those whose values are kept elsewhere (:mod:`wgmma`)."""
+        """Live registers at ``pc``, without accumulators that are kept as a matrix (:mod:`wgmma`)."""
         rows = self.program.live_in[pc]
         kept = tuple(n for n, _ in self.program.live_sums[pc] if self.products.holds(n, g))
         if not kept:
@@ -151,39 +151,39 @@ class CtaBatch:
         return reduced
 
     def reach(self, g: Group, blocks: Array) -> None:
-        """The threads of ``g`` use the shared memory of ``blocks`` of their clusters."""
+        """Checks that threads of ``g`` may access the shared memory of ``blocks`` of their clusters."""
         if self.async_races is None and not self.ended:
             return
         for warp, block in np.unique(np.stack([g.gid >> 5, blocks]), axis=1).T.tolist():
             self.require_running(warp * 32, block)
 
     def require_running(self, gid: int, block: int) -> None:
-        """Traps where thread ``gid`` reaches for the shared memory of another block that has ended."""
+        """Traps where thread ``gid`` accesses the shared memory of another block that has ended."""
         if (self.async_races is None and not self.ended) or gid // self.padded_threads == block:
             return
         if self.have_ended(np.array([block])).all():
             rank = int(self.numbers[block]) % self.cluster_size
-            message = f"reaches for the shared memory of block rank {rank} of its cluster, which has ended"
+            message = f"accesses the shared memory of block rank {rank} of its cluster, which has ended"
             raise Trap(Verdict.LAUNCH_FAILURE, message, gid)
         if self.async_races is not None:
             self.async_races.reaches(gid, block)
 
     def meet(self, g: Group) -> None:
-        """The lanes of each warp of ``g`` do something together."""
+        """Orders the lanes of each warp of ``g`` with each other, in race-detection mode."""
         if self.shared.races is not None:
             self.shared.races.warp_sync(g)
 
     def meets_for(self, pc: int) -> str:
-        """What needs the lanes that meet in basic block ``pc``, in words."""
+        """The instruction for which lanes meet in basic block ``pc``, in words."""
         return self.program.blocks[pc].emits[0].meets
 
     def attendance(self, g: Group) -> tuple[Array, Array, Array]:
-        """The warps that have lanes in ``g``, how many each has there, and how many of it run."""
+        """(warps with lanes in ``g``, number of those lanes, number of running lanes), by warp."""
         warps, here = np.unique(g.gid >> 5, return_counts=True)
         return warps, here, 32 - self.exited.reshape(-1, 32)[warps].sum(axis=1)
 
     def require_whole_warps(self, g: Group, what: str) -> None:
-        """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""
+        """Traps where a warp's running threads are not all in ``g``, at the warp-wide instruction ``what``."""
         self.meet(g)
         if g.whole():
             return
@@ -234,21 +234,21 @@ def special(g: LaneGroup, name: str, kind: Any) -> Any:
 
 
 def _special(g: LaneGroup, name: str) -> Any:
-    m = g.m
+    ctas = g.ctas
     name, _, axis = name.partition(".")
     i = "xyz".index(axis) if axis else 0
-    grid, block, cluster = m.launch.grid, m.launch.block, m.launch.cluster
+    grid, block, cluster = ctas.launch.grid, ctas.launch.block, ctas.launch.cluster
     if name == "tid":
-        tid = g.gid % m.padded_threads
+        tid = g.gid % ctas.padded_threads
         return (tid % block[0], tid // block[0] % block[1], tid // (block[0] * block[1]))[i]
     if name == "ctaid":
-        return m.xyz[i][g.block]
+        return ctas.xyz[i][g.block]
     if name == "cluster_ctarank":
-        return m.numbers[g.block] % m.cluster_size
+        return ctas.numbers[g.block] % ctas.cluster_size
     if name == "cluster_ctaid":
-        return m.xyz[i][g.block] % cluster[i]
+        return ctas.xyz[i][g.block] % cluster[i]
     if name == "clusterid":
-        return m.xyz[i][g.block] // cluster[i]
+        return ctas.xyz[i][g.block] // cluster[i]
     if name.startswith("lanemask_"):
         bit = np.left_shift(np.uint64(1), g.lane.astype(np.uint64))
         return {"eq": bit, "lt": bit - 1, "le": bit * 2 - 1, "gt": ~(bit * 2 - 1) & 0xFFFFFFFF,
@@ -261,14 +261,14 @@ def _special(g: LaneGroup, name: str) -> Any:
 def _uniform(
     g: LaneGroup, name: str, i: int, grid: tuple[int, ...], block: tuple[int, ...], cluster: tuple[int, ...]
 ) -> int:
-    m = g.m
+    ctas = g.ctas
     values = {
         "ntid": block[i], "nctaid": grid[i], "cluster_nctaid": cluster[i], "nclusterid": grid[i] // cluster[i],
-        "cluster_nctarank": m.cluster_size, "is_explicit_cluster": int(m.cluster_size > 1),
-        "dynamic_smem_size": m.launch.dynamic_smem_bytes,
+        "cluster_nctarank": ctas.cluster_size, "is_explicit_cluster": int(ctas.cluster_size > 1),
+        "dynamic_smem_size": ctas.launch.dynamic_smem_bytes,
     }  # fmt: skip
     if name in ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi"):
-        return m.clock + m.counters.elapsed() >> (32 if name.endswith("_hi") else 0)
+        return ctas.clock + ctas.counters.elapsed() >> (32 if name.endswith("_hi") else 0)
     if name not in values:
         raise Trap(Verdict.UNSUPPORTED, f"special register %{name} is not known to the emulator", int(g.gid[0]))
     return values[name]

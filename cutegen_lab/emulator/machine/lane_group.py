@@ -1,4 +1,4 @@
-"""Lanes that execute together: their registers, and splitting and merging them."""
+"""Groups of lanes that execute together: their registers, splitting and merging."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from cutegen_lab.emulator.races.causality import Causality
 from cutegen_lab.emulator.roles import Blocks, Group
 from cutegen_lab.emulator.translate.cfg import Rows
 
-_FEW = 512  # lanes whose registers are copied all at once: more are quicker register by register
+_FEW = 512  # up to this many lanes, copying all registers at once is faster than one by one
 
 
 class GroupedBlocks(Blocks, Protocol):
-    """A chunk, as its groups of lanes know it."""
+    """The part of a CTA batch that its lane groups need."""
 
     launch: Launch  # that it is part of
     counters: Counters  # of the launch
-    clock: int  # what the clocks showed when the launch began
+    clock: int  # value of the clock registers when the launch began
     xyz: tuple[Array, Array, Array]  # coordinates of its blocks
     causality: Causality | None  # where strong operations may order others
 
@@ -41,11 +41,11 @@ class LaneGroup:
     """Lanes at one program counter, in ascending order of ``gid`` (block · padded threads + thread)."""
 
     hardware, until, copies = False, None, False  # a thread's own accesses, done at once
-    __slots__ = ("arrived", "block", "cache", "files", "gen", "gid", "m", "n", "pc", "strand", "views")
+    __slots__ = ("arrived", "block", "cache", "ctas", "files", "gen", "gid", "n", "pc", "strand", "views")
 
-    def __init__(self, m: GroupedBlocks, gid: Array, pc: int) -> None:
-        self.m, self.gid, self.pc, self.n = m, gid, pc, len(gid)
-        rows = m.program.rows_needed
+    def __init__(self, ctas: GroupedBlocks, gid: Array, pc: int) -> None:
+        self.ctas, self.gid, self.pc, self.n = ctas, gid, pc, len(gid)
+        rows = ctas.program.rows_needed
         p = np.zeros((rows["P"], self.n), np.bool_)
         h = np.empty((rows["H"], self.n), np.uint16)
         u = np.empty((rows["U"], self.n), np.uint32)
@@ -55,11 +55,11 @@ class LaneGroup:
             p, h, h.view(np.int16), h.view(np.float16), u, u.view(np.int32), u.view(np.float32), d, d.view(np.int64),
             d.view(np.float64),
         )  # fmt: skip
-        self.block = gid // m.padded_threads
+        self.block = gid // ctas.padded_threads
         self.cache: dict[Any, Any] = {}
-        self.strand = 0  # of those that run apart, the one it belongs to
-        self.arrived = False  # this group has been counted at the barrier it waits at
-        self.gen: Array | None = None  # the barrier generation it waits for the end of
+        self.strand = 0  # its number in :class:`Interleaving`
+        self.arrived = False  # counted at the barrier where it waits
+        self.gen: Array | None = None  # the barrier generation whose end it waits for
 
     @property
     def lane(self) -> Array:
@@ -67,7 +67,7 @@ class LaneGroup:
         return self.gid & 31
 
     def whole(self) -> bool:
-        """Do the lanes form complete warps of 32?"""
+        """True if the lanes form complete warps of 32."""
         value = self.cache.get("whole")
         if value is None:
             value = self.n % 32 == 0
@@ -78,7 +78,7 @@ class LaneGroup:
         return bool(value)
 
     def warps(self) -> int:
-        """How many warps have a lane here."""
+        """Number of warps with a lane in the group."""
         value = self.cache.get("warps")
         if value is None:
             value = self.n // 32 if self.whole() else len(self.warp_numbers())
@@ -86,7 +86,7 @@ class LaneGroup:
         return int(value)
 
     def warp_numbers(self) -> Array:
-        """The warps that have a lane here, counted over the chunk."""
+        """Numbers, in the CTA batch, of the warps with a lane in the group."""
         value = self.cache.get("warp_numbers")
         if value is None:
             value = self.cache["warp_numbers"] = self.gid[::32] >> 5 if self.whole() else np.unique(self.gid >> 5)
@@ -94,7 +94,7 @@ class LaneGroup:
 
     def subset(self, index: Array, live: Rows, pc: int) -> LaneGroup:
         """Copies lanes ``index`` with the registers in ``live``."""
-        part = LaneGroup(self.m, self.gid[index], pc)
+        part = LaneGroup(self.ctas, self.gid[index], pc)
         part.strand = self.strand
         for mine, theirs, rows in zip(self.files, part.files, live, strict=True):
             if rows and part.n <= _FEW:
@@ -117,16 +117,16 @@ class LaneGroup:
 
 
 def merge(groups: list[LaneGroup]) -> LaneGroup:
-    """One group of all lanes; every group stands at the same program counter."""
+    """One group of all lanes of ``groups``, which are at the same program counter."""
     gid = np.concatenate([g.gid for g in groups])
     order = np.argsort(gid, kind="stable")
     first = groups[0]
-    merged = LaneGroup(first.m, gid[order], first.pc)
+    merged = LaneGroup(first.ctas, gid[order], first.pc)
     merged.strand = first.strand
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     at = 0
     for group in groups:
-        merged.write_back(group, place[at : at + group.n], first.m.rows_to_copy(group, first.pc))
+        merged.write_back(group, place[at : at + group.n], first.ctas.rows_to_copy(group, first.pc))
         at += group.n
     return merged

@@ -1,4 +1,4 @@
-"""What a launch may ask for (CUDA C++ Programming Guide, "Compute Capabilities", technical specifications)."""
+"""Limits of a launch (CUDA C++ Programming Guide, "Compute Capabilities", technical specifications)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ARCHS = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a")
 
 
 def check(launch: Launch, program: Program, arch: str, tensors: int) -> tuple[Verdict, str] | None:
-    """The first limit a launch breaks, or None."""
+    """The first limit that a launch exceeds, or None."""
     if arch not in _ARCHS:
         return Verdict.UNSUPPORTED, f"the emulator does not run {arch}; it runs {', '.join(_ARCHS)}"
     try:
@@ -58,7 +58,7 @@ def _shape(launch: Launch, threads_limit: int, cluster_limit: int) -> str:
 
 
 def _directives(launch: Launch, program: Program) -> str:
-    """What the kernel's own text says of its launch (PTX ISA 11.4 "Performance-Tuning Directives", 11.7)."""
+    """Checks the kernel's directives about its launch (PTX ISA 11.4 "Performance-Tuning Directives", 11.7)."""
     kernel, threads = program.kernel, math.prod(launch.block)
     if kernel.threads is not None and kernel.threads != launch.block:
         return f"block {launch.block}; the kernel is compiled for {kernel.threads} (.reqntid)"
@@ -70,7 +70,7 @@ def _directives(launch: Launch, program: Program) -> str:
 
 
 def resident(launch: Launch, build: Build) -> int | None:
-    """How many blocks the target GPU runs at a time; None where that is not known."""
+    """Blocks resident on the target GPU at a time; None if unknown."""
     with suppress(InputError):
         kernel = next((k for k in build.kernels if k.name == launch.kernel), None)
         return resident_blocks(launch, kernel, target_gpu(build.arch))
@@ -78,8 +78,8 @@ def resident(launch: Launch, build: Build) -> int | None:
 
 
 def registers(launch: Launch, build: Build) -> int | None:
-    """A thread's, when the kernel begins; None where nothing can be said of them: ptxas leaves ``setmaxnreg`` out where
-    a warpgroup needs more than it asks for (its advisory C7508), and then chooses their number freely."""
+    """Registers of a thread at launch. None if ptxas dropped ``setmaxnreg``, as it does where a warpgroup needs more
+    registers than it requests (advisory C7508)."""
     if build.cubin and not _keeps_setmaxnreg(build.cubin):
         return None
     return next((k.registers for k in build.kernels if k.name == launch.kernel), None)
@@ -87,7 +87,7 @@ def registers(launch: Launch, build: Build) -> int | None:
 
 @lru_cache(64)
 def _keeps_setmaxnreg(cubin: bytes) -> bool:
-    """Whether some word of ``cubin`` may begin one: in sm_90's machine code USETMAXREG is the opcode 0x9c8."""
+    """True if some word of ``cubin`` may be a USETMAXREG, which has opcode 0x9c8 in sm_90's SASS."""
     words = np.frombuffer(cubin, "<u8", len(cubin) // 8)
     return bool(((words & 0xFFF) == _USETMAXREG).any())
 

@@ -1,4 +1,4 @@
-"""Divides a launch into batches of CTAs: whole clusters, up to the number of lanes and bytes that a batch may have."""
+"""Splits a launch into CTA batches: whole clusters, up to the lanes and bytes that a batch may have."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from cutegen_lab.emulator.options import Options
 from cutegen_lab.emulator.program import Program
 from cutegen_lab.emulator.ptx.types import Array
 
-CHUNK_BYTES = 256 << 20
+BATCH_BYTES = 256 << 20
 LARGE_BYTES = 64 << 20  # of a cluster
 MOST_BYTES = 1 << 30  # of a single cluster
-_RACES = 32  # looking for races takes up to 24 times the shared memory
+_RACES = 32  # race detection takes up to 24 times the shared memory
 _COOPERATIVE = 2  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE: blocks wait for each other, and so must run together
 _REGISTER_BYTES = {"P": 1, "H": 2, "U": 4, "D": 8}
 
 
 @dataclass(frozen=True)
 class LaunchSplit:
-    """``clusters`` of ``cluster`` blocks, ``step`` at a time."""
+    """A launch of ``clusters`` clusters of ``cluster`` blocks, ``step`` clusters a batch."""
 
     cluster: int
     clusters: int
     step: int
 
     @property
-    def chunks(self) -> int:
+    def batches(self) -> int:
         return -(-self.clusters // self.step)
 
     def blocks(self, clusters: Array) -> Array:
-        """Numbers of the blocks of ``clusters``."""
+        """Block numbers of ``clusters``."""
         return np.asarray((clusters[:, None] * self.cluster + np.arange(self.cluster)).ravel())
 
     def numbers(self, order: Order, sample: int | None) -> Iterator[Array]:
-        """Block numbers of each chunk, all of them in ``order`` or a sample of about ``sample`` blocks: the first, the
-        last, and others, evenly spread or, where ``order`` is shuffled, at random."""
+        """Block numbers of each batch: all blocks in ``order``, or a sample of about ``sample``: the first, the last,
+        and others, evenly spread or, where ``order`` is shuffled, at random."""
         if sample is None or self.clusters * self.cluster <= sample:
             for first in range(0, self.clusters, self.step):
                 yield self.blocks(order.clusters(first, first + self.step, self.clusters))
@@ -53,11 +53,12 @@ class LaunchSplit:
         for first in range(0, len(sampled), self.step):
             yield self.blocks(sampled[first : first + self.step])
 
-    def watched(self, chunks: Iterator[Array], clusters: int, seed: int) -> Iterator[tuple[Array, bool]]:
-        """(block numbers, are races looked for?): as ``chunks``, with the first ``clusters`` of one of them apart."""
-        drawn = list(chunks) if clusters else []
+    def watched(self, batches: Iterator[Array], clusters: int, seed: int) -> Iterator[tuple[Array, bool]]:
+        """(block numbers, race detection): ``batches``, from one of which the first ``clusters`` are split off for race
+        detection."""
+        drawn = list(batches) if clusters else []
         chosen = seed % max(len(drawn), 1)
-        for number, blocks in enumerate(drawn or chunks):
+        for number, blocks in enumerate(drawn or batches):
             first = blocks[: clusters * self.cluster] if number == chosen and clusters else blocks[:0]
             if len(first):
                 yield first, True
@@ -66,24 +67,24 @@ class LaunchSplit:
 
 
 def split(program: Program, launch: Launch, options: Options, races: bool, resident: int | None = None) -> LaunchSplit:
-    """``resident`` blocks run on the GPU at a time: no more do here, for they may wait for each other."""
+    """``resident``: blocks that the GPU runs at a time; no more run together here, as they may wait for each other."""
     cluster = math.prod(launch.cluster)
     shared = max(_shared_bytes(program, launch), 1)
     if races and not any(launch.attributes.get(_COOPERATIVE, b"")):
         shared *= _RACES
-    step = min(options.lanes // _lanes(launch), CHUNK_BYTES // (shared + _lane_bytes(program) * _lanes(launch)))
+    step = min(options.lanes // _lanes(launch), BATCH_BYTES // (shared + _lane_bytes(program) * _lanes(launch)))
     if resident is not None:
         step = min(step, resident // cluster)
     return LaunchSplit(cluster, math.prod(launch.grid) // cluster, max(step, 1))
 
 
 def cluster_bytes(program: Program, launch: Launch) -> int:
-    """Memory that one cluster takes at least."""
+    """Lower bound on the memory of one cluster, in bytes."""
     return _shared_bytes(program, launch) + _lane_bytes(program) * _lanes(launch)
 
 
 def watched_bytes(program: Program, launch: Launch, division: LaunchSplit) -> int:
-    """Memory that a chunk takes at least where races are looked for."""
+    """Lower bound on the memory of a batch with race detection, in bytes."""
     return _shared_bytes(program, launch) * _RACES * min(division.step, division.clusters)
 
 

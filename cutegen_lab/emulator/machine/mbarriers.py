@@ -12,17 +12,17 @@ from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.async_proxy import AsyncProxyRaces
 from cutegen_lab.emulator.races.cp_async import CopiesInFlight
 from cutegen_lab.emulator.races.lane_clock import by_place
-from cutegen_lab.emulator.races.vector_clock import Letters, VectorClocks
+from cutegen_lab.emulator.races.vector_clock import SparseMeetings, VectorClocks
 
-MOST = (1 << 20) - 1  # arrivals of a phase, and bytes on their way
-_OPAQUE = np.uint64(0x5EED_BA55_1E57_C0DE)  # what lies where an mbarrier is, as nobody may know
+MOST = (1 << 20) - 1  # arrivals of a phase, and pending transaction bytes
+_OPAQUE = np.uint64(0x5EED_BA55_1E57_C0DE)  # the bytes of an mbarrier object, which are opaque
 
 
 class MBarriers:
-    """State of the mbarrier objects, one slot for each 8 bytes of shared memory in the chunk.
+    """State of the mbarrier objects, one slot for each 8 bytes of shared memory in the CTA batch.
 
-    ``expected`` arrivals a phase, ``pending`` arrivals, outstanding transaction bytes ``tx`` (negative for a while
-    where data lands before it is announced), completed ``phase`` count. ``expected`` 0: no mbarrier there.
+    ``expected`` arrivals a phase, ``pending`` arrivals, outstanding transaction bytes ``tx`` (negative while
+    data has landed before its expect_tx), completed ``phase`` count. ``expected`` 0: no mbarrier there.
     """
 
     def __init__(self, slots: int, shared: BlockMemory) -> None:
@@ -31,15 +31,15 @@ class MBarriers:
         self._pending = np.zeros(slots, np.int64)
         self._tx = np.zeros(slots, np.int64)
         self._phase = np.zeros(slots, np.int64)
-        self.age = np.zeros(slots, np.int64)  # phases completed since the block began, however often it was initialised
-        self._letters: Letters | None = None
-        self._refused_polls: set[tuple[int, ...]] = set()  # who was told "not yet", where and of which phase
+        self.age = np.zeros(slots, np.int64)  # phases completed since the block began, over all initialisations
+        self._released: SparseMeetings | None = None
+        self._refused_polls: set[tuple[int, ...]] = set()  # (pc, warp, slot, age) of polls that have failed
         self.async_races: AsyncProxyRaces | None = None
-        self.copies: CopiesInFlight | None = None  # told of who has waited
+        self.copies: CopiesInFlight | None = None  # notified of completed waits
 
     def follow(self, clocks: VectorClocks, races: AsyncProxyRaces) -> None:
-        """Makes arrivals order what warps did before them for those that wait."""
-        self._letters, self._arrived, self._column = Letters(clocks), Letters(clocks), races.column
+        """Makes arrivals order the accesses before them for the warps that wait."""
+        self._released, self._arrived, self._column = SparseMeetings(clocks), SparseMeetings(clocks), races.column
         self._clocks = clocks
         self.async_races = races
 
@@ -53,8 +53,8 @@ class MBarriers:
         self._phase[slot] = 0
         if self.async_races is not None:
             self.async_races.init_barriers(g, slot)
-        if self._letters is not None:
-            self._letters.forget(slot)
+        if self._released is not None:
+            self._released.forget(slot)
             self._arrived.forget(slot)
 
     def invalidate(self, g: LaneGroup, slot: Array) -> None:
@@ -71,7 +71,7 @@ class MBarriers:
         _in_range(g, "bytes that an mbarrier expects: in all", self._tx[slot], -MOST)
 
     def complete_tx(self, g: LaneGroup, slot: Array, count: Array | int, relaxed: bool = True) -> None:
-        """``relaxed``: bytes of no store."""
+        """``relaxed``: no store wrote these bytes."""
         self._known(g, slot)
         if not relaxed:
             self._leave(g, slot)
@@ -87,14 +87,14 @@ class MBarriers:
                 raise self._overwritten(gid, slot)
 
     def land(self, gid: int, slot: int, size: int) -> None:
-        """``size`` bytes of a bulk copy have come."""
+        """Completes ``size`` bytes of a bulk copy."""
         self.require((slot,), gid)
         self._tx[slot] -= size
         if self._tx[slot] == 0 and self._pending[slot] == 0:
             self._complete(np.array([slot]))
 
     def land_together(self, slots: Array, size: int) -> None:
-        """As :meth:`land`, for many copies at once, each of which completes on one of ``slots`` (distinct)."""
+        """As :meth:`land`, for one copy on each of ``slots`` (distinct)."""
         self._tx[slots] -= size
         done = slots[(self._tx[slots] == 0) & (self._pending[slots] == 0)]
         if len(done):
@@ -108,7 +108,7 @@ class MBarriers:
         relaxed: int | None = None,
     ) -> Array:  # fmt: skip
         """Returns the state token: the phase the arrival counts for. ``no_complete``: it must not be the last.
-        ``relaxed``: the scope of an arrival that orders nothing but what a fence stands behind."""
+        ``relaxed``: the scope of an arrival that orders only accesses before an earlier fence."""
         self._known(g, slot)
         phase = self._phase[slot]
         amount = np.broadcast_to(np.asarray(count, np.int64), slot.shape)
@@ -126,8 +126,8 @@ class MBarriers:
         return np.asarray(self._phase[slot])
 
     def parity_done(self, g: LaneGroup, slot: Array, parity: Array, relaxed: int | None = None) -> Array:
-        """Has the phase of the given parity completed? ``relaxed``: the scope of a wait that is ordered by a fence
-        after it, if at all."""
+        """By lane: True if the phase of the given parity has completed. ``relaxed``: the scope of a wait that orders
+        only accesses after a later fence."""
         self._known(g, slot)
         return self._passed(g, slot, (self._phase[slot] & 1) != (np.asarray(parity).astype(np.int64) & 1), relaxed)
 
@@ -136,41 +136,41 @@ class MBarriers:
         return self._passed(g, slot, self._phase[slot] != np.asarray(token).astype(np.int64), relaxed)
 
     def missing(self, slot: int, stride: int, first: int) -> str:
-        """What the phase of an mbarrier still needs."""
+        """Describes the arrivals and bytes that the phase of an mbarrier still needs."""
         arrivals, size = int(self._pending[slot]), int(self._tx[slot])
         needs = [f"{arrivals} more arrival{'s' if arrivals > 1 else ''}"] if arrivals else []
         if size:
-            needs.append(f"{size} more bytes" if size > 0 else f"{-size} bytes to be expected that have come")
+            needs.append(f"{size} more bytes" if size > 0 else f"an expect_tx of {-size} bytes that have arrived")
         return (
             f"the mbarrier at byte {slot * 8 % stride - first} of shared memory: {' and '.join(needs) or 'its phase'}"
         )
 
     def _leave(self, g: LaneGroup, slot: Array, relaxed: int | None = None) -> None:
-        if self._letters is None:
+        if self._released is None:
             return
         if relaxed is None:
             self._arrived.leave(g.gid, slot)
-        elif g.m.causality is not None:
-            self._arrived.leave_rows(g.m.causality.fenced(g.gid >> 5, relaxed), slot)
+        elif g.ctas.causality is not None:
+            self._arrived.leave_rows(g.ctas.causality.fenced(g.gid >> 5, relaxed), slot)
 
     def _learn(self, g: LaneGroup, gid: Array, slot: Array, relaxed: int | None) -> None:
-        assert self._letters is not None
+        assert self._released is not None
         if relaxed is None:
-            self._letters.take(gid, slot)
-        elif g.m.causality is not None:
+            self._released.take(gid, slot)
+        elif g.ctas.causality is not None:
             for warp, lanes, place in by_place(gid, slot):
-                if (row := self._letters.at(place)) is not None:
-                    g.m.causality.find(warp, lanes, row, relaxed)
+                if (row := self._released.at(place)) is not None:
+                    g.ctas.causality.find(warp, lanes, row, relaxed)
 
     def _passed(self, g: LaneGroup, slot: Array, done: Array, relaxed: int | None) -> Array:
         g.cache["denied"] = None
-        if self._letters is not None and done.any():
+        if self._released is not None and done.any():
             denied = self._denied(g, slot, done)
             if denied.any():
                 g.cache["denied"], done = denied, done & ~denied
         if not done.all():
             g.cache["mbarrier"] = slot[~done]
-        if self._letters is not None and done.any():
+        if self._released is not None and done.any():
             self._learn(g, g.gid[done], slot[done], relaxed)
         if self.async_races is not None and done.any():
             for warp, lanes, place in by_place(g.gid[done], slot[done]):
@@ -180,21 +180,21 @@ class MBarriers:
         return np.asarray(done)
 
     def _denied(self, g: LaneGroup, slot: Array, done: Array) -> Array:
-        """Lanes that may as well have asked before their phase was over, since nothing tells their warps so: whoever
-        asks is told "not yet" once a phase, in case it does not mind the answer."""
+        """Lanes whose poll fails although the phase is complete. A poll that nothing orders after the completion may
+        come too early on hardware, so it fails once a phase: this finds kernels that ignore the result."""
         found = np.zeros(g.n, np.bool_)
         warps = g.gid >> 5
         for warp, place in set(zip(warps[done].tolist(), slot[done].tolist(), strict=True)):
             key = (g.pc, warp, place, int(self.age[place]))
-            if key not in self._refused_polls and self._news(warp, place):
+            if key not in self._refused_polls and self._is_concurrent(warp, place):
                 self._refused_polls.add(key)
                 found |= done & (warps == warp) & (slot == place)
         return found
 
-    def _news(self, warp: int, place: int) -> bool:
-        """Does what was done before the phase ended include something that ``warp`` does not know of?"""
-        assert self._letters is not None
-        row = self._letters.at(place)
+    def _is_concurrent(self, warp: int, place: int) -> bool:
+        """True if something before the end of the phase is not ordered before ``warp``."""
+        assert self._released is not None
+        row = self._released.at(place)
         if row is None:
             return False
         unknown = row > self._clocks.known[warp]
@@ -202,7 +202,7 @@ class MBarriers:
         return bool(unknown.any())
 
     def goes_on(self, g: LaneGroup, passed: Array) -> Array:
-        """Lanes that wait no longer, whatever they were told."""
+        """Lanes that go on: those that passed, and those whose poll failed on purpose (:meth:`_denied`)."""
         denied = g.cache.get("denied")
         return passed if denied is None else passed | denied
 
@@ -220,7 +220,7 @@ class MBarriers:
     def _overwritten(self, gid: int, slot: int) -> Trap:
         at = slot * 8 % self._shared.stride
         where = f"byte {at - self._shared.first} of shared memory"
-        message = f"uses the mbarrier at {where}, over which something was written"
+        message = f"uses the mbarrier at {where}, which was overwritten"
         return Trap(Verdict.NON_DETERMINISTIC, message, gid, at)
 
     def _settle(self, slot: Array, gid: int) -> None:
@@ -232,17 +232,17 @@ class MBarriers:
             self._complete(done)
 
     def _complete(self, done: Array) -> None:
-        """The phase of the mbarriers ``done`` (distinct) is over."""
+        """Completes the phase of the mbarriers ``done`` (distinct)."""
         self._phase[done] += 1
         self._pending[done] = self._expected[done]
         self.age[done] += 1
-        if self._letters is not None:
+        if self._released is not None:
             for place in done.tolist():
-                self._letters.receive(self._arrived, place, self._column(place), int(self.age[place]))
+                self._released.receive(self._arrived, place, self._column(place), int(self.age[place]))
 
 
 def _in_range(g: LaneGroup, what: str, count: Array | int, least: int) -> None:
-    """Traps outside what an mbarrier can count (PTX ISA 9.7.13.15.2 "Contents of the mbarrier object")."""
+    """Traps for counts out of an mbarrier's range (PTX ISA 9.7.13.15.2 "Contents of the mbarrier object")."""
     low, high = int(np.min(count)), int(np.max(count))
     if low < least or high > MOST:
         message = f"{what} of {low if low < least else high:,}: it is {least:,} to {MOST:,}"

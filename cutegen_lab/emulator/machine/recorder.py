@@ -1,4 +1,4 @@
-"""A scheduler that records what the warps of one block do. Without it nothing is recorded, and nothing is slower."""
+"""A scheduler that records a timeline of the warps of one block."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from cutegen_lab.emulator.machine.schedule import Scheduler
 from cutegen_lab.emulator.tma.bulk import Landing
 
 MOST_SPANS = 60_000
-_GROUPS = ("wgmma", "cp.async", "cp.async.bulk")  # which are committed in groups, and waited for
+_GROUPS = ("wgmma", "cp.async", "cp.async.bulk")  # families that are committed and waited for in groups
 _KINDS: dict[str, Kind] = {"wgmma": "product", "cp.async": "copy in", "cp.async.bulk": "copy out"}
 Open = tuple[int, str, int]
-"""When something began, its text and its line."""
+"""(start, text, line) of something that has begun."""
 
 
 class Recorder(Scheduler):
-    """Records the first block of its chunk. The clock counts instructions that any warp of that block executes; those
-    that warps execute together count once."""
+    """Records the first block of its batch. Time is the number of instructions that warps of that block execute; an
+    instruction that several warps execute together counts once."""
 
     def record(self, source_line: Callable[[int], int]) -> Timeline:
-        """Runs the chunk. ``source_line``: of the candidate, by the line of PTX. Raises Trap, Cancelled."""
+        """Runs the batch. ``source_line``: PTX line → line of the candidate. Raises Trap, Cancelled."""
         self._line = source_line
         self._clock = 0
         self._spans: list[Span] = []
-        self._running: dict[int, tuple[int, int]] = {}  # start and end of the stretch that each warp is in
+        self._running: dict[int, tuple[int, int]] = {}  # by warp: start and end of its current span
         self._waits: dict[int, Open] = {}
-        self._issued: dict[tuple[int, str], list[Open]] = defaultdict(list)  # of a warp and kind, not yet committed
+        self._issued: dict[tuple[int, str], list[Open]] = defaultdict(list)  # by warp and kind, not yet committed
         self._committed: dict[tuple[int, str], list[list[Open]]] = defaultdict(list)
         self._landings: dict[int, tuple[Landing, Open]] = {}
         self.run()
@@ -44,27 +44,27 @@ class Recorder(Scheduler):
         for (warp, family), groups in self._committed.items():
             for begun in [each for group in [*groups, self._issued[warp, family]] for each in group]:
                 self._add(warp, _KINDS[family], begun)
-        chunk = self.chunk
-        where, _ = chunk.place(0)
-        warps, spans = chunk.padded_threads // 32, sorted(self._spans, key=lambda span: (span.end, span.start))
-        return Timeline(chunk.launch.kernel, where, warps, self._clock, tuple(spans), len(spans) >= MOST_SPANS)
+        ctas = self.ctas
+        where, _ = ctas.place(0)
+        warps, spans = ctas.padded_threads // 32, sorted(self._spans, key=lambda span: (span.end, span.start))
+        return Timeline(ctas.launch.kernel, where, warps, self._clock, tuple(spans), len(spans) >= MOST_SPANS)
 
     def _interleaving(self) -> Interleaving:
-        return InTurn(self.chunk)
+        return InTurn(self.ctas)
 
     def _count(self, pc: int, g: LaneGroup) -> None:
-        """A basic block has been executed."""
+        """Counts a basic block that was executed."""
         if warps := self._warps(g):
-            parks = self.chunk.program.blocks[pc].parks
+            parks = self.ctas.program.blocks[pc].parks
             start = self._clock
-            if not parks:  # one that waits counts when it goes on
+            if not parks:  # a waiting one counts when it goes on
                 self._execute(pc, warps, start)
-            self._landed(self.chunk.bulk.under_way)
+            self._landed(self.ctas.bulk.under_way)
         super()._count(pc, g)
 
     def _execute(self, pc: int, warps: list[int], start: int) -> None:
-        block = self.chunk.program.blocks[pc]
-        code = [emit.ins for emit in block.emits if emit.klass]  # without what is no instruction
+        block = self.ctas.program.blocks[pc]
+        code = [emit.ins for emit in block.emits if emit.klass]  # only instructions
         self._clock += len(code) + (block.terminator is not None)
         for warp in warps:
             self._begin(warp, start)
@@ -73,7 +73,7 @@ class Recorder(Scheduler):
             self._note(instruction, warps, at)
 
     def _begin(self, warp: int, now: int) -> None:
-        """The warp executes something: it waits no longer, and a stretch that ended before is over."""
+        """The warp executes an instruction: ends its wait, and its span if that ended before."""
         if warp in self._waits:
             self._add(warp, "wait", self._waits.pop(warp), now)
         if warp in self._running and self._running[warp][1] != now:
@@ -85,7 +85,7 @@ class Recorder(Scheduler):
         if warps and went_on:
             self._execute(pc, warps, self._clock)
         elif warps:
-            instruction = self.chunk.program.blocks[pc].emits[0].ins
+            instruction = self.ctas.program.blocks[pc].emits[0].ins
             kept = self._warps_at(pc)
             for warp in warps:
                 self._stop(warp)
@@ -100,10 +100,10 @@ class Recorder(Scheduler):
     def _warps(self, g: LaneGroup) -> list[int]:
         """Warps of the recorded block among those of ``g``."""
         numbers = g.warp_numbers()
-        return list(map(int, numbers[numbers < self.chunk.padded_threads // 32]))
+        return list(map(int, numbers[numbers < self.ctas.padded_threads // 32]))
 
     def _note(self, instruction: ptx.Instruction, warps: list[int], at: int) -> None:
-        """Asynchronous work that an instruction begins, commits, or waits for."""
+        """Records asynchronous work that an instruction begins, commits or waits for."""
         name = instruction.name
         family = next((family for family in reversed(_GROUPS) if name.startswith(family + ".")), None)
         if family is None:
@@ -120,7 +120,7 @@ class Recorder(Scheduler):
                         self._add(warp, _KINDS[family], begun, at)
                 if ".wait_all" in name:
                     issued.clear()
-            elif family == "cp.async" and ".mbarrier." in name:  # an mbarrier waits for them: they have come here
+            elif family == "cp.async" and ".mbarrier." in name:  # copies are complete where they arrive on an mbarrier
                 for begun in issued:
                     self._add(warp, "copy in", begun, at)
                 issued.clear()
@@ -128,14 +128,14 @@ class Recorder(Scheduler):
                 issued.append((at, name, self._line(instruction.line)))
 
     def _landed(self, under_way: tuple[Landing, ...]) -> None:
-        """Bulk copies into shared memory that were issued, and those that have come."""
+        """Records bulk copies into shared memory that were issued or have landed."""
         left = {id(landing) for landing in under_way}
         for key in [key for key in self._landings if key not in left]:
             landing, begun = self._landings.pop(key)
             self._add(landing.gid // 32, "copy in", begun)
         for landing in under_way:
-            if id(landing) not in self._landings and landing.gid < self.chunk.padded_threads:
-                instruction = self.chunk.program.source_map.get(landing.line)
+            if id(landing) not in self._landings and landing.gid < self.ctas.padded_threads:
+                instruction = self.ctas.program.source_map.get(landing.line)
                 line = self._line(instruction.line) if instruction else 0
                 name = instruction.name if instruction else "cp.async.bulk"
                 self._landings[id(landing)] = landing, (self._clock, name, line)
@@ -153,7 +153,7 @@ class Recorder(Scheduler):
 
 
 def _begins(name: str, family: str) -> bool:
-    """Does an instruction begin asynchronous work that is committed in groups?"""
+    """True for an instruction that begins asynchronous work, which is committed in groups."""
     if family == "wgmma":
         return "mma_async" in name
     if family == "cp.async.bulk":

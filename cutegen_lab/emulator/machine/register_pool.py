@@ -1,7 +1,7 @@
-"""Registers that warpgroups give back and take: setmaxnreg (PTX ISA 9.7.19.5).
+"""The register pool of setmaxnreg (PTX ISA 9.7.19.5).
 
-A block has as many registers as its warps were launched with. A warpgroup that takes more waits until others have given
-as many back, and if they never do, for ever: here that shows when the block ends.
+A block has the registers with which its warps were launched. A warpgroup that requests more waits until others release
+enough. If they never do, it waits for ever; here that is detected when the block ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WARPS = 4  # of a warpgroup
 
 
 class RegisterPool:
-    """Of ``blocks`` of ``warps`` each; ``registers`` a thread are there at launch."""
+    """Pools of ``blocks`` blocks of ``warps`` warps, with ``registers`` a thread at launch."""
 
     def __init__(self, blocks: int, warps: int, registers: int) -> None:
         self._registers = registers
@@ -24,8 +24,8 @@ class RegisterPool:
         self._changed = False
 
     def change(self, g: LaneGroup, more: bool, registers: int) -> None:
-        """Every warp of ``g`` is to have ``registers`` a thread."""
-        g.m.require_whole_warps(g, "setmaxnreg")
+        """Gives every warp of ``g`` ``registers`` a thread. Traps if ``more`` is not the direction of the change."""
+        g.ctas.require_whole_warps(g, "setmaxnreg")
         warps = np.unique(g.gid >> 5)
         held = self._held.reshape(-1)[warps]
         if (held > registers if more else held < registers).any():
@@ -33,10 +33,10 @@ class RegisterPool:
             message = f"setmaxnreg to {registers} registers a thread, which are {way} than the {held.max()} it has"
             raise Trap(Verdict.LAUNCH_FAILURE, message, int(warps[0]) << 5)
         self._held.reshape(-1)[warps] = registers
-        self._changed, self._last = True, g.m.instruction()
+        self._changed, self._last = True, g.ctas.instruction()
 
     def settle(self) -> None:
-        """Traps where, when all blocks have ended, a warp waits for registers or others of its warpgroup."""
+        """After all blocks have ended: traps if a warp still waits for registers or for its warpgroup."""
         if not self._changed:
             return
         blocks, warps = self._held.shape

@@ -1,8 +1,8 @@
-"""Runs a chunk: of a strand the minimum program counter first, so that diverged lanes meet again as soon as they can.
+"""Runs a CTA batch: the lowest program counter of a strand first, so that diverged lanes reconverge early.
 
-A group at a barrier that is not open is parked; when nothing else can run, the parked are asked again. When none of
-them can go on either, the kernel is stuck and the trap says where everyone waits. A group that asks memory again and
-again rests until the others have run: what it waits for may be theirs to write, further on in the text.
+A group at a closed barrier is parked; when nothing else can run, parked groups are polled again. When none of them can
+go on either, the kernel is deadlocked and the trap says where each group waits. A group that polls memory in a loop
+rests until the others have run, since one of them may write the value that it waits for.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from cutegen_lab.emulator.machine.interleaving import Interleaving
 from cutegen_lab.emulator.machine.lane_group import LaneGroup, merge
 from cutegen_lab.emulator.translate.cfg import EXIT
 
-_SPURIOUS_WAKES = 3  # how often a stuck try_wait is told "not yet" before the kernel counts as deadlocked
+_SPURIOUS_WAKES = 3  # how often a stuck try_wait fails before the kernel counts as deadlocked
 _NEVER = 1 << 60
-_PATIENCE = 32  # strong reads of memory that a strand makes before those that make them rest
+_PATIENCE = 32  # strong reads of a strand before a group that makes another rests
 
 
 @dataclass
 class Scheduler:
-    """``budget`` bounds the instructions dispatched for one chunk: a longer run is taken for an endless loop.
+    """``budget``: most instructions dispatched for the batch; a longer run counts as an endless loop.
 
-    ``warps``: the seed of their order. ``resident``: how many blocks the GPU would run at a time.
+    ``warps``: seed of the interleaving, 0 for lockstep. ``resident``: blocks that the GPU would run at a time.
     """
 
-    chunk: CtaBatch
+    ctas: CtaBatch
     cancel: Cancel
     budget: int
     warps: int = 0
     resident: int | None = None
 
     def run(self) -> None:
-        """Raises Trap, Cancelled."""
+        """Runs all threads to their end. Raises Trap, Cancelled."""
         self._strands = self._interleaving()
         self._ready: list[LaneGroup] = self._strands.groups()
         self._parked: list[LaneGroup] = []
         self._resting: list[LaneGroup] = []
-        self._asked = [0] * self._strands.count  # strong reads of each strand since one of it rested
+        self._asked = [0] * self._strands.count  # strong reads by each strand since a group of it rested
         self._most = self.budget
         self._wakes = 0
-        self._refused_polls: set[tuple[int, ...]] = set()  # who, where and in which phase
+        self._refused_polls: set[tuple[int, ...]] = set()  # (pc, first lane, slot, age) of polls that have failed
         while self._ready or self._parked or self._resting:
             if self._resting:
                 self._rested()
@@ -60,17 +60,17 @@ class Scheduler:
                 self._ask()
             same, self._ready = self._strands.choose(self._ready)
             self._advance(same[0] if len(same) == 1 else merge(same))
-        if self.chunk.registers is not None:
-            self.chunk.registers.settle()
+        if self.ctas.registers is not None:
+            self.ctas.registers.settle()
 
     def _interleaving(self) -> Interleaving:
-        return Interleaving(self.chunk, self.warps)
+        return Interleaving(self.ctas, self.warps)
 
     def _advance(self, g: LaneGroup) -> None:
-        """Runs ``g`` until it waits, splits, ends, reaches where others stand, or it is another strand's turn."""
-        program = self.chunk.program
+        """Runs ``g`` until it waits, splits, exits, reaches another group's program counter, or its turn ends."""
+        program = self.ctas.program
         functions, blocks, hammocks = program.functions, program.blocks, program.hammocks
-        branches = self.chunk.branches
+        branches = self.ctas.branches
         limit = min((x.pc for x in self._ready if x.strand == g.strand), default=_NEVER)
         turn = self._strands.turn()
         while True:
@@ -94,7 +94,7 @@ class Scheduler:
                 if block.target is None:
                     g.pc = pc + 1
                 elif block.target == EXIT:
-                    self.chunk.exit(g)
+                    self.ctas.exit(g)
                     return
                 else:
                     g.pc = block.target
@@ -104,7 +104,7 @@ class Scheduler:
             if block.negated:
                 count = g.n - count
             if branches is not None:
-                branches.met(self.chunk, g, taken, block.negated, count)
+                branches.met(self.ctas, g, taken, block.negated, count)
             if count == 0:
                 g.pc = pc + 1
                 continue
@@ -127,34 +127,34 @@ class Scheduler:
             return
 
     def _rests(self, g: LaneGroup) -> bool:
-        """Lets the other warps of its strand run before ``g`` goes on, and before the other lanes of its warps do:
-        those that are ready, else those that rest. Are there any?"""
+        """Makes ``g`` and the other lanes of its warps rest while other warps of its strand run: ready ones, else
+        resting ones. False if there are none."""
         self._asked[g.strand] = 0
-        others, beside = self._apart(self._ready, g)
+        others, same_warps = self._apart(self._ready, g)
         if not _of(others, g.strand):
             self._ask()
-            others, beside = self._apart(self._ready, g)
+            others, same_warps = self._apart(self._ready, g)
         if not _of(others, g.strand):
-            rested, beside_too = self._apart(_of(self._resting, g.strand), g)
+            rested, more = self._apart(_of(self._resting, g.strand), g)
             if not rested:
                 return False
-            others, beside = others + rested, beside + beside_too
+            others, same_warps = others + rested, same_warps + more
             self._resting = [x for x in self._resting if x.strand != g.strand]
         self._ready = others
-        self._resting += [g, *beside]
+        self._resting += [g, *same_warps]
         return True
 
     def _apart(self, groups: list[LaneGroup], g: LaneGroup) -> tuple[list[LaneGroup], list[LaneGroup]]:
-        """``groups`` by warp: lanes of others than ``g`` is of, and lanes beside ``g``."""
-        mine, others, beside = np.unique(g.gid >> 5), list[LaneGroup](), list[LaneGroup]()
+        """Splits ``groups`` by warp: (lanes of other warps than ``g``'s, lanes of the same warps)."""
+        warps, others, same_warps = np.unique(g.gid >> 5), list[LaneGroup](), list[LaneGroup]()
         for x in groups:
-            shared = np.isin(x.gid >> 5, mine)
-            for found, which in ((beside, shared), (others, ~shared)):
+            shared = np.isin(x.gid >> 5, warps)
+            for found, which in ((same_warps, shared), (others, ~shared)):
                 if which.all():
                     found.append(x)
                 elif which.any():
-                    found.append(x.subset(np.flatnonzero(which), self.chunk.rows_to_copy(x, x.pc), x.pc))
-        return others, beside
+                    found.append(x.subset(np.flatnonzero(which), self.ctas.rows_to_copy(x, x.pc), x.pc))
+        return others, same_warps
 
     def _rested(self) -> None:
         """Resting groups continue if no other group of their strand can."""
@@ -167,46 +167,46 @@ class Scheduler:
     def _split(self, g: LaneGroup, taken: np.ndarray, target: int) -> None:
         gone, stay = np.flatnonzero(taken), np.flatnonzero(~taken)
         if target == EXIT:
-            self.chunk.exit(g.subset(gone, ([], [], [], []), 0))
+            self.ctas.exit(g.subset(gone, ([], [], [], []), 0))
         else:
-            self._ready.append(g.subset(gone, self.chunk.rows_to_copy(g, target), target))
+            self._ready.append(g.subset(gone, self.ctas.rows_to_copy(g, target), target))
         if len(stay):
-            self._ready.append(g.subset(stay, self.chunk.rows_to_copy(g, g.pc + 1), g.pc + 1))
+            self._ready.append(g.subset(stay, self.ctas.rows_to_copy(g, g.pc + 1), g.pc + 1))
 
     def _count(self, pc: int, g: LaneGroup) -> None:
-        chunk = self.chunk
-        chunk.counters.block_warps[pc] += g.warps()
-        chunk.counters.block_lanes[pc] += g.n
-        self.budget -= -(-chunk.program.blocks[pc].size // self._strands.count)
+        ctas = self.ctas
+        ctas.counters.block_warps[pc] += g.warps()
+        ctas.counters.block_lanes[pc] += g.n
+        self.budget -= -(-ctas.program.blocks[pc].size // self._strands.count)
         if self.budget < 0:
             raise self._hang(pc, g)
         if self.cancel.is_set():
             raise Cancelled()
 
     def _hang(self, pc: int, g: LaneGroup) -> Trap:
-        chunk = self.chunk
-        ended = chunk.counters.blocks + int(chunk.have_ended(np.arange(chunk.count)).sum())
+        ctas = self.ctas
+        ended = ctas.counters.blocks + int(ctas.have_ended(np.arange(ctas.count)).sum())
         message = (
-            f"block {chunk.place(int(g.gid[0]))[0]} has not ended after {self._most - self.budget:,} instructions, and "
-            f"{ended:,} of {math.prod(chunk.launch.grid):,} blocks have; the limit, which follows from the problem's "
+            f"block {ctas.place(int(g.gid[0]))[0]} has not ended after {self._most - self.budget:,} instructions, and "
+            f"{ended:,} of {math.prod(ctas.launch.grid):,} blocks have; the limit, which follows from the problem's "
             f"bytes and FLOPs, is {self._most:,}: an endless loop, or too much work for a thread"
         )
-        if self.resident is not None and self.resident < math.prod(chunk.launch.grid):
+        if self.resident is not None and self.resident < math.prod(ctas.launch.grid):
             message += f", or it waits for blocks that have no room: {self.resident:,} run on the GPU at a time"
         trap = Trap(Verdict.HANG, message, int(g.gid[0]))
         trap.block = pc
         return trap
 
     def _pass(self, g: LaneGroup, passed: bool | np.ndarray) -> bool:
-        """Lets lanes through a waiting point; parks the rest. True where the whole group goes on."""
+        """Moves lanes that ``passed`` past the wait and parks the rest. True if the whole group goes on."""
         if passed is True or (passed is not False and bool(passed.all())):
             g.pc += 1
             g.arrived, g.gen = False, None
             return True
         if passed is not False and bool(passed.any()):
             index, rest = np.flatnonzero(passed), np.flatnonzero(~passed)
-            self._ready.append(g.subset(index, self.chunk.rows_to_copy(g, g.pc + 1), g.pc + 1))
-            waiting = g.subset(rest, self.chunk.rows_to_copy(g, g.pc), g.pc)
+            self._ready.append(g.subset(index, self.ctas.rows_to_copy(g, g.pc + 1), g.pc + 1))
+            waiting = g.subset(rest, self.ctas.rows_to_copy(g, g.pc), g.pc)
             waiting.arrived, waiting.gen = g.arrived, None if g.gen is None else g.gen[rest]
             if (slots := g.cache.get("mbarrier")) is not None:
                 waiting.cache["mbarrier"] = slots
@@ -215,54 +215,54 @@ class Scheduler:
         return False
 
     def _wake(self) -> None:
-        """Asks parked groups whether they can continue. In race-detection mode each poll fails once a phase, and bulk
+        """Polls the parked groups. In race-detection mode each try_wait fails once a phase, and bulk
         copies arrive only when no group can continue without them, one mbarrier at a time. If no group can continue
         after that, stuck ``try_wait``s fail a few more times; then it is a deadlock.
         """
         self._ask()
-        if self.chunk.async_races is not None and self._tell_not_yet(self._unaware()):
+        if self.ctas.async_races is not None and self._tell_not_yet(self._unaware()):
             return
-        while not self._ready and self.chunk.bulk.deliver(self._waited_for()):
+        while not self._ready and self.ctas.bulk.deliver(self._waited_for()):
             self._ask()
         if self._ready:
             self._wakes = 0
         elif self._wakes < _SPURIOUS_WAKES and self._tell_not_yet(self._polling()):
             self._wakes += 1
         else:
-            raise stuck(self.chunk, self._parked)
+            raise stuck(self.ctas, self._parked)
 
     def _polling(self) -> list[LaneGroup]:
-        """Parked groups that poll an mbarrier."""
-        rows = self.chunk.program.wait_rows
+        """Parked groups at a try_wait or test_wait."""
+        rows = self.ctas.program.wait_rows
         return [g for g in self._parked if rows[g.pc] is not None]
 
     def _unaware(self) -> list[LaneGroup]:
-        """Polling groups whose poll has not yet failed at this instruction in the mbarrier's current phase."""
+        """Groups of :meth:`_polling` whose poll has not yet failed at this instruction in the mbarrier's phase."""
         found = {}
         for g in self._polling():
             slot = int(g.cache["mbarrier"][0])
-            found[g.pc, int(g.gid[0]), slot, int(self.chunk.mbarriers.age[slot])] = g
+            found[g.pc, int(g.gid[0]), slot, int(self.ctas.mbarriers.age[slot])] = g
         new = [g for key, g in found.items() if key not in self._refused_polls]
         self._refused_polls.update(found)
         return new
 
     def _waited_for(self) -> set[int]:
-        """The mbarriers that are polled."""
+        """Slots of the mbarriers that parked groups poll."""
         return {slot for g in self._polling() for slot in g.cache["mbarrier"].tolist()}
 
     def _ask(self) -> None:
-        """Lets those go on whose barriers have opened."""
+        """Polls the parked groups; those whose barrier has opened go on."""
         waiting, self._parked = self._strands.shuffle(self._parked), []
         for g in waiting:
-            passed = self.chunk.program.functions[g.pc](g)
+            passed = self.ctas.program.functions[g.pc](g)
             if self._pass(g, passed):
                 self._ready.append(g)
 
     def _tell_not_yet(self, polling: list[LaneGroup]) -> bool:
-        """Lets those that poll an mbarrier go on without what they wait for. Are there any?"""
+        """Makes the polls of ``polling`` return false. False if there are none."""
         for g in polling:
             self._parked.remove(g)
-            g.files[0][self.chunk.program.wait_rows[g.pc]] = False
+            g.files[0][self.ctas.program.wait_rows[g.pc]] = False
             g.pc += 1
             self._ready.append(g)
         return bool(polling)

@@ -1,4 +1,4 @@
-"""Memory that each block (shared) or each thread (local) has its own window of.
+"""Shared memory (a window for each block) and local memory (a window for each thread).
 
 A shared address is a byte offset in the window; bits 24 and up hold 1 + the rank of another block of the cluster
 (what ``mapa`` returns). A generic address is one of these plus the space's base (PTX ISA 5.1.4 and 6.4).
@@ -41,13 +41,13 @@ class BlockMemory:
         if shadow:
             self.written = np.zeros(count * self.stride, np.bool_)
             self._marks: dict[int, Array] = {w: self.written.view(t) for w, t in RAW.items()}
-        self.races: SharedRaces | None = None  # where they are looked for
-        self.reached: Callable[[Group, Array], None] | None = None  # told which windows an address with a rank is in
+        self.races: SharedRaces | None = None  # in race-detection mode
+        self.reached: Callable[[Group, Array], None] | None = None  # called with the blocks that are accessed
         self._origins: Origins | None = None
 
     def index(self, g: Group, address: Array, offset: int, width: int, own: bool = False) -> Array:
-        """Element index of each lane's ``width``-byte access. Traps outside the window or when misaligned. ``own``: may
-        it only be the own block's?"""
+        """Element index of each lane's ``width``-byte access. Traps outside the window or when misaligned. ``own``: in
+        the own block's window only."""
         at = np.atleast_1d(address).astype(np.int64)
         if offset:
             at += offset
@@ -119,7 +119,7 @@ class BlockMemory:
             self.store(g, index, width, value)
 
     def update(self, g: Group, index: Array, width: int) -> Array:
-        """The cells of ``width`` bytes, of which an atomic operation will change those at ``index``."""
+        """All cells of ``width`` bytes, for an atomic operation that changes those at ``index``."""
         self.check_written(g, index, width)
         if self.races is not None:
             self.races.update(g, index, width)
@@ -128,12 +128,12 @@ class BlockMemory:
     # --- uninitialised bytes -----------------------------------------------------------------------------------------
 
     def follow(self, origins: Origins) -> None:
-        """From here on :meth:`load` returns uninitialised bytes too, and tags mark them (:mod:`isa.tags`)."""
+        """Turns tags on: uninitialised bytes are no longer faults in :meth:`load`, but tagged (:mod:`isa.tags`)."""
         self._origins = origins
         self._cells = np.zeros(len(self.data) // 2, np.uint32)  # tags by two bytes
 
     def look(self, g: HasLanes, index: Array, width: int, site: int) -> bool:
-        """Whether a lane reads uninitialised or tagged bytes. Notes the first lane that reads uninitialised ones."""
+        """True if a lane reads uninitialised or tagged bytes. Notes the first lane that reads uninitialised ones."""
         bad = np.flatnonzero(self._marks[width].take(index, mode="clip") != MARKED[width])
         if not len(bad):
             return False
@@ -151,7 +151,7 @@ class BlockMemory:
         return np.where(bad, np.where(found == 0, site, found), 0).astype(np.uint32)
 
     def spoil(self, index: Array, width: int, tags: Array) -> None:
-        """What was stored follows from what nobody wrote, where a tag is not 0: it counts as not written again."""
+        """After a store: bytes whose tag is not 0 depend on uninitialised values and count as uninitialised again."""
         if len(bad := np.flatnonzero(tags)):
             self._marks[width][index[bad]] = 0
             for cell in self._cells_of(index[bad], width):
@@ -165,7 +165,7 @@ class BlockMemory:
         return [first + i for i in range(max(width // 2, 1))]
 
     def missing(self, message: str, gid: int, index: int, width: int, by: Instruction | None) -> Trap:
-        """For an instruction that needs the ``width`` bytes at ``index``, which are not there."""
+        """The trap for an instruction that needs the uninitialised ``width`` bytes at ``index``."""
         tag = 0 if self._origins is None else int(self._spoilt(np.array([index]), width)[0])
         if tag and self._origins is not None:
             return self._origins.trap(tag, f"what it takes from {self.name} memory depends on it", by)
@@ -173,8 +173,7 @@ class BlockMemory:
         return Trap(Verdict.UNINITIALISED_READ, message, gid, at)
 
     def check_written(self, g: Group, index: Array, width: int, follows: bool = False) -> None:
-        """Traps for a read of bytes that nothing has written, where that is tracked. ``follows``: may their values be
-        dropped?"""
+        """Traps for a read of uninitialised bytes, where writes are tracked. ``follows``: only if it is used."""
         if self.written is None:
             return
         good = self._marks[width].take(index, mode="clip") == MARKED[width]
@@ -187,11 +186,11 @@ class BlockMemory:
             raise trap
 
     def all_written(self, pieces: Array) -> bool:
-        """Has every one of these 16-byte pieces been written? True where that is not tracked."""
+        """True if all these 16-byte pieces have been written, or writes are not tracked."""
         return self.written is None or bool((self._marks[16].take(pieces) == MARKED[16]).all())
 
     def unmark(self, index: Array, width: int) -> None:
-        """What lies there is nobody's to read."""
+        """Marks bytes as uninitialised."""
         if self.written is not None:
             self._marks[width][index] = 0
 

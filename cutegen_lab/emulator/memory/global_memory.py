@@ -1,8 +1,7 @@
 """Global memory: the buffers a launch was given, at made-up device addresses far apart.
 
 Every access is checked to lie inside one buffer and to be aligned; NumPy never indexes past a buffer. A store to a
-buffer that is only for reading is a fault. With ``shadow`` each byte of outputs and workspace remembers whether it was
-ever written.
+read-only buffer is a fault. ``shadow`` tracks for each byte of outputs and workspace whether it was written.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ GUARD = SLOT  # bytes between buffers: an index that runs off one does not land 
 
 
 class Lanes:
-    """Some threads."""
+    """A minimal :class:`HasLanes`."""
 
     def __init__(
         self, gid: Array, hardware: bool = False, until: tuple[int, int] | None = None, copies: bool = False
@@ -37,11 +36,11 @@ class Lanes:
 
 
 class GlobalMemory:
-    """``races``: where races between blocks are looked for. ``far``: multiples of ``GUARD`` below the first tensor."""
+    """``races``: detector of races between blocks. ``far``: offset of the first tensor, in multiples of ``GUARD``."""
 
     def __init__(self, races: GlobalRaces | None = None, far: int = 0) -> None:
         self.races = races
-        self.owners: StoreOwners | None = None  # where clusters that nothing orders are told apart
+        self.owners: StoreOwners | None = None  # finds accesses by several unordered clusters
         self.buffers: list[Buffer] = []
         self.printed = Printed()  # a GPU keeps it in device memory too
         self._next = FIRST_ADDRESS + far * GUARD
@@ -84,7 +83,7 @@ class GlobalMemory:
         return out
 
     def read(self, gid: int, address: int, size: int) -> bytes:
-        """``size`` bytes that the hardware itself reads (a tensor map): with no checks but where they lie."""
+        """``size`` bytes that hardware reads (a tensor map); only bounds are checked."""
         for buffer in self.buffers:
             if buffer.base <= address and address + size <= buffer.end:
                 return buffer.data[address - buffer.base : address - buffer.base + size].tobytes()
@@ -119,7 +118,7 @@ class GlobalMemory:
             self.store(Lanes(g.gid[mask], g.hardware), address[mask], width, value[mask])
 
     def discard(self, g: HasLanes, address: Array, width: int) -> None:
-        """Undefined bytes from here on: those of before the first launch, where they are known, and not written."""
+        """Makes bytes undefined: uninitialised, with their values from before the first launch, where known."""
         buffer = self._one(address, width)
         if buffer is None:
             for mask in self._several(g, address, width):
@@ -134,7 +133,7 @@ class GlobalMemory:
             buffer.written[at] = False
 
     def locate(self, g: HasLanes, address: Array, width: int) -> tuple[Buffer, Array]:
-        """(buffer, element index) where every lane is in one buffer: for atomics. Counts as a read and a write."""
+        """(buffer, element index) of an atomic, whose lanes must be in one buffer. Counts as a read and a write."""
         buffer = self._one(address, width)
         if buffer is None:
             found = self._several(g, address, width)
@@ -156,7 +155,7 @@ class GlobalMemory:
             self.races.require_alone(buffer, gid, address, reads=reads)
 
     def _one(self, address: Array, width: int) -> Buffer | None:
-        """The buffer that every lane's access lies in, if it is one."""
+        """The buffer that contains every lane's access, if it is one."""
         low = int(np.minimum.reduce(address))
         for buffer in self.buffers:
             if buffer.base <= low < buffer.end:
@@ -176,7 +175,7 @@ class GlobalMemory:
         return offset.view(np.int64)
 
     def _several(self, g: HasLanes, address: Array, width: int) -> list[Array]:
-        """Masks of lanes by buffer, where they reach more than one. Traps for a lane outside them all."""
+        """Masks of lanes by buffer, for accesses to more than one. Traps for a lane outside all buffers."""
         found: list[Array] = []
         done = np.zeros(len(address), np.bool_)
         for buffer in self.buffers:

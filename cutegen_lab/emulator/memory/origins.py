@@ -1,4 +1,4 @@
-"""Where values come from that nobody wrote: who read them first, and what is said where they come to matter."""
+"""Origins of uninitialised values: who read them first, and the fault when an effect depends on one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from cutegen_lab.emulator.ptx.syntax import Instruction
 
 
 class Origins:
-    """Of one batch of CTAs: the thread that first read an uninitialised value, by number of the site (from 1), which
-    ``instructions`` has."""
+    """By site of a CTA batch (index in ``instructions`` + 1): the thread that first read an uninitialised value."""
 
     def __init__(self, instructions: Sequence[Instruction]) -> None:
         self._instructions = instructions
@@ -21,7 +20,7 @@ class Origins:
         self._first.setdefault(number, (what, gid, address))
 
     def trap(self, number: int, depends: str, by: Instruction | None) -> Trap:
-        """For what was read at site ``number``, on which ``depends`` (a clause) in instruction ``by``."""
+        """The trap for the value of site ``number``. ``depends`` says what depends on it in instruction ``by``."""
         what, gid, address = self._first[number]
         trap = Trap(Verdict.UNINITIALISED_READ, f"reads {what}, which nothing has written, and {depends}", gid, address)
         trap.instruction, trap.earlier = self._instructions[number - 1], by

@@ -24,7 +24,7 @@ _SIGNED, _UNSIGNED, _FLOAT = b"di", b"ouxX", b"eEfFgGaA"
 
 @dataclass
 class Printed:
-    """The lines of one plan's launches, in the order their threads came; those over ``MOST_LINES`` are counted."""
+    """Printed lines of one plan's launches, in order of execution; lines over ``MOST_LINES`` are only counted."""
 
     lines: list[str] = field(default_factory=list)
     dropped: int = 0
@@ -47,8 +47,7 @@ class Printed:
 
 
 def formatted(given: bytes, argument: Callable[[int, int], bytes], string: Callable[[int], bytes]) -> str:
-    """What C's printf writes for format ``given``; what is no conversion stays as it is, and what a
-    terminal would obey is escaped.
+    """What C's printf writes for format ``given``; other text is unchanged, and control characters are escaped.
 
     ``argument(offset, size)`` reads from the block of arguments, ``string(address)`` a string without its final zero.
     """

@@ -1,4 +1,4 @@
-"""The sums of wgmma: a matrix a warpgroup here, registers to the kernel (PTX ISA 9.7.15.5.1.1 "Register Fragments").
+"""Accumulators of wgmma: one matrix for each warpgroup here, registers in PTX (9.7.15.5.1.1 "Register Fragments").
 
 Row 16w+8h+q and column 8c+2p+e of D are in element e of register 2c+h (16-bit sums) or register 4c+2h+e of lane
 32w+4q+p. Register r of A holds rows +8·(r & 1) and the half r >> 1 of K.
@@ -43,9 +43,9 @@ class WarpgroupLanes(Group, Protocol):
     """Lanes that execute a wgmma, with their registers."""
 
     files: tuple[Array, ...]  # registers by file …
-    cache: dict[Any, Any]  # what is worked out once for a group
-    arrived: bool  # it has been counted where it waits
-    gen: Array | None  # the generation that it waits for the end of
+    cache: dict[Any, Any]  # values computed once for the group
+    arrived: bool  # counted at the barrier where it waits
+    gen: Array | None  # the barrier generation whose end it waits for
 
     @property
     def views(self) -> tuple[Array, ...]: ...  # … and by view
@@ -57,12 +57,12 @@ class Accumulators:
     def __init__(self, form: Form, warpgroups: int, lanes: int) -> None:
         self.form = form
         self.matrix: Array = np.zeros((0, ROWS, form.n), np.int32 if form.d == "s32" else np.float32)
-        self.held: Array = np.zeros(lanes, np.bool_)  # by lane: is its part of the matrix what counts?
-        self.last: Array = np.zeros(lanes // 32, np.int64)  # by warp: the group of products that used it last
+        self.held: Array = np.zeros(lanes, np.bool_)  # by lane: the matrix, not the registers, has its values
+        self.last: Array = np.zeros(lanes // 32, np.int64)  # by warp: the last wgmma group that uses it
         self._places: Array = np.full(warpgroups, -1)  # of each warpgroup in the matrix, -1 for none
 
     def at(self, groups: Array) -> Any:
-        """Where ``groups`` are in the matrix: a slice where they lie together."""
+        """Index of ``groups`` in the matrix; a slice if they are adjacent."""
         found = self._places[groups]
         if (found < 0).any():
             fresh = groups[found < 0]
@@ -77,7 +77,7 @@ class Accumulators:
         return slice(first, last + 1) if together else found
 
     def gather(self, g: WarpgroupLanes, groups: Array, rows: Sequence[int]) -> None:
-        """Registers to matrix, for the lanes of the warpgroups ``groups`` whose values are not there."""
+        """Copies registers to the matrix, for the lanes of ``groups`` that are not ``held``."""
         form, count, missing = self.form, len(groups), ~self.held[g.gid]
         if form.d == "f16":
             table = np.stack([g.views[4][rows[i]] for i in range(form.registers)])
@@ -107,7 +107,7 @@ class Accumulators:
 
 
 def operand(rows: list[Array], kind: str) -> Array:
-    """A out of registers: [warpgroups, 64, K] as float32."""
+    """A from registers: [warpgroups, 64, K] as float32."""
     groups = rows[0].shape[0] // THREADS
     values = to_f32(np.stack(rows, axis=1), kind).reshape(groups, 4, 8, 4, 2, 2, -1)
     return np.ascontiguousarray(values.transpose(0, 1, 5, 2, 4, 3, 6)).reshape(groups, ROWS, -1)

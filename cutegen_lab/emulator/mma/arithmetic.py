@@ -1,9 +1,8 @@
-"""What wgmma computes (PTX ISA 9.7.15.5 "Asynchronous wgmma.mma_async Operations").
+"""Arithmetic of wgmma (PTX ISA 9.7.15.5 "Asynchronous wgmma.mma_async Operations").
 
-Products that follow each other on the same sums wait for ``commit_group`` and are then one matrix product. Products of
-16-bit operands and of integers are exact in float32 and are summed there, in the order of BLAS; hardware sums in
-another order and truncates, which a check's tolerance must allow. Eight-bit floats lose more: see
-:mod:`fp8_accumulate`.
+Consecutive products on the same accumulators are deferred until ``commit_group`` and done as one matrix product.
+Products of 16-bit operands and of integers are exact in float32 and are summed there, in BLAS's order; hardware sums in
+another order and truncates, which a check's tolerance must allow. FP8 loses more: see :mod:`fp8_accumulate`.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from cutegen_lab.emulator.ptx.types import Array
 
 @dataclass
 class _Steps:
-    """Products on the same sums by the same warpgroups, to be done as one. ``a`` are descriptors or fragments."""
+    """Deferred products of the same warpgroups on the same accumulators. ``a`` are descriptors or fragments."""
 
     sums: Accumulators
     form: Form
     groups: Array
     blocks: Array
-    adds: Array  # by warpgroup: does the first of them add to what is there?
+    adds: Array  # by warpgroup: the first product adds to the accumulators
     a: list[Array] = field(default_factory=list)
     b: list[Array] = field(default_factory=list)
 
@@ -38,17 +37,17 @@ class _Steps:
 
 
 class Arithmetic:
-    """Products that wait to be done, by the number of their sums. ``shared`` is that of ``count`` blocks."""
+    """Deferred products, by the number of their accumulators. ``shared`` is that of ``count`` blocks."""
 
     def __init__(self, shared: BlockMemory, count: int) -> None:
         self._shared, self._count = shared, count
         self._steps: dict[int, _Steps] = {}
-        self._read: dict[Any, Array] = {}  # operands of the group of products being done
+        self._read: dict[Any, Array] = {}  # operands of the products that :meth:`flush_all` does
 
     def add(
         self, number: int, sums: Accumulators, groups: Array, blocks: Array, adds: Array, form: Form, a: Array, b: Array
     ) -> None:
-        """One product of each of the warpgroups ``groups``. ``a``: descriptors, or [warpgroups, 64, K]."""
+        """Defers one product of each of the warpgroups ``groups``. ``a``: descriptors, or [warpgroups, 64, K]."""
         steps = self._steps.get(number)
         if steps is None or not steps.takes(form, groups) or not adds.all():
             self.flush(number)
@@ -57,13 +56,13 @@ class Arithmetic:
         steps.b.append(b)
 
     def flush(self, number: int) -> None:
-        """Does the products that wait on these sums."""
+        """Does the deferred products on these accumulators."""
         if number in self._steps:
             self._perform(self._steps.pop(number))
         self._read.clear()
 
     def flush_all(self) -> None:
-        """Does all that wait. Products often share operands."""
+        """Does all deferred products, which often share operands."""
         waiting, self._steps = self._steps, {}
         for steps in waiting.values():
             self._perform(steps)
@@ -104,7 +103,7 @@ class Arithmetic:
         _accumulate(sums, groups, product if form.sign > 0 else -product, adds, form)
 
     def _operand(self, steps: list[int], blocks: Array, rows: int, mn_major: bool, kind: str) -> Array:
-        """[blocks, rows, K] as float32, out of shared memory. Sums that are added to together often share one."""
+        """[blocks, rows, K] as float32, from shared memory. Several accumulators often share an operand."""
         key = (tuple(steps), blocks.tobytes(), rows, mn_major, kind)
         found = self._read.get(key)
         if found is None:

@@ -1,7 +1,7 @@
-"""Sums of products of eight-bit floats as Hopper's wgmma makes them, which keeps far fewer bits than float32 has.
+"""FP8 accumulation as Hopper's wgmma does it, with far fewer bits than float32 has.
 
-One instruction adds 32 products and the sum so far: all are cut off 13 bits below the largest exponent among them and
-added up, and 13 bits of the fraction are kept (Khattak and Mikaitis, "FTTN", 2024; Xie et al., "MMA-Sim", 2025).
+One instruction adds 32 products and the accumulator: all are truncated 13 bits below the largest exponent among them
+and added, and 13 bits of the fraction are kept (Khattak and Mikaitis, "FTTN", 2024; Xie et al., "MMA-Sim", 2025).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ STEP = 32  # products of one instruction
 _FRACTION = 13
 _KEPT = np.uint32(0xFFFF_FFFF << 23 - _FRACTION & 0xFFFF_FFFF)
 _NOTHING = -(1 << 14)  # exponent of zero
-_LEAST = -100  # below which no exponent counts here, so that float32 holds every scale
+_LEAST = -100  # smallest exponent used here, so that float32 holds every scale
 
 
 def add(sums: Array, left: Array, right: Array, kinds: tuple[str, str], half: bool) -> Array:

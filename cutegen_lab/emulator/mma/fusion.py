@@ -1,7 +1,7 @@
-"""Joins the mma instructions of a basic block into few large products, before registers get their rows.
+"""Fuses the mma instructions of a basic block into few large products, before register allocation.
 
 A kernel issues a grid of mma that share operands: D[i, j] = A[i]·B[j] + C[i, j], and then another for the next k. They
-do not touch memory, so they may move down past what neither uses nor changes their registers, and run as one matmul.
+do not touch memory, so they may sink past instructions that do not access their registers, and run as one matmul.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cutegen_lab.emulator.translate.mma_product import Form, Names, Product, reg
 
 
 class _Mma(NamedTuple):
-    """An instruction, and what it multiplies."""
+    """An mma instruction and its operands."""
 
     emit: Emit
     of: Product
@@ -36,7 +36,7 @@ class _Grid:
 
 
 def fuse(block: Block) -> None:
-    """Reorders the block's instructions and rewrites what its mma do. Needs ``live_out``."""
+    """Reorders the block's instructions and fuses its mma. Needs ``live_out``."""
     done: list[Emit] = []
     waiting: list[_Mma] = []
     uses: set[str] = set()
@@ -61,9 +61,9 @@ def _reads(emit: Emit) -> set[str]:
 
 
 def _meets(emit: Emit, product: Product | None, form: Form, uses: set[str], defs: set[str]) -> bool:
-    """Must the waiting mma, of ``form``, which read ``uses`` and write ``defs``, be done before ``emit``?
+    """True if the waiting mma, of ``form``, which read ``uses`` and write ``defs``, must be done before ``emit``.
 
-    One that only adds to their sums may join them.
+    An mma that only adds to their accumulators may join them.
     """
     if product is None:
         return bool(_reads(emit) & defs or set(emit.defs) & (uses | defs))
@@ -71,7 +71,7 @@ def _meets(emit: Emit, product: Product | None, form: Form, uses: set[str], defs
 
 
 def _joined(waiting: list[_Mma], needed: set[str]) -> list[Emit]:
-    """Their instructions in an order where the last of each product does it all. ``needed``: registers read later."""
+    """The instructions of ``waiting``; the last of each fused product does it all. ``needed``: registers read later."""
     grids = [grid for layer in _layers(waiting) for grid in _grids(layer)]
     at = 0
     while at < len(grids):
@@ -88,7 +88,7 @@ def _joined(waiting: list[_Mma], needed: set[str]) -> list[Emit]:
 
 
 def _layers(waiting: list[_Mma]) -> list[list[_Mma]]:
-    """Groups of mma that do not need each other's sums, each after those that it needs."""
+    """Layers of mma in dependency order: those of one layer do not use each other's results."""
     layers: list[list[_Mma]] = []
     written: dict[str, int] = defaultdict(int)  # the layer after the one that last wrote a register
     read: dict[str, int] = defaultdict(int)
@@ -117,7 +117,7 @@ def _grids(layer: list[_Mma]) -> list[_Grid]:
 
 
 def _continues(steps: list[_Grid], grid: _Grid, needed: set[str]) -> _Grid | None:
-    """``grid`` with its rows and columns in the order of the step before, where it only adds to that one's sums."""
+    """``grid`` in the row and column order of the last step, if it only adds to that step's results; else None."""
     form, sums = grid.cells[0][0].of.form, steps[-1].sums()
     by_c = {mma.of.c: mma for mma in grid.all()}
     made = [d for row in sums for d in row]

@@ -1,7 +1,7 @@
-"""Matrix descriptors: where in shared memory an operand of wgmma lies (PTX ISA 9.7.15.5.1).
+"""Matrix descriptors: the location of a wgmma operand in shared memory (PTX ISA 9.7.15.5.1).
 
-The swizzle goes by the address, so that a tile laid out from an address that is no multiple of the pattern needs the
-base offset: an H200 subtracts it from the number of the 128-byte line. A K-step takes 32 bytes of K from each row.
+The swizzle is a function of the address, so that a tile whose start is no multiple of the pattern needs the base
+offset: an H200 subtracts it from the number of the 128-byte line. A K-step takes 32 bytes of K from each row.
 Units are pieces of 16 bytes, eight rows of which make a core matrix.
 """
 
@@ -37,7 +37,7 @@ def decode(bits: int) -> MatrixDescriptor:
 
 @lru_cache(8192)
 def pieces(steps: tuple[int, ...], rows: int, mn_major: bool) -> Array:
-    """Pieces that the descriptors ``steps`` (one a K-step) name, joined along K.
+    """Pieces that the descriptors ``steps`` (one for each K-step) address, joined along K.
 
     K-major: [rows, 2 · steps]. MN-major: [16 · steps, rows / 8], which holds the matrix transposed.
     """

@@ -1,8 +1,8 @@
-"""Warpgroup matrix products of a chunk (PTX ISA 9.7.15 "Asynchronous Warpgroup Level Matrix Multiply-Accumulate").
+"""Warpgroup matrix products (PTX ISA 9.7.15 "Asynchronous Warpgroup Level Matrix Multiply-Accumulate").
 
-The sums of a warpgroup stay a matrix here, and are put into registers only when an instruction touches one of them
-(:mod:`wgmma_registers` finds those instructions). This file knows who may issue what and when;
-:mod:`accumulators` where the sums are, and :mod:`arithmetic` what comes out.
+Accumulators stay a matrix here and are copied to registers only when an instruction touches one of them
+(:mod:`wgmma_registers` finds those instructions). This file checks the order of instructions; :mod:`accumulators`
+stores the matrices, :mod:`arithmetic` computes them.
 """
 
 from __future__ import annotations
@@ -25,64 +25,64 @@ from cutegen_lab.emulator.roles import Blocks, Group
 
 
 class MultiplyingBlocks(Blocks, Protocol):
-    """A chunk whose warpgroups multiply."""
+    """The part of a CTA batch that :class:`WarpgroupProducts` needs."""
 
-    shared: BlockMemory  # of the blocks, where operands lie
+    shared: BlockMemory  # of the blocks: operands
     counters: Counters  # of the launch
-    async_races: AsyncProxyRaces | None  # where races are looked for
+    async_races: AsyncProxyRaces | None  # in race-detection mode
 
-    def meet(self, g: Group) -> None: ...  # the lanes of each warp of ``g`` do something together
+    def meet(self, g: Group) -> None: ...  # orders the lanes of each warp of ``g`` with each other
 
     def require_whole_warps(self, g: Group, what: str) -> None: ...  # traps where a warp's lanes are not all in ``g``
 
 
 class WarpgroupProducts:
-    """State of wgmma in a chunk. ``issue``, ``settle`` … raise Trap."""
+    """State of wgmma in a CTA batch. ``issue``, ``settle`` … raise Trap."""
 
-    def __init__(self, m: MultiplyingBlocks) -> None:
-        self._m = m
-        self._per_block = -(-m.padded_threads // THREADS)
-        warps = m.count * m.padded_threads // 32
+    def __init__(self, ctas: MultiplyingBlocks) -> None:
+        self._ctas = ctas
+        self._per_block = -(-ctas.padded_threads // THREADS)
+        warps = ctas.count * ctas.padded_threads // 32
         self._committed = np.zeros(warps, np.int64)
         self._done = np.zeros(warps, np.int64)
         self._sums: dict[int, Accumulators] = {}
-        self._operands: dict[int, Array] = {}  # A in registers: by warp, the group that reads it last
-        self._arithmetic = Arithmetic(m.shared, m.count)
+        self._operands: dict[int, Array] = {}  # A in registers: by warp, the last wgmma group that reads it
+        self._arithmetic = Arithmetic(ctas.shared, ctas.count)
         self._fences = np.zeros(warps, np.int64)  # wgmma.fence so far
         self._written: dict[int, Array] = {}  # by registers, by warp: fences before the last write
-        self._came = np.zeros(m.count * self._per_block, np.int64)  # threads at a wgmma.fence or wgmma
-        self._generation = np.zeros(m.count * self._per_block, np.int64)
+        self._came = np.zeros(ctas.count * self._per_block, np.int64)  # threads at a wgmma.fence or wgmma
+        self._generation = np.zeros(ctas.count * self._per_block, np.int64)
 
     # --- order -------------------------------------------------------------------------------------------------------
 
     def fence(self, g: WarpgroupLanes) -> bool | Array:
-        """Warps of a warpgroup wait for each other here, since what follows they do together."""
+        """The warps of a warpgroup wait for each other, since they execute the following wgmma together."""
         if not g.arrived:
             self._fences[g.warp_numbers()] += 1
         return self._together(g, "wgmma.fence")
 
     def meet(self, g: WarpgroupLanes) -> bool | Array:
-        """The same before a wgmma that warps may reach at different times. Raises Trap where one of them never will."""
+        """As :meth:`fence`, before a wgmma that warps may reach at different times. Raises Trap if one has exited."""
         passed = self._together(g, "wgmma")
         if passed is not True:
             for gid in g.gid[~np.broadcast_to(passed, (g.n,))][::32].tolist():
-                block, tid = divmod(gid, self._m.padded_threads)
+                block, tid = divmod(gid, self._ctas.padded_threads)
                 first = gid - tid % THREADS
-                here = self._m.exited[first : min(first + THREADS, (block + 1) * self._m.padded_threads)]
+                here = self._ctas.exited[first : min(first + THREADS, (block + 1) * self._ctas.padded_threads)]
                 if len(here) < THREADS or here.any():
                     raise _apart(gid)
         return passed
 
     def _together(self, g: WarpgroupLanes, what: str) -> bool | Array:
-        """By lane: is its whole warpgroup here? Those that come apart are all parked, the last too, so that they are
-        asked at once and go on as one group."""
-        at = g.block * self._per_block + (g.gid % self._m.padded_threads) // THREADS
+        """By lane: True if its whole warpgroup has arrived. Warps that arrive separately are all parked, the last one
+        too, so that they wake as one group."""
+        at = g.block * self._per_block + (g.gid % self._ctas.padded_threads) // THREADS
         if g.arrived:
             return np.asarray(self._generation[at] != g.gen)
         if self._whole(g):
-            self._m.meet(g)
+            self._ctas.meet(g)
             return True
-        self._m.require_whole_warps(g, what)
+        self._ctas.require_whole_warps(g, what)
         g.arrived, g.gen = True, self._generation[at]
         np.add.at(self._came, at, 1)
         full = self._came >= THREADS
@@ -91,13 +91,13 @@ class WarpgroupProducts:
         return False
 
     def written(self, g: WarpgroupLanes, number: int) -> None:
-        """Registers that a wgmma may read are about to be written."""
+        """Notes a write to registers that a wgmma may read."""
         last = self._written.setdefault(number, np.zeros(len(self._fences), np.int64))
         warps = g.warp_numbers()
         last[warps] = self._fences[warps]
 
     def require_fence(self, g: WarpgroupLanes, number: int, reads: Any) -> None:
-        """Before a wgmma that may read registers, where ``reads`` holds, with no fence since they were written."""
+        """Traps if a wgmma reads registers (where ``reads``) that were written with no fence since."""
         if not np.any(reads):
             return
         last = self._written.setdefault(number, np.zeros(len(self._fences), np.int64))
@@ -108,27 +108,27 @@ class WarpgroupProducts:
             raise Trap(Verdict.NON_DETERMINISTIC, message, int(warps[early[0]]) * 32)
 
     def commit(self, g: WarpgroupLanes) -> None:
-        self._m.require_whole_warps(g, "wgmma.commit_group")
+        self._ctas.require_whole_warps(g, "wgmma.commit_group")
         self._arithmetic.flush_all()
         self._committed[g.warp_numbers()] += 1
 
     def wait(self, g: WarpgroupLanes, pending: int) -> None:
         """The warps of ``g`` wait until at most ``pending`` groups are under way."""
-        self._m.require_whole_warps(g, "wgmma.wait_group")
+        self._ctas.require_whole_warps(g, "wgmma.wait_group")
         warps = g.warp_numbers()
         self._done[warps] = np.maximum(self._done[warps], self._committed[warps] - pending)
-        if self._m.async_races is not None:
-            self._m.async_races.products_done(warps, self._done[warps])
+        if self._ctas.async_races is not None:
+            self._ctas.async_races.products_done(warps, self._done[warps])
 
     # --- products ----------------------------------------------------------------------------------------------------
 
     def issue(
         self, g: WarpgroupLanes, number: int, form: Form, rows: Sequence[int], a: Any, b: Any, adds: Any, operands: int
     ) -> None:
-        """One wgmma.mma_async. ``rows``: register rows of the sums; ``a``: descriptors by lane, or four rows of
-        fragments, then ``operands`` is their number."""
+        """One wgmma.mma_async. ``rows``: register rows of the accumulators; ``a``: descriptors by lane, or four rows of
+        fragments, numbered ``operands``."""
         groups, blocks = self._warpgroups(g)
-        self._m.counters.products.update(self._m.numbers[blocks].tolist())
+        self._ctas.counters.products.update(self._ctas.numbers[blocks].tolist())
         sums = self._prepare(number, form)
         adding = self._uniform(g, adds, "the scale of D")
         if adding.any() and not sums.held[g.gid].all():
@@ -146,12 +146,12 @@ class WarpgroupProducts:
         self._arithmetic.add(number, sums, groups, blocks, adding, form, left, right)
 
     def holds(self, number: int, g: WarpgroupLanes) -> bool:
-        """Are these sums a matrix here for every lane of ``g``?"""
+        """True if the matrix has the values of these accumulators for every lane of ``g``."""
         sums = self._sums.get(number)
         return sums is not None and bool(sums.held[g.gid].all())
 
     def settle(self, g: WarpgroupLanes, number: int, rows: Sequence[tuple[int, int]]) -> None:
-        """Before registers of these sums are touched; ``rows``: (register, row) of those whose values still matter."""
+        """Copies accumulators to registers before these are touched. ``rows``: (register, row) of the live ones."""
         sums = self._sums.get(number)
         if sums is None:
             return
@@ -164,7 +164,7 @@ class WarpgroupProducts:
         sums.held[g.gid] = False
 
     def check_operands(self, g: WarpgroupLanes, number: int) -> None:
-        """Before registers that hold an A operand are written."""
+        """Traps before a write to registers of an A operand that a wgmma in flight reads."""
         last = self._operands.get(number)
         if last is not None:
             self._check(g, last, "an operand")
@@ -179,24 +179,24 @@ class WarpgroupProducts:
     # --- lanes -------------------------------------------------------------------------------------------------------
 
     def _whole(self, g: WarpgroupLanes) -> bool:
-        """Is every warpgroup of ``g`` here with all its threads?"""
+        """True if all threads of every warpgroup of ``g`` are in it."""
         value = g.cache.get("warpgroups")
         if value is None:
             ok = g.n % THREADS == 0
             if ok:
                 table = g.gid.reshape(-1, THREADS)
                 ok = bool(
-                    (table[:, 0] % self._m.padded_threads % THREADS == 0).all()
+                    (table[:, 0] % self._ctas.padded_threads % THREADS == 0).all()
                     and (table[:, -1] - table[:, 0] == THREADS - 1).all()
                 )
             first = g.gid[::THREADS]
-            groups = first // self._m.padded_threads * self._per_block + first % self._m.padded_threads // THREADS
-            value = g.cache["warpgroups"] = (ok, groups, first // self._m.padded_threads)
+            groups = first // self._ctas.padded_threads * self._per_block + first % self._ctas.padded_threads // THREADS
+            value = g.cache["warpgroups"] = (ok, groups, first // self._ctas.padded_threads)
         return bool(value[0])
 
     def _warpgroups(self, g: WarpgroupLanes) -> tuple[Array, Array]:
         if not self._whole(g):
-            self._m.require_whole_warps(g, "wgmma")
+            self._ctas.require_whole_warps(g, "wgmma")
             raise _apart(int(g.gid[0]))
         _, groups, blocks = g.cache["warpgroups"]
         return groups, blocks
@@ -221,8 +221,8 @@ class WarpgroupProducts:
         return sums
 
     def _scatter(self, g: WarpgroupLanes, sums: Accumulators, rows: Sequence[tuple[int, int]], held: Array) -> None:
-        """Matrix to registers, for the lanes ``held``."""
-        tid = g.gid % self._m.padded_threads
+        """Copies the matrix to registers, for the lanes ``held``."""
+        tid = g.gid % self._ctas.padded_threads
         groups = g.block * self._per_block + tid // THREADS
         distinct = g.cache["warpgroups"][1] if self._whole(g) else np.unique(groups)
         table = sums.registers(distinct)
@@ -237,15 +237,15 @@ class WarpgroupProducts:
     # --- what they read -----------------------------------------------------------------------------------------------
 
     def _look(self, g: WarpgroupLanes, blocks: Array, a: Array | None, b: Array, form: Form) -> None:
-        """Are the operands in shared memory there, and ordered before this?"""
+        """Traps for operands in shared memory that are out of bounds, uninitialised or not ordered before this."""
         for bits, rows, mn_major in ((a, ROWS, form.a_mn), (b, form.n, form.b_mn)):
             for one in set(bits.tolist()) if bits is not None else ():
                 chosen = np.flatnonzero(bits == one)
                 self._look_at(g.gid[chosen * THREADS], blocks[chosen], pieces((one,), rows, mn_major).ravel())
 
     def _look_at(self, gid: Array, blocks: Array, where: Array) -> None:
-        """The warpgroups that begin with threads ``gid`` read pieces ``where`` of their blocks."""
-        shared = self._m.shared
+        """As :meth:`_look`, for pieces ``where`` that are read by the warpgroups with first threads ``gid``."""
+        shared = self._ctas.shared
         low, high = int(where.min()) * 16, int(where.max()) * 16 + 16
         if low < shared.first or high > shared.limit:
             message = (
@@ -253,9 +253,9 @@ class WarpgroupProducts:
             )
             raise Trap(Verdict.OUT_OF_BOUNDS, message, int(gid[0]))
         places = where + (blocks * shared.stride >> 4)[:, None]
-        if self._m.async_races is not None:
+        if self._ctas.async_races is not None:
             for first, place in zip(gid.tolist(), places, strict=True):
-                self._m.async_races.product_reads(first, place, int(self._committed[first >> 5]) + 1)
+                self._ctas.async_races.product_reads(first, place, int(self._committed[first >> 5]) + 1)
         if shared.all_written(places):
             return
         for first, place in zip(gid.tolist(), places, strict=True):
@@ -263,7 +263,7 @@ class WarpgroupProducts:
                 if not shared.all_written(np.array(piece)):
                     byte = piece * 16 % shared.stride - shared.first
                     message = f"wgmma reads shared memory at byte {byte}, which nothing has written"
-                    raise shared.missing(message, first, piece, 16, self._m.instruction())
+                    raise shared.missing(message, first, piece, 16, self._ctas.instruction())
 
 
 def _apart(gid: int) -> Trap:

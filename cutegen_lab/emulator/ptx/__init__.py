@@ -1,4 +1,4 @@
-"""PTX as data, and from text to that: syntax, types, number formats (PTX ISA, chapters 4 and 5)."""
+"""PTX as data and its parser: syntax, types, number formats (PTX ISA, chapters 4 and 5)."""
 
 from cutegen_lab.emulator.ptx.syntax import (
     Address,

@@ -24,7 +24,7 @@ EIGHT_NAN = 0x7F
 
 
 def _e4m3_values() -> Array:
-    """Of every code: no infinity, and NaN where exponent and mantissa are all ones."""
+    """The value of every code: no infinity, and NaN where exponent and mantissa are all ones."""
     code = np.arange(256)
     exponent, mantissa = code >> 3 & 15, code & 7
     size = np.where(exponent > 0, np.ldexp(8.0 + mantissa, exponent - 10), np.ldexp(mantissa, -9))
@@ -42,8 +42,7 @@ _TABLES = {
 def to_f32(raw: Array, kind: str) -> Array:
     """Values of ``kind`` packed in ``raw`` (contiguous), low bits first, as float32: the last axis grows accordingly.
 
-    Every value of these formats is exact in float32. Of tf32 operands the low 13 bits count
-    for nothing, as in the hardware.
+    Every value of these formats is exact in float32. The low 13 bits of tf32 operands are ignored, as in hardware.
     """
     if kind in ("e4m3", "e5m2"):
         return _TABLES[kind].take(raw.view(np.uint8))
@@ -70,7 +69,7 @@ def _nibbles(octets: Array, signed: bool) -> Array:
 
 
 def to_eight(values: Array, kind: str) -> Array:
-    """f16 or f32 → e4m3 or e5m2 codes (uint8), to nearest even; what is too large becomes the largest (.satfinite)."""
+    """f16 or f32 → e4m3 or e5m2 codes (uint8), to nearest even; overflow becomes the largest value (.satfinite)."""
     mantissa, smallest, largest = EIGHT[kind]
     wide = np.asarray(values).astype(np.float64)
     size = np.minimum(np.abs(wide), largest)

@@ -1,4 +1,4 @@
-"""The text of one instruction to its operands (PTX ISA 4.3.2 "Instruction Statements", 6.4 "Using Addresses, Arrays,
+"""Parses one instruction and its operands (PTX ISA 4.3.2 "Instruction Statements", 6.4 "Using Addresses, Arrays,
 and Vectors")."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9]\d*)U?$")
 
 
 class Names(Protocol):
-    """What names mean where the instruction stands."""
+    """Resolves names in the scope of the instruction."""
 
     def register(self, name: str) -> ptx.Reg | None:
         """None: no register has this name."""
@@ -22,11 +22,11 @@ class Names(Protocol):
         """The components of a register declared as a vector."""
 
     def label(self, name: str) -> str:
-        """The unique name of a label; of what is no label, the name itself."""
+        """The unique name of a label; any other name unchanged."""
 
 
 def read(text: str, line: int, names: Names) -> ptx.Instruction:
-    """``text`` without its semicolon. Raises :class:`Unsupported`."""
+    """Parses ``text`` (without its semicolon). Raises :class:`Unsupported`."""
     shown = " ".join(text.split())
     guard, negated = None, False
     if match := re.match(r"@(!?)\s*([%\w$]+)\s+", text):

@@ -1,4 +1,4 @@
-"""PTX text to kernels: directives, scopes, labels and variables (PTX ISA, chapters 4.3 "Statements", 5.4 "Variables",
+"""Parses kernels: directives, scopes, labels and variables (PTX ISA, chapters 4.3 "Statements", 5.4 "Variables",
 11 "Directives").
 
 Names are resolved here: inline assembly opens scopes whose labels and registers repeat, so each gets a unique name.
@@ -104,7 +104,7 @@ class _Reader:
         self, text: str, entry: re.Match[str], end: int, module: list[ptx.Variable], masks: Sequence[tuple[int, int]]
     ) -> None:
         self._text, self._entry, self._end = text, entry, end
-        self._masks = [mask for mask in masks if entry.end() <= mask[0] < end]  # of the bytes that loads make use of
+        self._masks = [mask for mask in masks if entry.end() <= mask[0] < end]  # (position, mask of used bytes)
         self._newlines = [m.start() for m in re.finditer("\n", text)]
         self._scopes: list[_Scope] = []
         self._opened = 0
@@ -122,7 +122,7 @@ class _Reader:
         )  # fmt: skip
 
     def _sizes(self, directive: str) -> tuple[int, int, int] | None:
-        """Of a performance-tuning directive (PTX ISA 11.4): up to three numbers, the others are 1."""
+        """The numbers of a performance-tuning directive (PTX ISA 11.4); missing ones are 1."""
         match = re.search(rf"\.{directive}\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", self._entry[3])
         return (int(match[1]), int(match[2] or 1), int(match[3] or 1)) if match else None
 
@@ -135,7 +135,7 @@ class _Reader:
                 r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+(?:\.ptr\s.*?)?([\w$]+)(?:\[(\d+)\])?$", declared
             )
             if not match or match[1] not in WIDTH:
-                raise Unsupported(f"parameter {declared!r} is not read here", self._at(self._entry.start(2)))
+                raise Unsupported(f"parameter {declared!r} is not supported", self._at(self._entry.start(2)))
             yield match[2], WIDTH[match[1]] * int(match[3] or 1)
 
     def _statements(self) -> Iterator[tuple[str, int]]:
@@ -192,7 +192,7 @@ class _Reader:
     def _declare(self, text: str, line: int) -> None:
         match = _REGISTERS.match(text)
         if not match or match[2] not in FILE_OF_TYPE:
-            raise Unsupported(f"registers declared by `{text}` are not held here", line, text)
+            raise Unsupported(f"the register declaration `{text}` is not supported", line, text)
         scope, file = self._scopes[-1], FILE_OF_TYPE[match[2]]
         for name in (n.strip() for n in match[3].split(",")):
             unique = f"{name}@{len(self._code)}.{len(self._scopes)}" if len(self._scopes) > 1 else name
@@ -209,7 +209,7 @@ class _Reader:
     def _argument(self, text: str, line: int) -> None:
         match = _ARGUMENT.match(text)
         if not match or FILE_OF_TYPE.get(match[1]) not in ("U", "D"):
-            raise Unsupported(f"an argument declared by `{text}` is not held here", line, text)
+            raise Unsupported(f"the argument declaration `{text}` is not supported", line, text)
         kind, name = match.groups()
         unique = f"{name}@{len(self._code)}.{len(self._scopes)}"
         self._scopes[-1].registers[name] = ptx.Argument(unique, FILE_OF_TYPE[kind])

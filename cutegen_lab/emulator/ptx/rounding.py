@@ -48,7 +48,7 @@ def pack_bf16(high: Array, low: Array, out: Array) -> None:
 
 @runtime
 def flush(values: Array, least: Any = _MIN_NORMAL) -> Array:
-    """What is smaller than ``least``, subnormal float32, to zero of the same sign: ``.ftz``."""
+    """``.ftz``: magnitudes below ``least`` (default: subnormal float32) become zeros of the same sign."""
     small = np.abs(values) < least
     if small.any():
         return np.where(small, np.copysign(np.zeros((), values.dtype), values), values)
@@ -57,7 +57,7 @@ def flush(values: Array, least: Any = _MIN_NORMAL) -> Array:
 
 @runtime
 def flush_out(values: Array) -> None:
-    """As :func:`flush`, in place."""
+    """:func:`flush` in place."""
     small = np.abs(values) < _MIN_NORMAL
     if small.any():
         values[small] = np.copysign(np.float32(0), values[small])
@@ -96,7 +96,7 @@ def odd_f32(wide: Array) -> Array:
 
 
 def directed(wide: Array, near: Array, mode: str) -> Array:
-    """Turns ``near`` (``wide`` rounded to nearest) into rounding mode rz, rm or rp. ``wide`` holds ``near`` exactly."""
+    """Corrects ``near`` (``wide`` to nearest) for rounding mode rz, rm or rp. ``wide`` can hold ``near`` exactly."""
     back = near.astype(wide.dtype)
     infinity = near.dtype.type(np.inf)
     if mode == "rz":

@@ -87,7 +87,7 @@ class Sink:
 
 @dataclass(frozen=True)
 class Other:
-    """An operand form no opcode here takes: kept as text to be named when refused."""
+    """An operand form that no opcode here takes, kept as text for the error message."""
 
     text: str
 

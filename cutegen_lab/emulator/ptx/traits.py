@@ -14,8 +14,8 @@ _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
 
 
 def is_strong(instruction: ptx.Instruction) -> bool:
-    """Strong operations on one place do not race with each other (PTX ISA 8.3 "Memory Operations", 8.7.1 "Races"). A
-    cp.reduce.async.bulk is relaxed at the GPU's scope (9.7.9.25.4.2)."""
+    """True for strong operations: at one location they do not race with each other (PTX ISA 8.3 "Memory Operations",
+    8.7.1 "Races"). A cp.reduce.async.bulk is relaxed at the GPU's scope (9.7.9.25.4.2)."""
     if instruction.opcode == "cp":
         return "reduce" in instruction.mods
     return instruction.opcode in ("atom", "red") or not _STRONG.isdisjoint(instruction.mods)
@@ -40,7 +40,7 @@ WEAK = Ordering(strong=False, reads=True, acquires=False, releases=False, scope=
 
 @lru_cache(4096)
 def ordering(instruction: ptx.Instruction) -> Ordering:
-    """Of an instruction that touches memory, or of a fence. Atomics have the scope of a GPU where they name none."""
+    """Ordering of a memory instruction or a fence. Atomics have the scope of a GPU where they name none."""
     mods, fence = set(instruction.mods), is_fence(instruction)
     both = "acq_rel" in mods or (fence and not mods & {"acquire", "release"})
     scope = CTA if "cta" in mods else CLUSTER if "cluster" in mods else GRID
@@ -50,7 +50,7 @@ def ordering(instruction: ptx.Instruction) -> Ordering:
 
 
 def fences(code: Sequence[ptx.Instruction]) -> bool:
-    """Can strong operations order others around them (PTX ISA 8.9.5 "Release and Acquire Patterns")?"""
+    """True if strong operations may order others around them (PTX ISA 8.9.5 "Release and Acquire Patterns")."""
     return any(o.acquires or o.releases for o in map(ordering, filter(_may_order, code)))
 
 
@@ -64,7 +64,7 @@ def is_fence(instruction: ptx.Instruction) -> bool:
 
 
 def proxies(instruction: ptx.Instruction) -> tuple[bool, bool] | None:
-    """Of a fence of the async proxy (PTX ISA 9.7.13.4): does it fence shared memory, and global memory?"""
+    """(fences shared memory, fences global memory) of an async proxy fence (PTX ISA 9.7.13.4); None for others."""
     mods = instruction.mods
     if instruction.opcode != "fence" or "proxy" not in mods or not any(m.startswith("async") for m in mods):
         return None
@@ -73,7 +73,7 @@ def proxies(instruction: ptx.Instruction) -> tuple[bool, bool] | None:
 
 
 def blocks_may_wait(code: Sequence[ptx.Instruction]) -> bool:
-    """Can blocks of different clusters order what they do? Only by fences, acquire and release at the GPU's scope."""
+    """True if blocks of different clusters may synchronise: by fences, acquire and release at the GPU's scope."""
     found = (ordering(i) for i in code if _may_order(i) and not _is_shared(i))
     return any(o.scope == GRID and (o.acquires or o.releases) for o in found)
 
@@ -84,12 +84,12 @@ def names_every_lane(mask: ptx.Operand) -> bool:
 
 
 def asks_memory(instruction: ptx.Instruction) -> bool:
-    """Does it see what other threads write while it runs?"""
+    """True for strong loads and atomics, which see writes of other running threads."""
     return instruction.opcode in ("ld", "atom") and is_strong(instruction)
 
 
 def blocks_may_meet(code: Sequence[ptx.Instruction]) -> bool:
-    """Can a block wait for what others do? Only by strong reads of memory that they share."""
+    """True if a block may wait for others, which needs strong reads of global memory."""
     return any(asks_memory(i) and not _is_shared(i) for i in code)
 
 
@@ -104,12 +104,12 @@ def access_unit(code: Sequence[ptx.Instruction]) -> int:
 
 
 def compares(instruction: ptx.Instruction) -> bool:
-    """Is it a compare-and-swap?"""
+    """True for a compare-and-swap."""
     return instruction.opcode == "atom" and "cas" in instruction.mods
 
 
 def guesses(code: Sequence[ptx.Instruction]) -> frozenset[ptx.Instruction]:
-    """Loads whose result a compare-and-swap is given to compare with: it fails where they read something stale."""
+    """Loads of a compare-and-swap's expected value: if they read a stale value, it fails."""
     compared = {reg.name for i in code if compares(i) for reg in registers(i.operands[2])}
     found: set[ptx.Instruction] = set()
     while compared:
@@ -127,7 +127,7 @@ def guesses(code: Sequence[ptx.Instruction]) -> frozenset[ptx.Instruction]:
 
 
 def registers(operand: ptx.Operand) -> Iterable[ptx.Reg]:
-    """All that an operand names."""
+    """All registers of an operand."""
     match operand:
         case ptx.Reg():
             yield operand

@@ -1,6 +1,6 @@
 """PTX fundamental types (PTX ISA 5.2) and how lanes hold them.
 
-A register file is one array ``[rows, lanes]`` a width: ``P`` bool, ``H`` uint16, ``U`` uint32, ``D`` uint64. The same
+Each register file is one array ``[rows, lanes]``: ``P`` bool, ``H`` uint16, ``U`` uint32, ``D`` uint64. The same
 bytes are seen through typed views: ``I`` int16, ``E`` float16; ``S`` int32, ``F`` float32; ``L`` int64, ``G`` float64.
 """
 
@@ -39,6 +39,6 @@ NUMPY = {
 
 INTEGER_TYPES = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"}
 RAW = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
-"""A NumPy type of each access width whose copies keep every bit."""
+"""NumPy type for each access width; a copy keeps every bit."""
 MARKED = {w: np.ones(w, np.uint8).view(t)[0] for w, t in RAW.items()}
-"""As many true bytes as an access is wide, as one element: what was written, where that is tracked."""
+"""Per access width, one element of all-ones bytes: marks written bytes, where they are tracked."""

@@ -1,8 +1,8 @@
-"""Loads of which ``.pragma "used_bytes_mask"`` says that some bytes are not used (PTX ISA 9.0, 11.4).
+"""Loads with ``.pragma "used_bytes_mask"``, which marks bytes of the result as unused (PTX ISA 9.0, 11.4).
 
-Hardware may leave those bytes unread, so that nothing may depend on them: here all their bits are set after the load,
-which makes a NaN of a number that is used all the same. Nor need they lie in the memory that is read: ptxas itself
-reads the last three numbers of an array by a load of four.
+Hardware may not load unused bytes, so nothing may depend on them: here all their bits are set after the load, which
+turns a number that is used all the same into NaN. They may be out of bounds: ptxas reads the last three numbers of an
+array by a load of four.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.ptx.types import WIDTH
 
-USED = "used_bytes::"  # a modifier of loads that PTX does not have: which bytes are, as a mask
+USED = "used_bytes::"  # internal modifier of loads, followed by the mask of used bytes
 _BITS = {"H": 16, "U": 32, "D": 64}  # of a register file
 
 
 def masked(load: ptx.Instruction, mask: int) -> Iterator[ptx.Instruction]:
-    """What to execute for ``load``. Raises :class:`Unsupported` where the pragma stands before anything else."""
+    """Instructions to execute for ``load``. Raises :class:`Unsupported` if it is no load."""
     kind = load.mods[-1] if load.mods else ""
     if load.opcode != "ld" or kind not in WIDTH:
-        raise Unsupported("used_bytes_mask is read before a load only", load.line, load.text)
+        raise Unsupported("used_bytes_mask applies to loads only", load.line, load.text)
     yield replace(load, mods=(f"{USED}{mask}", *load.mods))
     target, size = load.operands[0], WIDTH[kind]
     for i, item in enumerate(target.items if isinstance(target, ptx.Vector) else (target,)):

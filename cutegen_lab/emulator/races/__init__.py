@@ -1,1 +1,1 @@
-"""Races: vector clocks, and who touched which byte of shared and global memory."""
+"""Race detection: vector clocks, and the last accesses to each byte of shared and global memory."""

@@ -1,4 +1,4 @@
-"""How accesses to global memory are remembered: two words of 63 bits for each cell, in tables beside the buffer.
+"""Records of accesses to global memory: two words of 63 bits for each cell, in tables for each buffer.
 
 *What*: launch from 1 on, scope of a strong operation (0: a weak one), block in its grid, line of generated code.
 *When*: column and lane of the thread as in :mod:`vector_clock`, and the count of its warp's clock.
@@ -18,7 +18,7 @@ _LINE_MASK, _BLOCK_MASK, _SCOPE_MASK = (1 << 20) - 1, (1 << 24) - 1, 3
 _COLUMN, _LANE = 45, 40
 _COUNT_MASK = (1 << _LANE) - 1
 IN_FLIGHT = 1 << _LANE - 1
-"""Added to a bulk group's number it is a count that no warp reaches: of a copy that nobody has waited for."""
+"""Added to a bulk group's number it is a clock that no warp reaches: the record of a copy in flight."""
 
 
 class Marks(NamedTuple):
@@ -53,7 +53,7 @@ class Marks(NamedTuple):
         return self.when & _COUNT_MASK
 
     def newest(self) -> int:
-        """The last launch that any is of."""
+        """The latest launch of any."""
         return int(np.maximum.reduce(self.what, axis=None, initial=0)) >> _LAUNCH
 
     def at(self, lane: int, cell: int) -> Mark:
@@ -76,29 +76,29 @@ class Mark(NamedTuple):
 
 
 def marks(launch: int, order: Ordering, block: Array, line: int, thread: Array, count: Array) -> Marks:
-    """Of accesses that threads make now, by lane."""
+    """Records of current accesses, by lane."""
     scope = order.scope + 1 if order.strong else 0
     what = (launch << _LAUNCH | scope << _SCOPE | line) + ((block & _BLOCK_MASK) << _BLOCK)
     return Marks(what, thread << _LANE | count)
 
 
 def in_flight(made: Marks, group: int) -> Marks:
-    """The same of a bulk copy of ``group`` that will come."""
+    """The records of a bulk copy of ``group`` that is in flight."""
     return Marks(made.what, made.when & ~_COUNT_MASK | IN_FLIGHT + group)
 
 
 def in_group(when: Array, group: Array) -> Array:
-    """As :func:`in_flight`, of copies of several groups."""
+    """As :func:`in_flight`, for copies of several groups."""
     return np.asarray(when & ~_COUNT_MASK | IN_FLIGHT + group)
 
 
 def landing(column: Array, count: Array) -> Array:
-    """*When* of what is over with the phase ``count`` of the mbarrier of ``column``."""
+    """*When* of an access that completes with phase ``count`` of the mbarrier of ``column``."""
     return np.asarray(column << _COLUMN | count)
 
 
 class Rows(NamedTuple):
-    """A table's accesses of one width, and the row of each lane."""
+    """A view of a table for accesses of one width, and the row of each lane."""
 
     what: Array
     when: Array
@@ -108,7 +108,7 @@ class Rows(NamedTuple):
         return Marks(self.what[self.row], self.when[self.row])
 
     def remember(self, made: Marks, backwards: bool = False) -> None:
-        """One access a lane, or one a cell. Where lanes share a cell the last of them stays, or else the first."""
+        """Stores one access for each lane or cell. Of lanes that share a cell the last stays, or the first."""
         what, when = (m if m.ndim == 2 else m[:, None] for m in made)
         step = slice(None, None, -1) if backwards else slice(None)
         row = self.row[step]
@@ -118,13 +118,13 @@ class Rows(NamedTuple):
         self.what[self.row] = 0
 
     def rewrite(self, lanes: Array, before: Array, after: Array) -> None:
-        """Of ``lanes`` (a mask), what was remembered at ``before`` counts as done at ``after``."""
+        """For ``lanes`` (a mask), changes the time of accesses from ``before`` to ``after``."""
         row = self.row[lanes]
         found = self.when[row]
         self.when[row] = np.where(found == before[lanes, None], after[lanes, None], found)
 
     def complete(self, group: int, epoch: int) -> None:
-        """The copies of bulk ``group`` count as made at ``epoch``, where nobody has written since."""
+        """Sets the time of the copies of bulk ``group`` to ``epoch``, where nobody has written since."""
         found = self.when[self.row]
         done = found & _COUNT_MASK == IN_FLIGHT + group
         self.when[self.row] = np.where(done, found & ~_COUNT_MASK | epoch, found)
@@ -144,6 +144,6 @@ def _cells(size: int, unit: int) -> int:
 
 
 def rows(table: Array, row: Array, cells: int) -> Rows:
-    """``row`` counts in pieces of ``cells``."""
+    """``row`` is in units of ``cells`` cells."""
     what, when = table.reshape(2, -1, cells)
     return Rows(what, when, row)

@@ -1,9 +1,9 @@
-"""Races with what hardware does beside the warps: bulk copies, and wgmma reading shared memory.
+"""Races of the async proxy: bulk copies, and wgmma reading shared memory.
 
-Such an access happens some time between the instruction that asks for it and the wait for it, so it is remembered (in
-the tables of :mod:`shared_memory`) under a column of its own, which a warp knows of once it, or someone it met, has
-waited: for a phase of the mbarrier, for a bulk group or for a group of wgmma. What warps wrote themselves must also
-have passed a proxy fence on the way (PTX ISA 8.4 "Proxies", 9.7.13.4 fence.proxy.async).
+Such an access happens between the instruction that issues it and the wait for it. So it is recorded (in the tables of
+:mod:`shared_memory`) under its own column of the clocks, which a warp acquires once it, or a warp it synchronised with,
+has waited for a phase of the mbarrier, a bulk group or a wgmma group. Generic writes of warps must also be ordered by a
+proxy fence (PTX ISA 8.4 "Proxies", 9.7.13.4 fence.proxy.async).
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ _PIECE = 16
 
 
 class AsyncProxyRaces:
-    """Every method but the waits raises Trap. Places are 16-byte pieces of the chunk's shared memory."""
+    """Every method except the waits raises Trap. Places are 16-byte pieces of the CTA batch's shared memory."""
 
-    def __init__(self, m: WatchedBlocks, clocks: VectorClocks, shared: SharedRaces) -> None:
-        self._m, self._clocks, self._shared = m, clocks, shared
+    def __init__(self, ctas: WatchedBlocks, clocks: VectorClocks, shared: SharedRaces) -> None:
+        self._ctas, self._clocks, self._shared = ctas, clocks, shared
         self._columns: dict[int, int] = {}  # of mbarrier slots
         self._made: dict[int, int] = {}  # by slot: the access that initialised an mbarrier
-        self._waits: dict[int, dict[int, int]] = {}  # by slot, then by column: a warp's last wait for a phase of it
-        # By block: when another's warp, or a copy out of it, used its memory last, by column of the clocks; and where.
-        self._uses, self._lines = (np.zeros((m.count, clocks.width), np.int64) for _ in range(2))
-        self._used = np.zeros(m.count // m.cluster_size, np.int64)
+        self._waits: dict[int, dict[int, int]] = {}  # by slot and column: a warp's last wait for a phase
+        # By block and column of the clocks: time and line of the last access to its memory by another block or a copy.
+        self._uses, self._lines = (np.zeros((ctas.count, clocks.width), np.int64) for _ in range(2))
+        self._used = np.zeros(ctas.count // ctas.cluster_size, np.int64)
         self.groups = BulkGroups(clocks)
 
     def column(self, slot: int) -> int:
-        """The column of an mbarrier."""
+        """The column of the clocks for an mbarrier."""
         found = self._columns.get(slot)
         if found is None:
-            cluster = slot * 8 // self._m.shared.stride // self._m.cluster_size
-            if self._used[cluster] >= MBARRIERS * self._m.cluster_size:
+            cluster = slot * 8 // self._ctas.shared.stride // self._ctas.cluster_size
+            if self._used[cluster] >= MBARRIERS * self._ctas.cluster_size:
                 message = f"races are not looked for in blocks of more than {MBARRIERS} mbarriers"
                 raise Trap(Verdict.UNSUPPORTED, message)
             found = self._columns[slot] = self._clocks.landing + int(self._used[cluster])
@@ -49,45 +49,45 @@ class AsyncProxyRaces:
         return found
 
     def completion(self, slots: Array) -> tuple[Array, Array]:
-        """(column, phases) by lane: the end of the phase that the mbarriers ``slots`` are in."""
-        return np.array([self.column(slot) for slot in slots.tolist()]), self._m.mbarriers.age[slots] + 1
+        """(column, phase count) by lane: the end of the current phase of the mbarriers ``slots``."""
+        return np.array([self.column(slot) for slot in slots.tolist()]), self._ctas.mbarriers.age[slots] + 1
 
     def lands(self, gid: int, place: Array, slot: int) -> None:
         """A bulk copy will write ``place`` and complete on mbarrier ``slot``."""
         cells, known = self._cells(place), self._known(gid, 1)
         self._check(gid, cells, known, writes=True)
-        mark = stamp(self.column(slot), 0, int(self._m.mbarriers.age[slot]) + 1, generated_line(self._m.program))
+        mark = stamp(self.column(slot), 0, int(self._ctas.mbarriers.age[slot]) + 1, generated_line(self._ctas.program))
         self._shared.writer[cells] = mark
         self._shared.reader[cells] = 0
         self._shared.other[cells] = 0
 
     def stores(self, index: Array, width: int, slots: Array) -> None:
-        """``width`` bytes at ``index`` come any time before a phase of the mbarriers ``slots`` ends: that, and no other
-        meeting of those who stored them, is what tells of them."""
-        k, line = width // self._shared.unit, generated_line(self._m.program)
+        """st.async of ``width`` bytes at ``index``: complete with the phase of the mbarriers ``slots``, which alone
+        orders them."""
+        k, line = width // self._shared.unit, generated_line(self._ctas.program)
         for at, slot in zip(index.tolist(), slots.tolist(), strict=True):
-            mark = stamp(self.column(slot), 0, int(self._m.mbarriers.age[slot]) + 1, line)
+            mark = stamp(self.column(slot), 0, int(self._ctas.mbarriers.age[slot]) + 1, line)
             self._shared.writer[at * k : (at + 1) * k] = mark
 
     def leaves(self, gid: int, place: Array, slot: int | None) -> None:
-        """A bulk copy will read ``place``, and be over with its bulk group or with a phase of mbarrier ``slot``."""
+        """A bulk copy will read ``place``, and complete with its bulk group or with a phase of mbarrier ``slot``."""
         cells, known, warp = self._cells(place), self._known(gid, 1), gid >> 5
         self._check(gid, cells, known, writes=False)
         if slot is not None:
-            column, count = self.column(slot), int(self._m.mbarriers.age[slot]) + 1
+            column, count = self.column(slot), int(self._ctas.mbarriers.age[slot]) + 1
         else:
             column, count = self._clocks.bulk + int(self._clocks.own[warp]), self.groups.filling(gid)
         self._read(cells, known, column, count)
-        self._note(int(place[0]) * _PIECE // self._m.shared.stride, column, count)
+        self._note(int(place[0]) * _PIECE // self._ctas.shared.stride, column, count)
 
     def waited(self, gid: int, slot: int) -> None:
         """Thread ``gid`` has seen a phase of the mbarrier at ``slot`` end."""
         own = int(self._clocks.own[gid >> 5])
-        wait = stamp(own, gid & 31, int(self._clocks.known[gid >> 5, own]), generated_line(self._m.program))
+        wait = stamp(own, gid & 31, int(self._clocks.known[gid >> 5, own]), generated_line(self._ctas.program))
         self._waits.setdefault(slot, {})[own] = wait
 
     def ends_barriers(self, g: Group, slots: Array) -> None:
-        """The mbarriers at ``slots`` are made anew or invalid, by lane: no other warp may still be waiting there."""
+        """mbarriers at ``slots`` are initialised again or invalidated, by lane: no other warp may still wait there."""
         for gid, slot in zip(g.gid.tolist(), slots.tolist(), strict=True):
             known, own = self._clocks.row(gid), int(self._clocks.own[gid >> 5])
             for column, wait in self._waits.pop(slot, {}).items():
@@ -95,16 +95,16 @@ class AsyncProxyRaces:
                     raise self._shared.trap(gid, slot * 8, wait, "ends the mbarrier at", "waited for")
 
     def init_barriers(self, g: Group, slots: Array) -> None:
-        """mbarriers are made at ``slots``, by lane."""
+        """mbarriers are initialised at ``slots``, by lane."""
         self.ends_barriers(g, slots)
-        line = generated_line(self._m.program)
+        line = generated_line(self._ctas.program)
         for gid, slot in zip(g.gid.tolist(), slots.tolist(), strict=True):
             own = int(self._clocks.own[gid >> 5])
             self._made[slot] = stamp(own, gid & 31, int(self._clocks.known[gid >> 5, own]), line)
 
     def uses_barrier(self, gid: int, slot: int, hardware: bool = False) -> None:
-        """Thread ``gid`` works on the mbarrier at ``slot``, or has ``hardware`` do it, which sees only what a fence
-        has announced (PTX ISA 9.7.13.4 fence.mbarrier_init, fence.proxy.async; a cluster barrier counts as one).
+        """Thread ``gid``, or a copy it issues (``hardware``), uses the mbarrier at ``slot``. A copy needs a fence after
+        the initialisation (PTX ISA 9.7.13.4 fence.mbarrier_init, fence.proxy.async; a cluster barrier counts as one).
         """
         made, known = np.array([self._made.get(slot, 0)]), self._clocks.row(gid)
         column, count = int(columns(made)[0]), int(counts(made)[0])
@@ -113,24 +113,24 @@ class AsyncProxyRaces:
         if late and not fenced:
             raise self._shared.trap(gid, slot * 8, int(made[0]), "uses the mbarrier at", "initialised")
         if hardware and not fenced and known[self._clocks.fenced + column] < count:
-            byte = slot * 8 % self._m.shared.stride
+            byte = slot * 8 % self._ctas.shared.stride
             message = (
-                f"has a copy complete on the mbarrier at byte {byte - self._m.shared.first} of shared memory, whose "
-                f"initialisation hardware does not see: no fence.mbarrier_init or fence.proxy.async stands between"
+                f"has a copy complete on the mbarrier at byte {byte - self._ctas.shared.first} of shared memory, with "
+                "no fence.mbarrier_init or fence.proxy.async after its initialisation"
             )
             trap = Trap(Verdict.NON_DETERMINISTIC, message, gid, byte)
             trap.earlier = self._shared.source(int(made[0]))
             raise trap
 
     def reaches(self, gid: int, block: int) -> None:
-        """Thread ``gid`` uses the shared memory of another block, which must have begun, and must not end before."""
-        first = block % self._m.cluster_size * self._clocks.warps
+        """Thread ``gid`` accesses the shared memory of another block, which must have begun and not end before."""
+        first = block % self._ctas.cluster_size * self._clocks.warps
         its = slice(first, first + self._clocks.warps)
-        home = gid // self._m.padded_threads
-        if not self._clocks.row(gid)[its].any() and not self._m.cluster_barrier.over[home, its].any():
+        home = gid // self._ctas.padded_threads
+        if not self._clocks.row(gid)[its].any() and not self._ctas.cluster_barrier.over[home, its].any():
             message = (
-                f"reaches for the shared memory of block rank {block % self._m.cluster_size} of its cluster, and "
-                "nothing says that it has begun: barrier.cluster.arrive and .wait come first"
+                f"accesses the shared memory of block rank {block % self._ctas.cluster_size} of its cluster, which may "
+                "not have started: barrier.cluster.arrive and .wait must come first"
             )
             raise Trap(Verdict.NON_DETERMINISTIC, message, gid)
         own = int(self._clocks.own[gid >> 5])
@@ -138,34 +138,34 @@ class AsyncProxyRaces:
 
     def _note(self, block: int, column: int, count: int) -> None:
         self._uses[block, column] = count
-        self._lines[block, column] = generated_line(self._m.program)
+        self._lines[block, column] = generated_line(self._ctas.program)
 
     def exit(self, g: Group) -> None:
-        """Threads end. When all of a block have, copies into and out of its shared memory must be over, and what other
-        blocks do with it.
+        """Threads exit. When a whole block has, all copies and accesses of other blocks to its shared memory must be
+        complete.
         """
         for block in np.unique(g.block).tolist():
-            threads = slice(block * self._m.padded_threads, (block + 1) * self._m.padded_threads)
-            if self._m.exited[threads].all():
-                self._m.bulk.exit(block)
+            threads = slice(block * self._ctas.padded_threads, (block + 1) * self._ctas.padded_threads)
+            if self._ctas.exited[threads].all():
+                self._ctas.bulk.exit(block)
                 self._exit(block, int(g.gid[g.block == block][0]))
 
     def _exit(self, block: int, gid: int) -> None:
         warps = slice(block * self._clocks.warps, (block + 1) * self._clocks.warps)
         known = np.maximum.reduce([self._clocks.lanes.row(warp, EVERY) for warp in range(warps.start, warps.stop)])
-        if self._m.cluster_size > 1:
-            known = np.maximum(known, self._m.cluster_barrier.over[block])
+        if self._ctas.cluster_size > 1:
+            known = np.maximum(known, self._ctas.cluster_barrier.over[block])
         late = np.flatnonzero(known < self._uses[block])
         if len(late):
             column = int(late[0])
             if column < self._clocks.size:
                 first = gid // (self._clocks.size * 32) * self._clocks.size * 32
-                other = self._m.place(first + column * 32)[0]
-                message = f"a block ends while nothing says that block {other} has done with its shared memory"
+                other = self._ctas.place(first + column * 32)[0]
+                message = f"a block ends while block {other} may still access its shared memory: no barrier orders them"
             else:
-                message = "a block ends while a bulk copy may still read its shared memory, since nobody waited for it"
+                message = "a block ends while a bulk copy may still read its shared memory: it was not waited for"
             trap = Trap(Verdict.NON_DETERMINISTIC, message, gid)
-            trap.instruction = self._m.program.source_map.get(int(self._lines[block, column]))
+            trap.instruction = self._ctas.program.source_map.get(int(self._lines[block, column]))
             raise trap
 
     def product_reads(self, gid: int, place: Array, group: int) -> None:
@@ -175,13 +175,13 @@ class AsyncProxyRaces:
         self._read(cells, known, self._clocks.products + int(self._clocks.own[gid >> 5]), group)
 
     def products_done(self, warps: Array, done: Array) -> None:
-        """``warps`` (distinct) have waited for that many groups of wgmma."""
+        """``warps`` (distinct) have waited for their first ``done`` wgmma groups."""
         leader = warps - warps % self._clocks.warps % 4
         at = self._clocks.products + self._clocks.own[leader]
         self._clocks.known[warps, at] = np.maximum(self._clocks.known[warps, at], done)
 
     def _known(self, gid: int, warps: int) -> Array:
-        """What thread ``gid`` knows, or all of ``warps`` warps from its own on that have met."""
+        """The clock of thread ``gid``, or the minimum over ``warps`` warps from its own on."""
         if warps == 1:
             return self._clocks.row(gid)
         return np.asarray(self._clocks.known[gid >> 5 : (gid >> 5) + warps].min(axis=0))
@@ -210,7 +210,7 @@ class AsyncProxyRaces:
                 self._proxy(gid, cells, known, found, does)
 
     def _unsynced(self, gid: int, found: Array) -> Array:
-        """Other lanes of the own warp, since its last warp-wide instruction."""
+        """Accesses of other lanes of the own warp since they last synchronised."""
         return self._clocks.lanes.unmet(np.array([gid >> 5]), np.array([gid & 31]), lanes(found), counts(found))
 
     def _proxy(self, gid: int, cells: Array, known: Array, found: Array, does: str) -> None:
@@ -222,17 +222,17 @@ class AsyncProxyRaces:
         bare = generic & self._clocks.late(np.array(gid), seen, at, lanes(found), counts(found), fenced=True)
         if bare.any():
             first = int(np.flatnonzero(bare)[0])
-            byte = int(cells[first]) * self._shared.unit % self._m.shared.stride
+            byte = int(cells[first]) * self._shared.unit % self._ctas.shared.stride
             message = (
-                f"{does} byte {byte - self._m.shared.first} of shared memory by hardware that does not see what was "
-                f"written there, since no fence.proxy.async stands between"
+                f"{does} byte {byte - self._ctas.shared.first} of shared memory through the async proxy, with no "
+                "fence.proxy.async after the write to it"
             )
             trap = Trap(Verdict.NON_DETERMINISTIC, message, gid, byte)
             trap.earlier = self._shared.source(int(found[first]))
             raise trap
 
     def _read(self, cells: Array, known: Array, column: int, group: int) -> None:
-        mark = stamp(column, 0, group, generated_line(self._m.program))
+        mark = stamp(column, 0, group, generated_line(self._ctas.program))
         last, first = self._shared.reader[cells], self._shared.other[cells]
         kept = np.where(known[columns(first)] < counts(first), first, mark)
         self._shared.other[cells] = np.where(known[columns(last)] < counts(last), last, kept)

@@ -1,8 +1,8 @@
-"""Bulk groups of copies out of shared memory (PTX ISA 9.7.9.25.6): each thread commits and waits for its own.
+"""Bulk groups of copies out of shared memory (PTX ISA 9.7.9.25.6), which each thread commits and waits for.
 
-Groups are numbered by warp, in the order in which its lanes begin them, and a warp's column of the clocks counts its
-waits so that who knows of the wait for a group has come at least to the group's number. Where several lanes of a warp
-have groups, the clocks are told at which wait each group was over.
+Groups of a warp are numbered in the order in which its lanes begin them. The warp's column of the clocks counts waits
+such that a clock that includes the wait for a group is at least the group's number. Where several lanes of a warp have
+groups, ``VectorClocks.group_ends`` has the wait that completed each group.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class BulkGroups:
     def __init__(self, clocks: VectorClocks) -> None:
         self._clocks = clocks
         self._committed: dict[int, int] = {}  # by thread, since its first copy
-        self._pending: dict[int, dict[int, int]] = {}  # … and of those not waited for, the number in its warp
+        self._pending: dict[int, dict[int, int]] = {}  # … and the numbers in its warp of those not waited for
         self._begun = np.zeros(len(clocks.own), np.int64)  # groups of each warp so far
         self._waits = np.zeros(len(clocks.own), np.int64)
-        self._lanes: dict[int, int] = {}  # by warp, the thread that has had groups, or -1 for several
+        self._lanes: dict[int, int] = {}  # by warp, the thread that has groups, or -1 for several
 
     def filling(self, gid: int) -> int:
         """The number in its warp of the group that thread ``gid`` is filling."""
@@ -36,7 +36,7 @@ class BulkGroups:
     def _begin(self, warp: int, gid: int, number: int) -> None:
         ends = self._clocks.group_ends
         if self._lanes.setdefault(warp, gid) != gid and warp not in ends:
-            ends[warp] = np.zeros(number + 64, np.int64)  # the first lane's: over with as many waits, or pending
+            ends[warp] = np.zeros(number + 64, np.int64)  # the first lane's: its n-th wait completes group n
             ends[warp][:number] = np.arange(number)
             ends[warp][list(self._pending[self._lanes[warp]].values())] = _PENDING
         if warp in ends:

@@ -1,10 +1,9 @@
-"""What strong operations and fences let warps know of each other (PTX ISA 8.9.5 "Release and Acquire Patterns", 8.9.6
-"Causality Order").
+"""Order through strong operations and fences (PTX ISA 8.9.5 "Release and Acquire Patterns", 8.9.6 "Causality Order").
 
-A write that releases leaves what its warp knows at its place; a relaxed one leaves what the warp knew at its last
-fence. An atomic operation adds to what others left there, a store replaces it. A read that acquires learns what it
-finds; what a relaxed one finds is learned at the next fence. The scopes of all must take in both warps: what is left is
-kept for each scope, and taken up to the reader's own.
+A releasing write stores its warp's clock at its location; a relaxed one stores the clock of the warp's last fence. An
+atomic operation merges with the stored clock, a store replaces it. An acquiring read merges the stored clock into its
+warp's; a relaxed read does so at the warp's next fence. All scopes must include both warps: clocks are stored for each
+scope, and read up to the reader's own.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from cutegen_lab.emulator.races.vector_clock import VectorClocks
 
 _SCOPES = GRID + 1
 Scope = tuple[int, int]
-"""(scope, number of the block or cluster that it is)."""
+"""(scope, number of its block or cluster)."""
 Left = dict[int, dict[Scope, Array]]
-"""By place and scope: what those who wrote there knew. For the whole grid, of the grid's warps only."""
+"""Stored clocks by location and scope. At grid scope only the columns of the grid's warps."""
 
 
 class Causality:
-    """Of the warps of a chunk. ``blocks``: numbers of its blocks in the grid."""
+    """Causality order of the warps of a CTA batch. ``blocks``: numbers of its blocks in the grid."""
 
     def __init__(self, clocks: VectorClocks, blocks: Array, cluster: int) -> None:
         self._clocks = clocks
@@ -37,7 +36,7 @@ class Causality:
         shape = (_SCOPES, len(self._block), clocks.width)
         self._fenced, self._found = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self._has_fenced, self._has_found = (np.zeros(len(self._block), np.bool_) for _ in range(2))
-        # Count of its warp at each lane's last fence, and when it last came upon something by a relaxed operation.
+        # By lane: its warp's clock at its last fence, and at its last relaxed read of a stored clock.
         self._fenced_at, self._found_at = (np.full((len(self._block), 32), -1, np.int64) for _ in range(2))
 
     def fence(self, gid: Array, order: Ordering) -> None:
@@ -50,17 +49,17 @@ class Causality:
                 self._has_fenced[warp] = True
 
     def fenced(self, warps: Array, scope: int) -> Array:
-        """A row a warp: what it knew at its last fence of at least this scope. A relaxed arrival leaves it."""
+        """For each warp its clock at its last fence of at least this scope, which a relaxed arrival releases."""
         return np.asarray(self._fenced[scope, warps])
 
     def find(self, warp: int, lanes: int, row: Array, scope: int) -> None:
-        """What ``lanes`` come upon by a relaxed operation: their next fence of at least this scope learns it."""
+        """A relaxed operation of ``lanes`` reads clock ``row``: their next fence of at least this scope acquires it."""
         self._found[scope, warp] = np.maximum(self._found[scope, warp], row)
         self._found_at[warp, lane_numbers(lanes)] = self._clocks.now(np.array([warp]))[0]
         self._has_found[warp] = True
 
     def read(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
-        """Before a strong read: each of the threads ``gid`` finds what was left at its place."""
+        """Before a strong read: each of the threads ``gid`` reads the clock stored at its location."""
         if left:
             for warp, lanes, place in by_place(gid, places):
                 self._take(left, warp, lanes, place, order)
@@ -105,8 +104,8 @@ class Causality:
             found[key] = np.maximum(found[key], row) if key in found else row.copy()
 
     def _behind(self, at: Array, warp: int, lanes: int) -> int:
-        """Those of ``lanes``, as bits, that did something, or have met a lane of their warp since that one did. ``at``:
-        the count of the warp when each lane did it, or -1."""
+        """Those of ``lanes``, as bits, that are ordered after an event of some lane of their warp. ``at``: the warp's
+        clock at each lane's event, or -1."""
         mine, others = np.array(lane_numbers(lanes)), np.flatnonzero(at >= 0)
         if (at[mine] >= 0).all():
             return lanes
@@ -118,7 +117,7 @@ class Causality:
         return (int(self._block[warp]), int(self._cluster[warp]), 0)[scope]
 
     def _abroad(self, row: Array, warp: int) -> Array:
-        """What of ``row`` means something in other clusters."""
+        """``row`` (columns of a cluster) → the grid's columns, which are valid in other clusters."""
         clocks = self._clocks
         found: Array = row[clocks.grid :].copy()
         if (at := self._mine(warp)) is not None:
@@ -126,7 +125,7 @@ class Causality:
         return found
 
     def _at_home(self, row: Array, warp: int) -> Array:
-        """The opposite."""
+        """The inverse of :meth:`_abroad`."""
         clocks = self._clocks
         found = np.zeros(clocks.width, np.int64)
         found[clocks.grid :] = row
@@ -135,6 +134,6 @@ class Causality:
         return found
 
     def _mine(self, warp: int) -> slice | None:
-        """Of the grid's warps that have columns, those of the own cluster."""
+        """Columns of the grid for warps of the own cluster."""
         at = self._places[warp]
         return None if at < 0 else slice(at, at + self._clocks.size)

@@ -1,9 +1,9 @@
-"""cp.async copies that no thread has waited for: other accesses to their bytes are races (PTX ISA 9.7.9.25.2
-"Completion Mechanisms for Asynchronous Copy Operations").
+"""cp.async copies in flight: other accesses to their bytes are races (PTX ISA 9.7.9.25.2 "Completion Mechanisms for
+Asynchronous Copy Operations").
 
-A copy may come as late as its thread's wait allows (cp.async.wait_group, wait_all) or an mbarrier's phase does
-(cp.async.mbarrier.arrive). Bytes are stored when the copy is issued, which is as early as allowed, and belong to the
-copy until then: every other access to them is a fault. Only in race-detection mode.
+A copy may complete as late as its thread's wait (cp.async.wait_group, wait_all) or an mbarrier's phase
+(cp.async.mbarrier.arrive). Here bytes are stored when the copy is issued, which is as early as allowed; until it has
+been waited for, every other access to them is a fault. Only in race-detection mode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEVER = -1
 
 @dataclass
 class _Batch:
-    """Copies of one instruction: thread, first cell and commit group of each. ``slot``: the mbarrier they signal."""
+    """Copies of one instruction: thread, first cell and commit group of each, and the mbarrier that they signal."""
 
     gid: Array
     cell: Array
@@ -44,25 +44,25 @@ class _Batch:
 
 
 class RememberedAccesses(Protocol):
-    """Who wrote each cell of shared memory last."""
+    """The last writer of each cell of shared memory."""
 
     def rewrite(self, gid: Array, cells: Array, line: int) -> None: ...  # cells count as written now
 
-    def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap: ...  # who comes before a copy
+    def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap: ...  # for an access before a copy
 
 
 class CopiesInFlight:
-    """``flying``, by cell: 1 + thread and line of the copy that is to fill it, or 0."""
+    """``flying``, by cell: 1 + thread and line of the copy in flight to it, or 0."""
 
     def __init__(self, races: RememberedAccesses, lanes: int, cells: int) -> None:
         self._races = races
         self._committed = np.zeros(lanes, np.int64)  # commit groups so far
-        self._complete = np.zeros(lanes, np.int64)  # … of which the thread has waited for the first so many
+        self._complete = np.zeros(lanes, np.int64)  # … and how many of them, from the first, have been waited for
         self._flying = np.zeros(cells, np.int64)
         self._batches: list[_Batch] = []
 
     def issue(self, g: Group, index: Array, cells: int, line: int) -> None:
-        """``index`` counts in pieces of ``cells`` cells."""
+        """``index`` is in units of ``cells`` cells."""
         slots = np.full(g.n, _NEVER)
         batch = _Batch(g.gid, index * cells, cells, self._committed[g.gid], line, slots, slots)
         self._flying[batch.all_cells()] = (g.gid << _LINE_BITS | line)[:, None] + 1
@@ -90,7 +90,7 @@ class CopiesInFlight:
                 self._races.rewrite(part.gid, part.all_cells(), part.line)
 
     def observe(self, slot: Array, phase: Array) -> None:
-        """Somebody has waited for the mbarriers at ``slot``, which are now in ``phase``."""
+        """A wait has seen the mbarriers at ``slot`` in ``phase``."""
         if self._batches:
             seen = dict(zip(slot.tolist(), phase.tolist(), strict=True))
             now = np.vectorize(lambda s: seen.get(s, _NEVER), otypes=[np.int64])
@@ -110,7 +110,7 @@ class CopiesInFlight:
         self._batches = kept
 
     def check(self, g: Group, index: Array, cells: int, does: str) -> None:
-        """Traps where one of the cells touched is still to be filled by a copy."""
+        """Traps where a copy in flight writes one of the cells."""
         if not self._batches:
             return
         found = self._flying.reshape(-1, cells)[index]
@@ -119,7 +119,7 @@ class CopiesInFlight:
             raise self._early(int(g.gid[lane]), int(index[lane]) * cells + cell, does)
 
     def check_cells(self, gid: int, cells: Array, does: str) -> None:
-        """The same for what hardware will do to ``cells`` for thread ``gid``."""
+        """As :meth:`check`, for an asynchronous access of thread ``gid`` to ``cells``."""
         if self._batches and (found := np.flatnonzero(self._flying[cells])).size:
             raise self._early(gid, int(cells[found[0]]), does)
 

@@ -1,14 +1,13 @@
-"""Races for global memory: between threads of a block, of a cluster, of a launch, and between launches.
+"""Races in global memory: between threads of a block, of a cluster, of a launch, and between launches.
 
-Two accesses of one launch, one of them a write, race unless an order stands between them (:mod:`vector_clock`,
-:mod:`causality`) or both are strong at a scope that takes in both threads (PTX ISA 8.7.1 "Races"). Blocks of different
-clusters are ordered by nothing but releases and acquires at the scope of the GPU (8.9.5); in grids of very many warps
-that order is followed for some clusters. A write of the value that is there is no race, nor is the plain read
-that guesses what a compare-and-swap will find (CUDA C++ Programming Guide, "Atomic Functions"). Of each cell the last
-writer and two readers are remembered. Copies from and to memory are under way until they have been waited for, and no
-bulk copy sees what threads wrote without a proxy fence (8.4 "Proxies"). A launch that begins programmatically
-(CUDA C++ Programming Guide, "Programmatic Dependent Launch") may not read what the launch before it wrote, nor write
-what it touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
+Two accesses of one launch, one of them a write, race unless they are ordered (:mod:`vector_clock`, :mod:`causality`) or
+both are strong at a scope that includes both threads (PTX ISA 8.7.1 "Races"). Only releases and acquires at the scope
+of the GPU order blocks of different clusters (8.9.5); in very large grids that order is tracked for some clusters. A
+write of the same value is no race, nor is the plain read of a compare-and-swap's expected value (CUDA C++ Programming
+Guide, "Atomic Functions"). The last writer and two readers of each cell are recorded. Copies are in flight until they
+have been waited for, and a bulk copy sees writes of threads only after a proxy fence (8.4 "Proxies"). A programmatic
+launch (CUDA C++ Programming Guide, "Programmatic Dependent Launch") may not read writes of the launch before, nor write
+to bytes that it accesses, before it has waited (PTX ISA 9.7.13.12 griddepcontrol).
 """
 
 from __future__ import annotations
@@ -37,50 +36,50 @@ WROTE, READ = "wrote", "read"
 
 
 class GlobalRaces:
-    """Remembers the accesses of a plan: of each launch that ``begin`` tells of, of each chunk that ``enter`` does.
+    """Records the accesses of a plan. ``begin`` starts a launch, ``enter`` a CTA batch.
 
-    ``unit``: bytes of the plan's narrowest access. Buffers that nobody may write are not followed, nor those for which
-    more than ``most`` bytes would be remembered.
+    ``unit``: bytes of the plan's narrowest access. Constant buffers are not tracked, nor those whose table would have
+    more than ``most`` bytes.
     """
 
     def __init__(self, unit: int, most: int | None = None) -> None:
         self._unit, self._most = unit, most
         self._programs: list[GeneratedCode] = []
-        self._chunk: WatchedBlocks | None = None
+        self._ctas: WatchedBlocks | None = None
         self._overlap = LaunchOverlap()
         self._left: Left = {}
         self.stores, self.reads = StoresInFlight(), ReadsInFlight(0)
 
     def table(self, size: int) -> Array | None:
-        """What is remembered of a buffer of ``size`` bytes."""
+        """The table of last writers for a buffer of ``size`` bytes; None where it is not tracked."""
         if self._most is not None and access_marks.table_bytes(size, self._unit) > self._most:
             return None
         return access_marks.table(size, self._unit)
 
     def begin(self, program: GeneratedCode, programmatic: bool) -> None:
-        """The next launch."""
+        """Starts the next launch."""
         self._leave()
         self._overlap.begin(programmatic)
         self._programs.append(program)
         self._left = {}
 
-    def enter(self, chunk: WatchedBlocks) -> None:
-        """``chunk`` has clocks."""
+    def enter(self, ctas: WatchedBlocks) -> None:
+        """Starts a CTA batch, which must have clocks."""
         self._leave()
-        self._chunk, self.stores, self.reads = chunk, StoresInFlight(), ReadsInFlight(len(chunk.exited))
+        self._ctas, self.stores, self.reads = ctas, StoresInFlight(), ReadsInFlight(len(ctas.exited))
 
     def _leave(self) -> None:
-        if self._chunk is not None:
-            self._overlap.leave(self._clocks(self._chunk))
-        self._chunk = None
+        if self._ctas is not None:
+            self._overlap.leave(self._clocks(self._ctas))
+        self._ctas = None
 
     @property
     def _launch(self) -> int:
         return self._overlap.launch
 
     def load(self, buffer: Buffer, g: HasLanes, address: Array, width: int) -> None:
-        """Before ``width`` bytes are read. Until a copy is complete, nothing that its thread does comes after it."""
-        m, gid = self._here(), g.gid
+        """Before a read of ``width`` bytes. Reads of copies are recorded as in flight until these complete."""
+        ctas, gid = self._here(), g.gid
         made = self._now(gid)
         if g.hardware:
             past = self._writes(buffer, address, width).found()
@@ -89,22 +88,22 @@ class GlobalRaces:
             if g.until is not None:
                 when = np.broadcast_to(access_marks.landing(*map(np.asarray, g.until)), gid.shape)
                 last, other = self._reads(buffer, address, width, make=True)
-                self._remember_read(m, gid, Marks(made.what, when), last, other)
+                self._remember_read(ctas, gid, Marks(made.what, when), last, other)
             return
-        if m.causality is not None and self._left and (order := self._order()).strong:
-            m.causality.read(self._left, gid, address, order)
+        if ctas.causality is not None and self._left and (order := self._order()).strong:
+            ctas.causality.read(self._left, gid, address, order)
         self._check(buffer, gid, address, self._writes(buffer, address, width).found(), made, None, WROTE)
         last, other = self._reads(buffer, address, width, make=True)
         if g.copies:
             made = Marks(made.what, self.reads.issue(gid, made.when))
             self.reads.keep(gid, made.when, (last, other))
-        self._remember_read(m, gid, made, last, other)
+        self._remember_read(ctas, gid, made, last, other)
 
     def store(
         self, buffer: Buffer, gid: Array, address: Array, width: int, index: Array, value: Any, hardware: bool = False
     ) -> None:
         """Stores ``value`` at element ``index``."""
-        m, cells, k, made = self._here(), buffer.views[width], width // self._unit, self._now(gid)
+        ctas, cells, k, made = self._here(), buffer.views[width], width // self._unit, self._now(gid)
         new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
         changes = differs(cells[index], new, k)
         writes = self._check_write(buffer, gid, address, width, made, changes)
@@ -115,14 +114,14 @@ class GlobalRaces:
         writes.remember(made)
         if (lost := differs(cells[index], new, k)).any():  # several wrote at once
             self._check(buffer, gid, address, writes.found(), made, lost, WROTE)
-        if m.causality is not None and not hardware and (order := self._order()).strong:
-            m.causality.write(self._left, gid, address, order)
+        if ctas.causality is not None and not hardware and (order := self._order()).strong:
+            ctas.causality.write(self._left, gid, address, order)
 
     def update(self, buffer: Buffer, gid: Array, address: Array, width: int) -> None:
         """Before an atomic operation."""
-        m, made = self._here(), self._now(gid)
-        if m.causality is not None:
-            m.causality.update(self._left, gid, address, self._order())
+        ctas, made = self._here(), self._now(gid)
+        if ctas.causality is not None:
+            ctas.causality.update(self._left, gid, address, self._order())
         writes = self._check_write(buffer, gid, address, width, made, None)
         writes.remember(made)
         self._check(buffer, gid, address, writes.found(), made, np.ones((len(gid), 1), np.bool_), WROTE)
@@ -140,11 +139,11 @@ class GlobalRaces:
 
     @property
     def meets_others(self) -> bool:
-        """Whether what came before the plan's first launch may still run."""
+        """True if work before the plan's first launch may still run."""
         return self._overlap.meets_others
 
     def require_alone(self, buffer: Buffer, gid: Array, address: Array, *, reads: bool) -> None:
-        """Traps where threads use a tensor while what came before the plan's first launch may still run."""
+        """Traps where threads use a tensor while work before the plan's first launch may still run."""
         waited = self._clocks(self._here()).waited(gid)
         beside = np.flatnonzero(self._overlap.beside_others(waited))
         if len(beside):
@@ -161,7 +160,7 @@ class GlobalRaces:
     def _check_write(
         self, buffer: Buffer, gid: Array, address: Array, width: int, made: Marks, changes: Array | None
     ) -> Rows:
-        """Before a write; ``changes`` [lanes, cells], None for an atomic operation. What was read counts no longer."""
+        """Before a write; ``changes`` [lanes, cells], None for an atomic operation. Clears the recorded readers."""
         writes = self._writes(buffer, address, width)
         self._check(buffer, gid, address, writes.found(), made, changes, WROTE)
         for reads in self._reads(buffer, address, width, make=False):
@@ -170,14 +169,15 @@ class GlobalRaces:
             reads.forget()
         return writes
 
-    def _remember_read(self, m: WatchedBlocks, gid: Array, made: Marks, last: Rows, other: Rows) -> None:
-        """Of readers that nothing orders before this one, one is kept beside it: the last, or else the first."""
+    def _remember_read(self, ctas: WatchedBlocks, gid: Array, made: Marks, last: Rows, other: Rows) -> None:
+        """Records this reader and one earlier reader that is not ordered before it: the last, or with interleaved warps
+        the first."""
         kept = Marks(*(word[:, None] for word in made))
-        for table in (last, other) if m.warps_seed else (other, last):
+        for table in (last, other) if ctas.warps_seed else (other, last):
             found = table.found()
             if found.newest() >= self._overlap.first:
                 late = (found.launch >= self._overlap.first) & (found.launch < self._launch)
-                late |= (found.launch == self._launch) & self._unordered(m, gid, found)
+                late |= (found.launch == self._launch) & self._unordered(ctas, gid, found)
                 kept = Marks(*(np.where(late, a, b) for a, b in zip(found, kept, strict=True)))
         other.remember(kept, backwards=True)  # of many lanes that read a cell at once, this keeps the first …
         last.remember(made)  # … and this the last
@@ -187,22 +187,22 @@ class GlobalRaces:
         return order_at(program, generated_line(program))
 
     def _now(self, gid: Array) -> Marks:
-        """What the threads ``gid`` do now."""
-        m, line = self._here(), generated_line(self._here().program)
-        clocks, order = self._clocks(m), order_at(m.program, line)
-        block = m.numbers[gid // m.padded_threads]
+        """The records of the current access by the threads ``gid``."""
+        ctas, line = self._here(), generated_line(self._here().program)
+        clocks, order = self._clocks(ctas), order_at(ctas.program, line)
+        block = ctas.numbers[gid // ctas.padded_threads]
         thread = gid % (clocks.size * 32)
         return access_marks.marks(self._launch, order, block, line, thread, clocks.now(gid >> 5))
 
     def _check(
         self, buffer: Buffer, gid: Array, address: Array, past: Marks, made: Marks, changes: Array | None, did: str
     ) -> None:
-        """Traps where the accesses ``past`` [lanes, cells] are not over yet. ``changes``: None for a read."""
+        """Traps where accesses ``past`` [lanes, cells] are not ordered before this. ``changes``: None for a read."""
         if past.newest() < self._overlap.first:
             return
-        m, launch = self._here(), past.launch
+        ctas, launch = self._here(), past.launch
         if self._overlap.before:
-            waited = self._clocks(m).waited(gid)[:, None]
+            waited = self._clocks(ctas).waited(gid)[:, None]
             early = np.isin(launch, list(self._overlap.before)) & ~waited
             if self._overlap.after:
                 early |= np.isin(launch, list(self._overlap.after)) & waited
@@ -213,24 +213,24 @@ class GlobalRaces:
         if changes is not None:
             race = race & changes
         if race.any():
-            race = race & self._unordered(m, gid, past) & ~self._both_strong(m, gid, past, made)
+            race = race & self._unordered(ctas, gid, past) & ~self._both_strong(ctas, gid, past, made)
         if race.any():
             race = race & ~self._guessed(past)
         if race.any():
             raise self._race(buffer, gid, address, race, past, changes is None, did)
 
-    def _unordered(self, m: WatchedBlocks, gid: Array, past: Marks) -> Array:
-        """Which of the accesses of this launch does a thread know nothing of?"""
-        clocks, warp, mine = self._clocks(m), (gid >> 5)[:, None], (gid % (self._clocks(m).size * 32))[:, None]
-        cluster = past.block // m.cluster_size
-        home = cluster == (m.numbers[gid // m.padded_threads] // m.cluster_size)[:, None]
+    def _unordered(self, ctas: WatchedBlocks, gid: Array, past: Marks) -> Array:
+        """Mask [lanes, cells] of accesses of this launch that are not ordered before the lane's."""
+        clocks, warp, mine = self._clocks(ctas), (gid >> 5)[:, None], (gid % (self._clocks(ctas).size * 32))[:, None]
+        cluster = past.block // ctas.cluster_size
+        home = cluster == (ctas.numbers[gid // ctas.padded_threads] // ctas.cluster_size)[:, None]
         column, epoch = past.column, past.epoch
         late = clocks.unknown(gid[:, None], column, past.lane, epoch)
         late |= (column == mine >> 5) & clocks.lanes.unmet(warp, mine & 31, past.lane, epoch)
         if home.all():
             return late
         if clocks.follows_grid:
-            warps = column < clocks.size  # what other clusters know of each other's copies is not followed
+            warps = column < clocks.size  # order of copies is not tracked between clusters
             at, followed = clocks.column_in_grid(cluster, np.where(warps, column, 0))
             far = followed & warps & (clocks.knows(gid[:, None], at) < epoch)
         else:
@@ -238,35 +238,39 @@ class GlobalRaces:
         return np.where(home, late, far)
 
     def _check_proxy(self, buffer: Buffer, gid: Array, address: Array, past: Marks, does: str) -> None:
-        """Traps where a bulk copy comes upon what a thread wrote in this launch, and no fence stands between. Of other
-        clusters it is only asked whether the kernel has such a fence."""
+        """Traps where a bulk copy accesses bytes that a thread wrote in this launch, with no proxy fence between. For
+        other clusters it is only checked that the kernel has such a fence."""
         if past.newest() < self._launch:
             return
-        m, clocks = self._here(), self._clocks(self._here())
-        home = past.block // m.cluster_size == (m.numbers[gid // m.padded_threads] // m.cluster_size)[:, None]
+        ctas, clocks = self._here(), self._clocks(self._here())
+        home = (
+            past.block // ctas.cluster_size == (ctas.numbers[gid // ctas.padded_threads] // ctas.cluster_size)[:, None]
+        )
         unseen = clocks.unknown(gid[:, None], past.column, past.lane, past.epoch, clocks.fenced_global)
-        bad = (past.launch == self._launch) & np.where(home, unseen, not m.program.fences_global_proxy)
+        bad = (past.launch == self._launch) & np.where(home, unseen, not ctas.program.fences_global_proxy)
         if bad.any():
             lines = past.lines()
-            own = [n for n in np.unique(lines[bad]).tolist() if (i := m.program.source_map.get(n)) and i.opcode == "cp"]
+            own = [
+                n for n in np.unique(lines[bad]).tolist() if (i := ctas.program.source_map.get(n)) and i.opcode == "cp"
+            ]
             bad &= ~np.isin(lines, own)  # copies that have been waited for
         if bad.any():
             gid_at, at, mark = self._first(gid, address, bad, past)
             message = (
-                f"{does} byte {at - buffer.base} of {buffer.name} by a bulk copy, which does not see what block "
-                f"{m.coordinates(mark.block)} wrote there, since no fence.proxy.async stands between"
+                f"{does} byte {at - buffer.base} of {buffer.name} by a bulk copy, with no fence.proxy.async after the "
+                f"write by block {ctas.coordinates(mark.block)}"
             )
             raise self._trap(Verdict.NON_DETERMINISTIC, message, gid_at, at, mark)
 
-    def _both_strong(self, m: WatchedBlocks, gid: Array, past: Marks, made: Marks) -> Array:
-        """Strong operations do not race where the scopes of both take in both threads."""
-        block = m.numbers[gid // m.padded_threads][:, None]
-        near = np.where(past.block // m.cluster_size == block // m.cluster_size, CLUSTER, GRID)
+    def _both_strong(self, ctas: WatchedBlocks, gid: Array, past: Marks, made: Marks) -> Array:
+        """Mask of pairs of strong operations whose scopes include both threads: they do not race."""
+        block = ctas.numbers[gid // ctas.padded_threads][:, None]
+        near = np.where(past.block // ctas.cluster_size == block // ctas.cluster_size, CLUSTER, GRID)
         needed = np.where(past.block == block, CTA, near)
         return np.asarray(np.minimum(past.scope, made.scope[:, None]) > needed)
 
     def _guessed(self, past: Marks) -> Array:
-        """Is one a plain read for a compare-and-swap, and the other one that swaps?"""
+        """Mask of pairs of a compare-and-swap and the plain read of an expected value: they do not race."""
         program = self._here().program
         if not program.guesses:
             return np.zeros(past.what.shape, np.bool_)
@@ -293,14 +297,14 @@ class GlobalRaces:
         return self._trap(verdict, message, gid_at, at, mark)
 
     def _race(self, buffer: Buffer, gid: Array, address: Array, bad: Array, past: Marks, reads: bool, did: str) -> Trap:
-        m = self._here()
+        ctas = self._here()
         gid_at, at, mark = self._first(gid, address, bad, past)
-        who = f"block {m.coordinates(mark.block)}"
-        if mark.block == m.numbers[gid_at // m.padded_threads]:
-            who = f"thread {m.place(mark.thread % m.padded_threads)[1]} of its own block"
+        who = f"block {ctas.coordinates(mark.block)}"
+        if mark.block == ctas.numbers[gid_at // ctas.padded_threads]:
+            who = f"thread {ctas.place(mark.thread % ctas.padded_threads)[1]} of its own block"
         does = "reads what" if reads else ("writes something else where" if did == WROTE else "overwrites what")
         where, between = f"byte {at - buffer.base} of {buffer.name}", "with no order between"
-        if did == READ and (mark.epoch >= IN_FLIGHT or mark.thread >> 5 >= self._clocks(m).size):
+        if did == READ and (mark.epoch >= IN_FLIGHT or mark.thread >> 5 >= self._clocks(ctas).size):
             who, did, between = "a copy", "reads", "which nobody has waited for"
         elif mark.epoch >= IN_FLIGHT:
             did, between = "has a bulk copy write", "which nobody has waited for (.read waits for its source alone)"
@@ -323,7 +327,7 @@ class GlobalRaces:
         return access_marks.rows(buffer.writers, row, width // self._unit)
 
     def _reads(self, buffer: Buffer, address: Array, width: int, make: bool) -> tuple[Rows, ...]:
-        """(the last readers, others); nothing where nobody has read and no tables are to be made."""
+        """(last readers, other readers); empty if there are none and ``make`` is False."""
         if buffer.readers is None:
             if not make:
                 return ()
@@ -334,9 +338,9 @@ class GlobalRaces:
         return last, other
 
     def _here(self) -> WatchedBlocks:
-        assert self._chunk is not None
-        return self._chunk
+        assert self._ctas is not None
+        return self._ctas
 
-    def _clocks(self, m: WatchedBlocks) -> VectorClocks:
-        assert m.clocks is not None
-        return m.clocks
+    def _clocks(self, ctas: WatchedBlocks) -> VectorClocks:
+        assert ctas.clocks is not None
+        return ctas.clocks

@@ -1,9 +1,10 @@
-"""What the lanes of one warp know and publish apart from each other (PTX ISA 8.9 "Memory Consistency Model" orders
-threads, not warps; 9.7.13.2 bar.warp.sync).
+"""Clocks of single lanes where these differ from their warp's (PTX ISA 8.9 "Memory Consistency Model" orders threads,
+not warps; 9.7.13.2 bar.warp.sync).
 
-A lane that waits alone learns alone, until its warp meets. A lane that publishes alone (arrives, releases, fences)
-publishes what it did, and what other lanes had done when it last met them. Whatever any lane has published so far
-counts as published with it: where several lanes of a warp publish in turn, a race may be missed, and none is invented.
+A lane that waits (acquires) alone updates its own clock only, until its warp synchronises. A lane that arrives,
+releases or fences alone publishes its own accesses, and those of other lanes up to their last synchronisation. Earlier
+publications of any lane of the warp count as included: where several lanes publish in turn, a race may be missed, but
+no false race is reported.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import numpy as np
 
 from cutegen_lab.emulator.ptx.types import Array
 
-_MOST = 4096  # publications of a warp that are remembered: what is older counts as told in full
+_MOST = 4096  # recorded publications of a warp; older ones count as made by all its lanes
 EVERY = 0xFFFF_FFFF
 """Lanes of a warp, as bits."""
 
 
 class _Record:
-    """Publications of one warp since the first that not all of its lanes took part in: at which count of its clock,
-    and by lane up to which count they tell what it did."""
+    """Publications of one warp since the first by only some of its lanes: the warp's clock (``counts``), and by lane
+    the clock up to which its accesses are included (``covers``)."""
 
     def __init__(self) -> None:
         self.counts, self.covers, self.size = np.zeros(64, np.int64), np.zeros((64, 32), np.int64), 0
@@ -34,7 +35,7 @@ class _Record:
         return self.covers[self.size - 1] if self.size else 0
 
     def at(self, count: Array) -> tuple[Array, Array]:
-        """(number of the publication that whoever knows of ``count`` knows of, is there one?)."""
+        """(index of the last publication up to clock ``count``, True if there is one)."""
         number = np.searchsorted(self.counts[: self.size], count, "right") - 1
         return number, number >= 0
 
@@ -53,17 +54,17 @@ class LaneClocks:
 
     def __init__(self, known: Array, own: Array, exited: Array) -> None:
         self._known, self._own, self._exited = known, own, exited.reshape(-1, 32)
-        self._met = known[np.arange(len(own)), own].copy()  # from this count on no lane knows what another did
-        # By warp whose lanes have met in parts: [lane, other], the count from which on a lane knows nothing of another.
+        self._met = known[np.arange(len(own)), own].copy()  # by warp: from this clock on its lanes are not ordered
+        # By warp with partial synchronisation: [lane, other], the clock from which on ``other`` is not ordered before.
         self._floors: dict[int, Array] = {}
-        self._extra: dict[int, dict[int, Array]] = {}  # by warp and lane: what it knows that not all of the warp do
+        self._extra: dict[int, dict[int, Array]] = {}  # by warp and lane: its clock, where ahead of the warp's
         self._records: dict[int, _Record] = {}
         self._recorded = np.zeros(len(own), np.bool_)
 
     # --- lanes -------------------------------------------------------------------------------------------------------
 
     def split(self, gid: Array) -> tuple[Array, Array, Array]:
-        """(warps, lanes of each as bits, are these all that run?) of threads in ascending order."""
+        """(warps, lanes of each as bits, True if these are all running lanes) of threads in ascending order."""
         starts = np.flatnonzero(np.r_[True, gid[1:] >> 5 != gid[:-1] >> 5])
         warps, lanes = gid[starts] >> 5, np.bitwise_or.reduceat(np.left_shift(1, gid & 31), starts)
         return warps, lanes, self._running(warps) & ~lanes == 0
@@ -74,29 +75,29 @@ class LaneClocks:
     def _running(self, warps: Array) -> Array:
         return np.packbits(~self._exited[warps], axis=1, bitorder="little").view(np.uint32)[:, 0].astype(np.int64)
 
-    # --- what lanes know ---------------------------------------------------------------------------------------------
+    # --- acquiring ---------------------------------------------------------------------------------------------------
 
     @property
     def even(self) -> bool:
-        """Do all lanes know what their warp does?"""
+        """True if no lane's clock is ahead of its warp's."""
         return not self._extra
 
     @property
     def together(self) -> bool:
-        """Have all warps learnt, published and met with all of their lanes?"""
+        """True if all warps have acquired, published and synchronised with all of their lanes."""
         return not (self._extra or self._records or self._floors)
 
     def met_by_all(self, warps: Array) -> Array:
-        """Up to which count all lanes of each of ``warps``, which are ``together``, know what the others did."""
+        """By warp (while ``together``): the clock up to which accesses of its lanes are ordered for all."""
         return np.asarray(self._met[warps] - 1)
 
     def row(self, warp: int, lanes: int) -> Array:
-        """All that some of ``lanes`` know."""
+        """Maximum of the clocks of ``lanes``."""
         rows = [row for lane, row in self._extra.get(warp, {}).items() if lanes >> lane & 1]
         return np.asarray(np.maximum.reduce([self._known[warp], *rows]))
 
     def learn(self, warp: int, lanes: int, row: Array) -> None:
-        """Not all lanes of ``warp`` do."""
+        """Merges ``row`` into the clocks of ``lanes``, which are not all of ``warp``."""
         mine = self._extra.setdefault(warp, {})
         for lane in lane_numbers(lanes):
             mine[lane] = np.maximum(mine[lane], row) if lane in mine else row.copy()
@@ -104,21 +105,21 @@ class LaneClocks:
             np.maximum(self._known[warp], np.minimum.reduce(list(mine.values())), out=self._known[warp])
 
     def more(self, gid: Array, column: Array, known: Array) -> Array:
-        """``known``, and what lanes know besides of ``column``."""
+        """``known`` (entries of ``column`` in warps' clocks), raised for lanes whose clocks are ahead."""
         for warp in set(np.unique(gid >> 5).tolist()) & self._extra.keys():
             for lane, row in self._extra[warp].items():
                 known = np.where(gid == warp * 32 + lane, np.maximum(known, row[column]), known)
         return known
 
-    # --- what lanes publish ------------------------------------------------------------------------------------------
+    # --- publishing --------------------------------------------------------------------------------------------------
 
     @property
     def recorded(self) -> bool:
-        """Has any warp published by some of its lanes?"""
+        """True if some warp has published by only some of its lanes."""
         return bool(self._records)
 
     def publishes(self, warp: int, lanes: int, count: int) -> None:
-        """``lanes`` of ``warp`` publish at ``count`` of its clock."""
+        """``lanes`` of ``warp`` publish at clock ``count``."""
         record = self._records.get(warp)
         if self.all_run(warp, lanes):
             if record is not None:
@@ -140,8 +141,8 @@ class LaneClocks:
             self._records[warp].add(count, count)
 
     def untold(self, warp: Array | None, other: Array, lane: Array, count: Array, known: Array) -> Array | bool:
-        """Where ``warp`` knows that ``other`` has come to ``known``: was that told by lanes that knew nothing of what
-        ``lane`` did at ``count``? ``other`` is -1 where it is no warp's. Of its own lanes a ``warp`` is not told."""
+        """True where ``warp`` has acquired clock ``known`` of warp ``other`` (-1: none), but its publication does not
+        include the access of ``lane`` at ``count``. False for a warp's own lanes."""
         asked = self._recorded[other] & (other >= 0) & (known >= count)
         if warp is not None:
             asked &= other != warp
@@ -155,10 +156,10 @@ class LaneClocks:
             found[mine] = there & (record.covers[number, lane[mine]] < count[mine])
         return found
 
-    # --- what lanes know of each other -------------------------------------------------------------------------------
+    # --- synchronising lanes -----------------------------------------------------------------------------------------
 
     def meet_all(self, warps: Array) -> None:
-        """All lanes of ``warps`` (distinct) have met."""
+        """All lanes of ``warps`` (distinct) have synchronised."""
         if self._extra:
             for warp in self._extra.keys() & set(warps.tolist()):
                 rows = self._extra.pop(warp).values()
@@ -169,7 +170,7 @@ class LaneClocks:
         self._met[warps] = self._known[warps, self._own[warps]]
 
     def meet(self, warp: int, members: Array, before: int) -> None:
-        """The lanes ``members`` have met, whose warp was at ``before`` until then."""
+        """The lanes ``members`` have synchronised; their warp's clock was ``before``."""
         floors = self._parts(warp)
         floors[members] = floors[members].max(axis=0)
         floors[np.ix_(members, members)] = before + 1
@@ -178,7 +179,7 @@ class LaneClocks:
             extra.update({lane: most.copy() for lane in members.tolist()})
 
     def meet_through(self, warp: int, lanes: int, count: int) -> None:
-        """``lanes`` learn what was published at ``count`` of the clock of their own warp."""
+        """``lanes`` acquire what their own warp published at clock ``count``."""
         if count < self._met[warp]:
             return
         cover: Array | int = count
@@ -192,7 +193,7 @@ class LaneClocks:
         floors[listed] = np.maximum(floors[listed], cover + 1)
 
     def meet_all_through(self, warps: Array, counts: Array) -> None:
-        """The same of all lanes of ``warps`` (distinct)."""
+        """:meth:`meet_through` for all lanes of ``warps`` (distinct)."""
         if self._records or self._floors:
             for warp, count in zip(warps.tolist(), counts.tolist(), strict=True):
                 self.meet_through(warp, EVERY, count)
@@ -203,7 +204,7 @@ class LaneClocks:
         return self._floors.setdefault(warp, np.full((32, 32), self._met[warp]))
 
     def unmet(self, warp: Array, lane: Array, other: Array, count: Array) -> Array:
-        """Has ``lane`` not met the ``other`` lane of its warp since that one's access at ``count``?"""
+        """True where the access of lane ``other`` at ``count`` is not ordered before ``lane`` of the same warp."""
         late = np.asarray((count >= self._met[warp]) & (lane != other))
         if self._floors:
             at = np.broadcast_arrays(warp, lane, other, count)
@@ -220,7 +221,7 @@ def lane_numbers(lanes: int) -> list[int]:
 
 
 def by_place(gid: Array, places: Array) -> list[tuple[int, int, int]]:
-    """(warp, lanes as bits, place) of threads and the places that each is at."""
+    """(warp, lanes as bits, place) for threads ``gid`` at ``places``."""
     warps, places = gid >> 5, places.astype(np.int64)
     order = np.lexsort((places, warps))
     warps, places = warps[order], places[order]

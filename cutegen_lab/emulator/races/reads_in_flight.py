@@ -2,7 +2,7 @@
 the asynchronous operation completes, exhibits undefined behavior").
 
 A read is over when its thread has waited for its commit group, or with the phase of the mbarrier that the copy signals.
-Only what is read of tensors that the plan may write is kept.
+Only reads of tensors that the plan may write are recorded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cutegen_lab.emulator.races.access_marks import Rows, in_group, landing
 
 @dataclass
 class _Batch:
-    """Reads of one instruction: by lane its thread, its commit group and the word that tells when it was made."""
+    """Reads of one instruction: by lane its thread, commit group and *when* word (:mod:`access_marks`)."""
 
     gid: Array
     group: Array
@@ -33,7 +33,7 @@ class _Batch:
 
 
 class ReadsInFlight:
-    """Of the ``threads`` of a chunk, each of which has commit groups of its own."""
+    """Reads of cp.async by the ``threads`` of a CTA batch. Commit groups are per thread."""
 
     def __init__(self, threads: int) -> None:
         self._committed = np.zeros(threads, np.int64)
@@ -44,7 +44,7 @@ class ReadsInFlight:
         return bool(self._batches)
 
     def issue(self, gid: Array, when: Array) -> Array:
-        """``when`` by lane, as it is to be remembered until the copies are complete."""
+        """The *when* words to record until the copies are complete, by lane."""
         return in_group(when, self._committed[gid])
 
     def keep(self, gid: Array, when: Array, tables: tuple[Rows, ...]) -> None:
@@ -63,7 +63,7 @@ class ReadsInFlight:
             self._end(lambda batch: batch.group < done[batch.gid], now)
 
     def signal(self, gid: Array, column: Array, count: Array) -> None:
-        """Earlier copies of ``gid`` are over when the mbarriers of ``column`` have completed ``count`` phases."""
+        """Earlier copies of ``gid`` complete when the mbarriers of ``column`` have completed ``count`` phases."""
         if self.under_way:
             mine = np.zeros(len(self._committed), np.bool_)
             mine[gid] = True

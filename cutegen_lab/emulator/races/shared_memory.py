@@ -1,11 +1,11 @@
-"""Races for shared memory: two threads touch a byte, one of them writes, and nothing orders the two.
+"""Races in shared memory: two unordered accesses to a byte, at least one of them a write.
 
-PTX ISA 8.7.1 "Races" and 9.7.13.1 (a barrier orders what participants did before it and do after it). Barriers,
+PTX ISA 8.7.1 "Races" and 9.7.13.1 (a barrier orders accesses of its participants before and after it). Barriers,
 cluster barriers and mbarriers order warps through their :mod:`vector_clock`; so do releases and acquires
-(:mod:`causality`). Lanes of one warp are ordered by any warp-wide instruction, 9.7.13.2 bar.warp.sync or another. Of
-each cell the last writer is remembered and two readers that nothing orders: the last, and the one before it or, where
-warps do not run in lockstep, the first. That finds every race of two threads, in one of two runs one where three read,
-and may miss one where more do. A write of the value that is there is no race.
+(:mod:`causality`). Any warp-wide instruction orders lanes of one warp (9.7.13.2 bar.warp.sync and others). For each
+cell the last writer and two unordered readers are recorded: the last, and the one before or, with interleaved warps,
+the first. That finds every race of a write with one or two readers, with three in one of two runs, and may miss one
+with more. A write of the same value is no race.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from cutegen_lab.emulator.races.watched import WatchedBlocks
 from cutegen_lab.emulator.roles import GeneratedCode, Group
 
 # An access in 63 bits: line of generated code, thread in its cluster, 1 + scope of a strong operation (0: a weak one),
-# count of its warp. 0: none. A thread number divided by 32 is a column of the clocks; what hardware does beside the
-# warps (:mod:`async_proxy`) has one too.
+# clock of its warp. 0: none. A thread number divided by 32 is a column of the clocks; the async proxy
+# (:mod:`async_proxy`) has columns too.
 _THREAD, _SCOPE, _COUNT = 20, 37, 39
 _LINE_MASK, _THREAD_MASK = (1 << 20) - 1, (1 << 17) - 1
 _WARP = _THREAD + 5
@@ -36,22 +36,22 @@ _COLUMN = (_THREAD_MASK >> 5) << _WARP
 
 
 class SharedRaces:
-    """Remembers the accesses to the shared memory of a chunk. ``read``, ``write`` and ``update`` raise Trap."""
+    """Records the accesses to the shared memory of a CTA batch. ``read``, ``write`` and ``update`` raise Trap."""
 
-    def __init__(self, m: WatchedBlocks, clocks: VectorClocks) -> None:
-        self._m, self._clocks = m, clocks
-        self.unit = m.program.access_unit
-        self._keeps_late = not m.warps_seed
-        cells = len(m.shared.data) // self.unit
+    def __init__(self, ctas: WatchedBlocks, clocks: VectorClocks) -> None:
+        self._ctas, self._clocks = ctas, clocks
+        self.unit = ctas.program.access_unit
+        self._keeps_late = not ctas.warps_seed
+        cells = len(ctas.shared.data) // self.unit
         self.writer, self.reader, self.other = (np.zeros(cells, np.int64) for _ in range(3))
         self._left: Left = {}
         self.copies = CopiesInFlight(self, len(clocks.own) * 32, cells)
 
     def read(self, g: Group, index: Array, width: int) -> None:
-        """Before ``width`` bytes are read; ``index`` counts in ``width``."""
+        """Before a read of ``width`` bytes; ``index`` is in units of ``width``."""
         stamp, order = self._stamp(g)
-        if order.strong and self._m.causality is not None:
-            self._m.causality.read(self._left, g.gid, index * width, order)
+        if order.strong and self._ctas.causality is not None:
+            self._ctas.causality.read(self._left, g.gid, index * width, order)
         k = width // self.unit
         self.copies.check(g, index, k, "reads")
         writer, reader, other = (table.reshape(-1, k) for table in (self.writer, self.reader, self.other))
@@ -68,7 +68,7 @@ class SharedRaces:
     def write(self, g: Group, index: Array, width: int, value: Array) -> None:
         """Stores ``value``."""
         stamp, order = self._stamp(g)
-        cells, k = self._m.shared.views[width], width // self.unit
+        cells, k = self._ctas.shared.views[width], width // self.unit
         new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
         self._check_write(g, index, width, order, differs(cells[index], new, k))
         cells[index] = new
@@ -77,34 +77,34 @@ class SharedRaces:
         if lost.any() and not order.strong:
             apart = columns(writer) != self._clocks.own[g.gid >> 5][:, None]
             self._trap(g, index, width, lost & apart, writer, "writes", "wrote something else at the same time")
-        if order.strong and self._m.causality is not None:
-            self._m.causality.write(self._left, g.gid, index * width, order)
+        if order.strong and self._ctas.causality is not None:
+            self._ctas.causality.write(self._left, g.gid, index * width, order)
 
     def copy(self, g: Group, index: Array, width: int, value: Array) -> None:
-        """Stores ``value`` on behalf of an asynchronous copy, which may come any time until it is waited for."""
+        """Stores ``value`` for an asynchronous copy, which is in flight until it is waited for."""
         self.write(g, index, width, value)
-        self.copies.issue(g, index, width // self.unit, generated_line(self._m.program))
+        self.copies.issue(g, index, width // self.unit, generated_line(self._ctas.program))
 
     def update(self, g: Group, index: Array, width: int) -> None:
         """Before an atomic operation."""
         stamp, order = self._stamp(g)
         k = width // self.unit
-        if self._m.causality is not None:
-            self._m.causality.update(self._left, g.gid, index * width, order)
+        if self._ctas.causality is not None:
+            self._ctas.causality.update(self._left, g.gid, index * width, order)
         self._check_write(g, index, width, order, np.ones((len(index), k), np.bool_))
         self._record(index, k, stamp)
-        last = self.writer.reshape(-1, k)[index]  # of those who come at once
+        last = self.writer.reshape(-1, k)[index]  # of lanes that access one cell
         if (last != stamp).any():
             self._trap(
                 g, index, width, self._racing(g, self._known(g), last, order) & (last != stamp), last, "writes", "wrote"
             )
 
     def warp_sync(self, g: Group) -> None:
-        """A warp-wide instruction of all lanes: what they did before is over."""
+        """A warp-wide instruction of all lanes orders their earlier accesses."""
         self._clocks.meet_all(np.unique(g.gid >> 5))
 
     def members_sync(self, g: Group, members: Array, running: Array) -> None:
-        """The same for those of a member mask (by lane of ``g``); ``running`` has those of each warp."""
+        """As :meth:`warp_sync`, for the lanes of a member mask (by lane of ``g``); ``running``: lanes of each warp."""
         warps = g.gid >> 5
         if ((members & running) == running).all():
             self.warp_sync(g)
@@ -130,23 +130,24 @@ class SharedRaces:
         self.other.reshape(-1, k)[index] = 0
 
     def rewrite(self, gid: Array, cells: Array, line: int) -> None:
-        """``cells`` [thread, cell] count as written now, by the copies that threads issued at ``line``."""
+        """Records ``cells`` [thread, cell] as written now, by the copies that threads issued at ``line``."""
         thread = gid % (self._clocks.size * 32)
         self.writer[cells] = (self._clocks.now(gid >> 5) << _COUNT | thread << _THREAD | line)[:, None]
 
     def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap:
-        """Thread ``mine`` touches what a copy of ``theirs``, issued at ``line``, is still to fill."""
-        shared = self._m.shared
+        """The trap for thread ``mine``'s access to bytes that a copy of ``theirs``, issued at ``line``, writes."""
+        shared = self._ctas.shared
         at = cell * self.unit % shared.stride
-        who = "its own" if theirs == mine else f"thread {self._m.place(theirs)[1]}'s"
-        message = f"a race: {does} byte {at - shared.first} of shared memory before {who} asynchronous copy has come"
+        who = "its own" if theirs == mine else f"thread {self._ctas.place(theirs)[1]}'s"
+        where = f"byte {at - shared.first} of shared memory"
+        message = f"a race: {does} {where} before {who} asynchronous copy has completed"
         trap = Trap(Verdict.NON_DETERMINISTIC, message, mine, at)
-        trap.earlier = self._m.program.source_map.get(line)
+        trap.earlier = self._ctas.program.source_map.get(line)
         return trap
 
     def _known(self, g: Group) -> Array | None:
-        """[lanes, 1]: accesses below this, of the warps of its block or cluster, each lane knows to be over, as most
-        often after a barrier. None where that is not told as quickly."""
+        """[lanes, 1]: a record below this, of a warp of the cluster, is ordered before the lane. A fast path for
+        accesses after a barrier; None where lane clocks must be consulted."""
         counts = self._clocks.known_to_all(g.warp_numbers())
         if counts is None:
             return None
@@ -154,16 +155,16 @@ class SharedRaces:
         return (by_lane + 1 << _COUNT)[:, None]
 
     def _all_over(self, known: Array | None, a: Array, b: Array, c: Array) -> bool:
-        """Is each of the accesses ``a``, ``b`` and ``c`` [lanes, cells] known to be over, as most often after a
-        barrier? False where that is not told as quickly. ``known`` is :meth:`_known`."""
+        """Fast path: True only if accesses ``a``, ``b`` and ``c`` [lanes, cells] are all ordered before this one.
+        ``known`` is :meth:`_known`."""
         if known is None or not (np.maximum(np.maximum(a, b), c) < known).all():
             return False
         return bool(((a | b | c) & _COLUMN < self._clocks.size << _WARP).all())
 
     def _racing(self, g: Group, known: Array | None, found: Array, order: Ordering = WEAK) -> Array:
-        """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now? Strong ones
-        do not race where the scopes of both take in both threads. One column stands for all where each lane found one
-        access. ``known`` is :meth:`_known`."""
+        """Mask of the accesses ``found`` [lanes, cells] that race with the lane's current one. Strong ones do not race
+        if the scopes of both include both threads. The mask has one column if all columns are equal. ``known`` is
+        :meth:`_known`."""
         if found.shape[1] > 1 and (found == found[:, :1]).all():
             found = found[:, :1]
         if known is not None and (found < known).all() and (found & _COLUMN < self._clocks.size << _WARP).all():
@@ -181,9 +182,9 @@ class SharedRaces:
         return late
 
     def _stamp(self, g: Group) -> tuple[Array, Ordering]:
-        """(what is remembered of this access [lanes, 1], what it orders)."""
-        line = generated_line(self._m.program)
-        order = order_at(self._m.program, line)
+        """(record of this access [lanes, 1], its ordering)."""
+        line = generated_line(self._ctas.program)
+        order = order_at(self._ctas.program, line)
         thread = g.gid % (self._clocks.size * 32)
         scope = order.scope + 1 if order.strong else 0
         stamp = self._clocks.now(g.gid >> 5) << _COUNT | scope << _SCOPE | thread << _THREAD | line
@@ -196,12 +197,12 @@ class SharedRaces:
             raise self.trap(int(g.gid[lane]), at, int(found[lane, cell]), does, did)
 
     def trap(self, gid: int, at: int, past: int, does: str, did: str) -> Trap:
-        """For thread ``gid``'s access to byte ``at`` of the chunk's shared memory, which collides with ``past``."""
-        shared, thread = self._m.shared, past >> _THREAD & _THREAD_MASK
+        """The trap for thread ``gid``'s access to byte ``at`` of shared memory, which races with ``past``."""
+        shared, thread = self._ctas.shared, past >> _THREAD & _THREAD_MASK
         byte = at % shared.stride - shared.first
         if thread >> 5 < self._clocks.size:
             theirs = gid // (self._clocks.size * 32) * self._clocks.size * 32 + thread
-            (my_block, _), (their_block, xyz) = self._m.place(gid), self._m.place(theirs)
+            (my_block, _), (their_block, xyz) = self._ctas.place(gid), self._ctas.place(theirs)
             who = f"thread {xyz}" + (f" of block {their_block}" if their_block != my_block else "")
             message = f"a race: {does} byte {byte} of shared memory, which {who} {did} with no barrier between"
         else:
@@ -213,11 +214,11 @@ class SharedRaces:
         return trap
 
     def source(self, past: int) -> ptx.Instruction | None:
-        return self._m.program.source_map.get(past & _LINE_MASK)
+        return self._ctas.program.source_map.get(past & _LINE_MASK)
 
 
 def stamp(column: int, lane: int, count: int, line: int) -> int:
-    """An access that is not strong, as it is remembered."""
+    """The record of a weak access."""
     return count << _COUNT | (column << 5 | lane) << _THREAD | line
 
 
@@ -240,7 +241,7 @@ def differs(old: Array, new: Array, k: int) -> Array:
 
 
 def order_at(program: GeneratedCode, line: int) -> Ordering:
-    """Of the instruction that ``line`` of the generated code performs."""
+    """Ordering of the instruction at ``line`` of the generated code."""
     instruction = program.source_map.get(line)
     return WEAK if instruction is None else ordering(instruction)
 

@@ -1,8 +1,8 @@
-"""Which cluster of a launch stored to each cell of global memory: in a large run, where :class:`GlobalRaces` looks at a
-few clusters alone, what two clusters store to one place is found wherever it is.
+"""Which cluster of a launch stored to each cell of global memory. In a large run :class:`GlobalRaces` checks only a
+few clusters; this finds conflicting stores of any two.
 
-Only where no block can wait for another: nothing orders two of them then (PTX ISA 8.9.5), and the last to store wins by
-luck. A store of the value that is there is no race, nor is what bulk copies and atomic operations do.
+Only for kernels whose blocks cannot wait for each other: they are then unordered (PTX ISA 8.9.5), and the result
+depends on which store is last. Stores of the same value, bulk copies and atomic operations are not checked.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ MOST_BYTES = 512 << 20  # of a tensor's table
 
 
 class StoreOwners:
-    """``unit``: bytes of the plan's narrowest access. Launches ``begin``, and chunks of their blocks ``enter``."""
+    """``unit``: bytes of the plan's narrowest access. Launches ``begin``, and CTA batches ``enter``."""
 
     def __init__(self, unit: int) -> None:
         self._unit = unit
-        self._before = self._clusters = 0  # of earlier launches, and of this one
-        self._mine: Array = np.zeros(0, np.int32)  # by block of the chunk: a number that no other cluster has
+        self._before = self._clusters = 0  # clusters of earlier launches, and of this one
+        self._mine: Array = np.zeros(0, np.int32)  # by block of the batch: a unique number of its cluster
 
     def table(self, size: int) -> Array | None:
-        """Of a buffer of ``size`` bytes: 0 where nobody has stored anything."""
+        """The table of a buffer of ``size`` bytes; 0: no store."""
         cells = -(-size // self._unit)
         return None if 4 * cells > MOST_BYTES else np.zeros(cells, np.int32)
 
     def begin(self, clusters: int) -> None:
         self._before, self._clusters = self._before + self._clusters, clusters
 
-    def enter(self, chunk: Blocks) -> None:
-        self._threads = chunk.padded_threads
-        self._mine = (1 + self._before + chunk.numbers // chunk.cluster_size).astype(np.int32)
+    def enter(self, ctas: Blocks) -> None:
+        self._threads = ctas.padded_threads
+        self._mine = (1 + self._before + ctas.numbers // ctas.cluster_size).astype(np.int32)
 
     def store(self, buffer: Buffer, gid: Array, width: int, index: Array, value: Any) -> None:
         """Stores ``value`` at element ``index`` of ``buffer``. Raises Trap where another cluster stored, or stores at

@@ -13,14 +13,14 @@ from cutegen_lab.emulator.races.access_marks import Rows
 
 
 class StoresInFlight:
-    """Of the threads of a chunk, each of which has bulk groups of its own."""
+    """Bulk stores by the threads of a CTA batch. Bulk groups are per thread."""
 
     def __init__(self) -> None:
         self._committed: dict[int, int] = defaultdict(int)
         self._pending: dict[int, list[tuple[int, Rows]]] = defaultdict(list)
 
     def issue(self, gid: int, rows: Rows) -> int:
-        """Thread ``gid`` asks for a copy to ``rows``. Returns the number of its bulk group."""
+        """Thread ``gid`` issues a copy to ``rows``. Returns the number of its bulk group."""
         group = self._committed[gid]
         self._pending[gid].append((group, rows))
         return group
@@ -30,7 +30,7 @@ class StoresInFlight:
             self._committed[gid] += 1
 
     def wait(self, gid: int, pending: int) -> Iterator[tuple[int, Rows]]:
-        """(group, rows) of the copies that are complete when all but the last ``pending`` groups are."""
+        """(group, rows) of the copies that complete with all but the last ``pending`` groups."""
         if gid in self._pending:
             last = self._committed[gid] - pending
             found, self._pending[gid] = self._pending[gid], [p for p in self._pending[gid] if p[0] >= last]

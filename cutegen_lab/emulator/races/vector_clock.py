@@ -1,17 +1,16 @@
-"""What each warp knows the others to have done: vector clocks (Mattern 1989) over the warps of a cluster.
+"""Vector clocks (Mattern 1989) over the warps of a cluster.
 
 One more column stands for earlier launches: a warp's entry there rises when it waits for them, or synchronises with a
-warp that has. What hardware does beside the warps has columns too: the wgmma of each warp and its bulk copies out of
-shared memory (groups that have been waited for), and each mbarrier (phases that have completed). Further columns say
-which of the generic accesses of a warp to shared and to global memory a proxy fence has made visible to such hardware
-(PTX ISA 8.4 "Proxies"), and which of the mbarriers that it made a fence has announced (9.7.13.4 fence.mbarrier_init).
-Where blocks of different clusters can wait for each other, the warps of the grid, or of some of its clusters, have
-columns besides.
+warp that has. The async proxy has columns too: for the wgmma of each warp and its bulk copies out of shared memory
+(groups that have been waited for), and for each mbarrier (completed phases). Further columns record up to which clock a
+proxy fence has made a warp's generic accesses to shared and to global memory visible to the async proxy (PTX ISA 8.4
+"Proxies"), and its initialisations of mbarriers (9.7.13.4 fence.mbarrier_init). Where blocks of different clusters can
+wait for each other, the warps of the grid, or of some of its clusters, have columns as well.
 
-A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
-of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp are ordered by
-what they do together, all of them or those of a member mask; what they learn and publish apart is kept in
-:mod:`lane_clock`.
+A warp's own clock increases each time it *publishes* (arrives, releases). A warp that acquires (waits) merges the
+published clock into its own row of ``known``. An access is ordered before a warp if its clock is at most the warp's
+entry for its column. Lanes of a warp are ordered by warp-wide instructions, of all lanes or of a member mask; clocks of
+single lanes are in :mod:`lane_clock`.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ import numpy as np
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.lane_clock import EVERY, LaneClocks, by_place
 
-MBARRIERS = 64  # that bulk copies of one block complete on
+MBARRIERS = 64  # most mbarriers of a block on which bulk copies complete
 
 
 class VectorClocks:
-    """``known[w, v]``: how far warp ``w`` (of the chunk) knows warp ``v`` (of its cluster) to have come.
+    """``known[w, v]``: the clock up to which accesses of warp ``v`` (of the cluster) are ordered before warp ``w`` (of
+    the CTA batch).
 
-    Column ``size``, after the last warp: does it know that earlier launches have ended? ``products``, ``bulk``,
-    ``landing``, ``fenced`` (of shared memory), ``fenced_global``, ``made`` and ``grid`` are where the other columns
-    begin, the last one a warp of each of the clusters ``followed`` (their numbers in the grid, ascending).
-    ``exited`` has a bool a thread, which the chunk keeps.
+    Column ``size``, after the last warp: 1 if earlier launches are ordered before. The other columns begin at
+    ``products``, ``bulk``, ``landing``, ``fenced`` (shared memory), ``fenced_global``, ``made`` (mbarriers) and
+    ``grid`` (warps of the clusters ``followed``, by ascending number). ``exited``: by thread, kept by the batch.
     """
 
     def __init__(self, blocks: int, cluster: int, warps: int, exited: Array, followed: Array | None = None) -> None:
@@ -51,27 +50,27 @@ class VectorClocks:
         self.known = np.zeros((len(total), self.width), np.int64)
         self.known[total, self.own] = 1
         self.lanes = LaneClocks(self.known, self.own, exited)
-        # By warp of which several lanes have had bulk groups: at which wait each of its groups was over, by its number.
+        # By warp with bulk groups of several lanes: the wait that completed each group, by its number.
         self.group_ends: dict[int, Array] = {}
-        self._began_next = False  # has a warp let the next launch begin that knew nothing of the launches before?
+        self._began_next = False  # a warp allowed the next launch to begin without having waited
 
     @property
     def follows_grid(self) -> bool:
-        """Is order between clusters followed, or between some?"""
+        """True if order between clusters (all or some) is tracked."""
         return self.width > self.grid
 
     def column_in_grid(self, cluster: Array, column: Array) -> tuple[Array, Array]:
-        """(column of a warp of any cluster, is its cluster followed?) from its ``column`` in the cluster."""
+        """(column in the grid, True if its cluster is tracked) of a warp, from its ``column`` in the cluster."""
         at = np.minimum(np.searchsorted(self._followed, cluster), len(self._followed) - 1)
         followed = self._followed[at] == cluster
         return self.grid + np.where(followed, at * self.size + column, 0), followed
 
     def now(self, warp: Array) -> Array:
-        """The own count of each warp."""
+        """The own clock of each warp."""
         return np.asarray(self.known[warp, self.own[warp]])
 
     def publish(self, warps: Array) -> Array:
-        """A row a warp (distinct): all that it knows. Its later accesses get a new epoch."""
+        """Returns the clock of each warp (distinct). Its later accesses get a new epoch."""
         self.lanes.publish_all(warps)
         rows = self.known[warps]
         if not self.lanes.even:
@@ -80,7 +79,7 @@ class VectorClocks:
         return rows
 
     def publish_part(self, warp: int, lanes: int) -> Array:
-        """The same of some ``lanes`` of a warp, given as bits, or of all."""
+        """As :meth:`publish`, for ``lanes`` (as bits) of a warp."""
         own, row = self.own[warp], self.lanes.row(warp, lanes)
         self.lanes.publishes(warp, lanes, int(row[own]))
         self.known[warp, own] += 1
@@ -101,7 +100,7 @@ class VectorClocks:
         self.lanes.meet(warp, members, before)
 
     def proxy_fence(self, gid: Array, shared: bool = True, everywhere: bool = True) -> None:
-        """What the threads ``gid`` know of is visible to asynchronous hardware; what they do from here on is not.
+        """Accesses ordered before the threads ``gid`` become visible to the async proxy; later ones are not.
         ``shared``: in shared memory. ``everywhere``: in global memory."""
         firsts = [self.fenced] * shared + [self.fenced_global] * everywhere
         warps, lanes, whole = self.lanes.split(gid)
@@ -121,29 +120,29 @@ class VectorClocks:
             rows[at, fenced] = np.maximum(rows[at, fenced], rows[at, : self.size])
 
     def init_fence(self, warps: Array) -> None:
-        """The mbarriers that ``warps`` (distinct) have made are announced with whatever the warps leave next."""
+        """fence.mbarrier_init: the next publication of ``warps`` (distinct) includes the mbarriers they initialised."""
         own = self.own[warps]
         self.known[warps, self.made + own] = self.known[warps, own]
         self.known[warps, own] += 1
 
     def announced(self, warps: Array) -> Array:
-        """A row a warp (distinct): of all that it knows, the mbarriers that a fence has announced."""
+        """For each warp (distinct) the columns of its clock for initialised mbarriers, others 0."""
         rows = np.zeros((len(warps), self.width), np.int64)
         rows[:, self.made : self.grid] = self.known[warps, self.made : self.grid]
         return rows
 
     def hardware(self, column: int) -> str:
-        """Whose column it is."""
+        """The asynchronous operation of a column."""
         return "a wgmma" if column < self.bulk else "a bulk copy"
 
     def learn(self, warps: Array, rows: Array) -> None:
-        """``rows``: one for each of ``warps`` (distinct), or one for all."""
+        """Merges ``rows``, one for each of ``warps`` (distinct) or one for all, into their clocks."""
         self.known[warps] = np.maximum(self.known[warps], rows)
         told = np.broadcast_to(rows, (len(warps), self.width))[np.arange(len(warps)), self.own[warps]]
         self.lanes.meet_all_through(warps, told)
 
     def learn_part(self, warp: int, lanes: int, row: Array) -> None:
-        """The same of some ``lanes`` of a warp, given as bits, or of all."""
+        """As :meth:`learn`, for ``lanes`` (as bits) of a warp."""
         self._keep(warp, lanes, row)
         self.lanes.meet_through(warp, lanes, int(row[self.own[warp]]))
 
@@ -154,7 +153,7 @@ class VectorClocks:
             self.lanes.learn(warp, lanes, row)
 
     def learn_column(self, gid: Array, column: int, count: int) -> None:
-        """The threads ``gid`` learn that ``column`` has come to ``count``."""
+        """Raises ``column`` to at least ``count`` in the clocks of the threads ``gid``."""
         row = np.zeros(self.width, np.int64)
         row[column] = count
         warps, lanes, whole = self.lanes.split(gid)
@@ -166,45 +165,45 @@ class VectorClocks:
         self.learn_column(gid, self.size, 1)
 
     def launch_dependents(self, gid: Array) -> None:
-        """The next launch may begin, as far as the block of each of the threads ``gid`` is concerned."""
+        """The threads ``gid`` execute griddepcontrol.launch_dependents for their blocks."""
         self._began_next |= not self.waited(gid).all()
 
     def waited(self, gid: Array) -> Array:
-        """Does each of the threads ``gid`` know that earlier launches have ended?"""
+        """By thread: True if earlier launches are ordered before it."""
         return np.asarray(self.knows(gid, np.array(self.size)) > 0)
 
     def some_have_waited(self) -> bool:
-        """Has any thread waited for earlier launches?"""
+        """True if some thread has waited for earlier launches."""
         return bool(self.waited(np.arange(len(self.own) * 32)).any())
 
     def every_block_waited(self) -> bool:
-        """Has each block waited for earlier launches, before it let the next one begin?"""
+        """True if each block has waited for earlier launches before its launch_dependents."""
         waited = self.waited(np.arange(len(self.own) * 32))
         return not self._began_next and bool(waited.reshape(-1, self.warps * 32).any(axis=1).all())
 
     def knows(self, gid: Array, column: Array) -> Array:
-        """How far each of the threads ``gid`` knows ``column`` to have come."""
+        """Entry of ``column`` in the clock of each of the threads ``gid``."""
         known = np.asarray(self.known[gid >> 5, column])
         return known if self.lanes.even else self.lanes.more(gid, column, known)
 
     def row(self, gid: int) -> Array:
-        """All that thread ``gid`` knows."""
+        """The clock of thread ``gid``."""
         return self.lanes.row(gid >> 5, 1 << (gid & 31))
 
     def known_to_all(self, warps: Array) -> Array | None:
-        """All lanes of each of ``warps`` know of what any warp of its cluster did up to this count of that one. None
-        where lanes know or publish apart from their warp."""
+        """For each of ``warps``: the minimum over the warps of its cluster of the clock entries that hold for all its
+        lanes. None where clocks of lanes differ from their warp's."""
         if self.group_ends or not self.lanes.together:
             return None
         return np.minimum(np.minimum.reduce(self.known[warps, : self.size], axis=1), self.lanes.met_by_all(warps))
 
     def unknown(self, gid: Array, column: Array, lane: Array, count: Array, first: int = 0) -> Array:
-        """Do the threads ``gid`` not know of what ``lane`` of ``column`` did at ``count``? ``first``: of the columns
-        that tell so, 0 or where those of fences begin."""
+        """True where the access of ``lane`` of ``column`` at ``count`` is not ordered before the threads ``gid``.
+        ``first``: 0, or the first column of proxy fences."""
         return self.late(gid, self.knows(gid, first + column), column, lane, count, first > 0)
 
     def late(self, gid: Array, known: Array, column: Array, lane: Array, count: Array, fenced: bool = False) -> Array:
-        """The same where ``known`` tells how far they know ``column`` to have come, or to have been ``fenced``."""
+        """As :meth:`unknown`, with ``known``: the entries of ``column``, or of its proxy fences (``fenced``)."""
         late = np.asarray(known < count)
         if self.lanes.recorded:
             warp = gid >> 5
@@ -226,26 +225,26 @@ class VectorClocks:
 
 
 class Meetings:
-    """Where warps leave what they know for others: one row a place. Places are whatever indexes ``shape``."""
+    """Published clocks, one row for each place (an index of ``shape``), as of a barrier."""
 
     def __init__(self, clocks: VectorClocks, *shape: int) -> None:
         self._clocks = clocks
         self.rows = np.zeros((*shape, clocks.width), np.int64)
 
     def leave(self, warps: Array, *place: Any) -> None:
-        """``warps`` are distinct; ``place`` has an index for each."""
+        """Publishes the clocks of ``warps`` (distinct) at ``place``, an index for each."""
         self.leave_rows(self._clocks.publish(warps), *place)
 
     def leave_rows(self, rows: Array, *place: Any) -> None:
-        """One for each index of ``place``."""
+        """Merges ``rows`` into ``place``, an index for each."""
         np.maximum.at(self.rows, place, rows)
 
     def take(self, warps: Array, *place: Any) -> None:
         self._clocks.learn(warps, self.rows[place])
 
 
-class Letters:
-    """As :class:`Meetings`, for places that are few and far apart (mbarriers, words of shared memory)."""
+class SparseMeetings:
+    """:class:`Meetings` for sparse places (mbarriers, words of shared memory)."""
 
     def __init__(self, clocks: VectorClocks) -> None:
         self._clocks = clocks
@@ -260,7 +259,7 @@ class Letters:
             self._leave(self._clocks.publish_part(warp, lanes), place)
 
     def leave_rows(self, rows: Array, places: Array) -> None:
-        """One for each of ``places``."""
+        """Merges one row into each of ``places``."""
         for row, place in zip(rows, places.tolist(), strict=True):
             self._leave(row, place)
 
@@ -271,8 +270,8 @@ class Letters:
     def at(self, place: int) -> Array | None:
         return self._rows.get(place)
 
-    def receive(self, other: Letters, place: int, column: int, count: int) -> None:
-        """All that ``other`` has in ``place``; and ``count`` in ``column``."""
+    def receive(self, other: SparseMeetings, place: int, column: int, count: int) -> None:
+        """Merges the row of ``other`` at ``place``, with ``count`` in ``column``."""
         mine, theirs = self._rows.get(place), other._rows.get(place)
         row = np.zeros(self._clocks.width, np.int64) if theirs is None else theirs.copy()
         row[column] = max(row[column], count)

@@ -1,4 +1,4 @@
-"""The blocks in which races are looked for: what that takes of a chunk, beyond its sizes and its code."""
+"""The part of a CTA batch that race detection needs, as protocols."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class OpenedBarrier(Protocol):
     """The cluster barrier."""
 
     @property
-    def over(self) -> Array: ...  # by block: what those who arrived there had done
+    def over(self) -> Array: ...  # by block: clock of accesses before completed arrivals
 
 
 class CopiesToShared(Protocol):
     """Bulk copies into shared memory."""
 
-    def exit(self, block: int) -> None: ...  # traps where one is on its way to a block that ends
+    def exit(self, block: int) -> None: ...  # traps where one is in flight to a block that ends
 
 
 class WatchedBlocks(Blocks, Protocol):
-    """A chunk in which races are looked for."""
+    """A CTA batch in race-detection mode."""
 
-    warps_seed: int  # of the order of warps; 0 where all run in lockstep
+    warps_seed: int  # of the interleaving of warps; 0 for lockstep
     clocks: VectorClocks | None  # of their warps
     causality: Causality | None  # where strong operations may order others
 

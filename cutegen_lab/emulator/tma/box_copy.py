@@ -1,9 +1,9 @@
 """Moves one box of a tensor between global and shared memory, as a tensor copy does (PTX ISA 5.5.3 to 5.5.6).
 
-Elements outside the tensor read as zeros (or NaN) and are not written, but for one thing that the ISA does not tell:
-an H200 writes whole pieces of 16 bytes. What a store or a reduction has beside the end of the innermost dimension goes
-to memory too, up to the next multiple of 16 bytes; and where a coordinate of it is negative, or the innermost no
-multiple of 16 bytes, it is an illegal instruction (benchmarks/results/bulk_stores_on_gpu.json). Loads know neither.
+Elements outside the tensor read as zeros (or NaN) and are not written, with one exception that the ISA does not
+document: an H200 writes whole pieces of 16 bytes. A store or reduction past the end of the innermost dimension writes
+up to the next multiple of 16 bytes. A store with a negative coordinate, or an innermost one that is no multiple of 16
+bytes, is an illegal instruction (benchmarks/results/bulk_stores_on_gpu.json). Neither applies to loads.
 In shared memory the box is dense, innermost dimension first; under a swizzle the address of each 16-byte piece has
 bits 4 to 6 changed by bits 7 to 9.
 """
@@ -35,7 +35,7 @@ Reduction = Callable[[Array, Array], Array]
 
 
 class MappedTensor:
-    """A tensor map whose tensor has been found in memory."""
+    """A tensor map with the buffer that contains its tensor."""
 
     def __init__(self, tmap: TensorMap, memory: GlobalMemory, gid: int) -> None:
         self.map, self._memory = tmap, memory
@@ -51,7 +51,7 @@ class MappedTensor:
     def load(
         self, gid: int, coordinates: tuple[int, ...], until: tuple[int, int] | None = None
     ) -> tuple[Array, int, int]:
-        """(the box as 16-byte pieces, sectors and bytes that it takes from memory), read ``until`` then."""
+        """(the box as 16-byte pieces, sectors, bytes). ``until``: when the read is complete (:class:`HasLanes`)."""
         source, target, inside = self._slices(coordinates)
         if target is not None:
             self._check("load", gid, source, until=until)
@@ -62,7 +62,7 @@ class MappedTensor:
         return box.reshape(-1).view(np.complex128), sectors, size
 
     def store(self, gid: int, coordinates: tuple[int, ...], pieces: Array, reduce: Reduction | None) -> tuple[int, int]:
-        """Writes a box, or combines it with what is there. Returns (sectors, bytes) that it takes to memory."""
+        """Writes a box, or reduces it into memory. Returns (sectors, bytes) written."""
         source, target, _ = self._slices(coordinates)
         if self.buffer.constant:
             message = f"writes {self.buffer.name}, which is only for reading, by a bulk copy"
@@ -92,7 +92,7 @@ class MappedTensor:
     def _beside(
         self, gid: int, source: tuple[slice, ...], target: tuple[slice, ...], box: Array, reduce: Reduction | None
     ) -> None:
-        """Writes what a store has beside the end of its tensor's rows, where these end within a piece of 16 bytes."""
+        """Writes a store's elements past the end of the tensor's rows, where these end within a piece of 16 bytes."""
         tmap, end = self.map, target[-1].stop
         length = tmap.sizes[0] * tmap.element_bytes
         over = -length % _PIECE
@@ -102,7 +102,7 @@ class MappedTensor:
         at = self._addresses((*source[:-1], slice(tmap.sizes[0], tmap.sizes[0] + more, 1)))
         if at[-1] + np.uint64(tmap.element_bytes) > self.buffer.end:
             what = f"a bulk copy to memory writes whole pieces of {_PIECE} bytes"
-            message = f"{what}: past rows of {length} bytes it writes {over} more, which lie behind {self.buffer.name}"
+            message = f"{what}: past rows of {length} bytes it writes {over} more, past the end of {self.buffer.name}"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, int(at[-1]))
         lanes, values = Lanes(np.full(len(at), gid), hardware=True), box[(*target[:-1], slice(end, end + more))].ravel()
         if reduce is not None:
@@ -110,8 +110,8 @@ class MappedTensor:
         self._memory.store(lanes, at, tmap.element_bytes, values)
 
     def starts(self, coordinates: Array) -> Array | None:
-        """The 16-byte piece of its buffer that each box [boxes, rank] begins at. None where boxes must be moved one by
-        one: not all inside, not in whole pieces, or where races between blocks are looked for."""
+        """The 16-byte piece of the buffer at which each box [boxes, rank] begins. None where boxes must be moved one by
+        one: some are out of bounds or not in whole pieces, or races are looked for."""
         if (
             (self._memory.races is not None and self.buffer.writers is not None)
             or not self._plain
@@ -124,7 +124,7 @@ class MappedTensor:
 
     @cached_property
     def box_pieces(self) -> Array:
-        """Pieces of a box, in its order, counted from the first."""
+        """Offsets of a box's pieces from the first, in box order."""
         tmap = self.map
         found = np.arange(tmap.counts[0] * tmap.element_bytes >> 4)
         for count, stride in zip(tmap.counts[1:], tmap.strides[1:], strict=True):
@@ -132,7 +132,7 @@ class MappedTensor:
         return found
 
     def gather(self, starts: Array, box: Array) -> Array | None:
-        """[boxes, pieces]: of each box from ``starts`` on, the pieces ``box``. None: not all of it was ever written."""
+        """[boxes, pieces]: pieces ``box`` (offsets) of each box from ``starts``. None if some were never written."""
         at, written = starts[:, None] + box, self.buffer.written
         if written is not None and not (_pieces_of(written).take(at) == MARKED[16]).all():
             return None
@@ -140,31 +140,31 @@ class MappedTensor:
         return round_tf32(found.view(np.uint32)).view(found.dtype) if self.map.tf32 else found
 
     def scatter(self, starts: Array, box: Array, data: Array) -> None:
-        """The opposite of :meth:`gather`."""
+        """The inverse of :meth:`gather`."""
         at, written = starts[:, None] + box, self.buffer.written
         self.buffer.views[16][at] = data
         if written is not None:
             _pieces_of(written)[at] = MARKED[16]
 
     def traffic(self, kind: str, coordinates: tuple[int, ...]) -> tuple[int, int]:
-        """(sectors, bytes) of memory that the "load" or "store" of one box takes."""
+        """(sectors, bytes) of memory that the "load" or "store" of one box moves."""
         source, target, _ = self._slices(coordinates)
         return self._traffic(source, target, stores=kind == "store")
 
     def _filled(self, source: tuple[slice, ...], target: tuple[slice, ...] | None) -> Array:
-        """A box that lies partly outside, or all of it."""
+        """A box that is partly or entirely out of bounds."""
         box: Array = np.full(self.map.counts[::-1], self._fill(), self._raw)
         if target is not None:
             box[target] = self._view[source]
         return box
 
     def _fill(self) -> Any:
-        """Zero, or the NaN that an H200 fills with whatever the type."""
+        """Zero, or the NaN that an H200 uses for any type."""
         pattern = 0x7FF7_7FF7_7FF7_7FF7 if self.map.fill_nan else 0
         return self._raw(pattern & (1 << 8 * self.map.element_bytes) - 1)
 
     def _slices(self, coordinates: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...] | None, bool]:
-        """(of the tensor, of the box or None where all of it lies outside, does all of it lie inside?)."""
+        """(slices of the tensor, slices of the box or None if it is out of bounds, True if it is all in bounds)."""
         tmap = self.map
         if self._plain and all(0 <= c <= m for c, m in zip(coordinates, self._most, strict=True)):
             found = tuple(slice(c, c + n) for c, n in zip(coordinates, tmap.counts, strict=True))
@@ -196,7 +196,7 @@ class MappedTensor:
         self, kind: str, gid: int, source: tuple[slice, ...], box: Array | None = None,
         until: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
-        """What is tracked of global memory: bytes never written, and races between blocks."""
+        """Checks for unwritten bytes and races, where they are tracked."""
         races = self._memory.races if self.buffer.writers is not None else None
         if self.buffer.written is None and races is None:
             return
@@ -209,7 +209,7 @@ class MappedTensor:
             self._memory.store(lanes, at, self.map.element_bytes, np.ascontiguousarray(box).ravel())
 
     def _addresses(self, source: tuple[slice, ...]) -> Array:
-        """Of each element, in the order of the box."""
+        """Addresses of the elements, in box order."""
         address: Array = np.array(self.map.address, np.uint64)
         for part, stride in zip(source, self.map.strides[::-1], strict=True):
             walked = np.arange(part.start, part.stop, part.step, dtype=np.uint64)
@@ -242,7 +242,7 @@ def round_tf32(bits: Array) -> Array:
 
 @lru_cache(4096)
 def pieces(offset: int, size: int, swizzle: int) -> Array:
-    """Numbers of the 16-byte pieces of shared memory that ``size`` bytes from ``offset`` on lie in, swizzled."""
+    """Numbers of the 16-byte pieces of shared memory for ``size`` bytes from ``offset``, swizzled."""
     if offset >= _REPEAT:
         base = offset // _REPEAT * _REPEAT
         return pieces(offset - base, size, swizzle) + (base >> 4)
@@ -254,7 +254,7 @@ def pieces(offset: int, size: int, swizzle: int) -> Array:
 
 
 def reduction(name: str, dtype: str) -> Reduction:
-    """How ``cp.reduce.async.bulk`` combines raw elements of ``dtype``. Raises KeyError for what does not exist."""
+    """The reduction of ``cp.reduce.async.bulk`` on raw elements of ``dtype``. Raises KeyError if PTX has none."""
     if name in ("and", "or", "xor"):
         bitwise: Reduction = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[name]
         return bitwise

@@ -1,9 +1,9 @@
-"""Bulk copies of a chunk: cp.async.bulk and cp.async.bulk.tensor (PTX ISA 9.7.9.25.4 to 9.7.9.25.6).
+"""Bulk copies: cp.async.bulk and cp.async.bulk.tensor (PTX ISA 9.7.9.25.4 to 9.7.9.25.6).
 
-A copy into shared memory completes bytes on an mbarrier. It is done at once, or, where the run looks for mistakes, as
-late as it may: when nothing else can run, and the copies on one mbarrier of each block before those on another. Until
-then the place it goes to counts as unwritten. A copy out of shared memory is done at once; that its source must stay
-until it has been waited for is what :mod:`async_proxy` looks after.
+A copy into shared memory completes bytes on an mbarrier. It is done at once or, in race-detection mode, as late as
+possible: when nothing else can run, one mbarrier of each block at a time. Until then its destination counts as
+unwritten. A copy out of shared memory is done at once; :mod:`async_proxy` checks that its source is not overwritten
+before the wait.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ BULK_ALIGN = 16
 
 @dataclass(frozen=True)
 class Landing:
-    """Bytes on their way to shared memory: 16-byte pieces of the chunk's, and the slot of their mbarrier."""
+    """A bulk copy in flight: 16-byte pieces of the CTA batch's shared memory, and the slot of its mbarrier."""
 
     gid: int
     place: Array
     data: Array
     slot: int
-    age: int  # of the mbarrier when it was asked for
+    age: int  # of the mbarrier at the issue
     line: int  # of generated code
 
 
@@ -52,64 +52,64 @@ class TransactionBarriers(Protocol):
 
     def require(self, slots: tuple[int, ...], gid: int) -> None: ...  # traps where one of ``slots`` has no mbarrier
 
-    def land(self, gid: int, slot: int, size: int) -> None: ...  # ``size`` bytes have come
+    def land(self, gid: int, slot: int, size: int) -> None: ...  # completes ``size`` bytes
 
     def land_together(self, slots: Array, size: int) -> None: ...  # … on each of ``slots``
 
 
 class CopyingBlocks(Blocks, Protocol):
-    """A chunk whose threads ask for bulk copies."""
+    """The part of a CTA batch that bulk copies need."""
 
-    memory: GlobalMemory  # what these read and write …
-    shared: BlockMemory  # … and the blocks' own
+    memory: GlobalMemory
+    shared: BlockMemory  # of the blocks
     counters: Counters  # of the launch
-    async_races: AsyncProxyRaces | None  # where races are looked for
-    ended: bool  # has all of any block?
+    async_races: AsyncProxyRaces | None  # in race-detection mode
+    ended: bool  # all threads of some block have exited
 
     @property
     def mbarriers(self) -> TransactionBarriers: ...  # of the blocks
 
     @property
-    def bulk(self) -> BulkCopies: ...  # copies that they asked for
+    def bulk(self) -> BulkCopies: ...  # that they issued
 
-    def have_ended(self, blocks: Array) -> Array: ...  # which of ``blocks`` have no thread left?
+    def have_ended(self, blocks: Array) -> Array: ...  # which of ``blocks`` have no running thread
 
-    def require_running(self, gid: int, block: int) -> None: ...  # traps where a thread reaches for one that has ended
+    def require_running(self, gid: int, block: int) -> None: ...  # traps where a thread accesses a block that has ended
 
 
 class BulkCopies:
     """``late``: copies into shared memory wait for :meth:`deliver`."""
 
-    def __init__(self, m: CopyingBlocks, late: bool) -> None:
-        self._m, self._late = m, late
+    def __init__(self, ctas: CopyingBlocks, late: bool) -> None:
+        self._ctas, self._late = ctas, late
         self._tensors: dict[bytes, MappedTensor] = {}
         self._pending: list[Landing] = []
 
     @property
     def together(self) -> bool:
-        """May copies of one instruction be done as one?"""
+        """True if copies of one instruction may be done together."""
         return not self._late
 
     @property
     def under_way(self) -> tuple[Landing, ...]:
-        """Copies into shared memory that have not come yet."""
+        """Copies into shared memory that are in flight."""
         return tuple(self._pending)
 
     # --- places ------------------------------------------------------------------------------------------------------
 
     def block(self, gid: int, address: int) -> int:
-        """Number in the chunk of the block a shared address of thread ``gid`` lies in."""
-        own, rank = gid // self._m.padded_threads, address >> RANK_SHIFT
-        if rank > self._m.cluster_size:
-            message = f"shared address of block rank {rank - 1} in a cluster of {self._m.cluster_size}"
+        """The block, by its number in the CTA batch, of a shared address of thread ``gid``."""
+        own, rank = gid // self._ctas.padded_threads, address >> RANK_SHIFT
+        if rank > self._ctas.cluster_size:
+            message = f"shared address of block rank {rank - 1} in a cluster of {self._ctas.cluster_size}"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, address)
-        block = own if rank == 0 else own // self._m.cluster_size * self._m.cluster_size + rank - 1
-        self._m.require_running(gid, block)
+        block = own if rank == 0 else own // self._ctas.cluster_size * self._ctas.cluster_size + rank - 1
+        self._ctas.require_running(gid, block)
         return block
 
     def span(self, gid: int, address: int, size: int, align: int) -> int:
         """Offset in its block's window of ``size`` bytes of shared memory. Traps outside it or when misaligned."""
-        offset, shared = address & _OFFSET, self._m.shared
+        offset, shared = address & _OFFSET, self._ctas.shared
         if offset < shared.first or offset + size > shared.limit:
             where, total = offset - shared.first, shared.limit - shared.first
             message = f"a bulk copy of {size} bytes at byte {where} of shared memory, which has {total}"
@@ -120,12 +120,12 @@ class BulkCopies:
         return offset
 
     def tensor(self, gid: int, address: int) -> MappedTensor:
-        """The tensor whose map lies at a generic or global address."""
-        raw = self._m.memory.read(gid, address, SIZE)
+        """The tensor of the map at a generic or global address."""
+        raw = self._ctas.memory.read(gid, address, SIZE)
         found = self._tensors.get(raw)
         if found is None:
             try:
-                tmap, memory = decode(raw[:READ]), self._m.memory
+                tmap, memory = decode(raw[:READ]), self._ctas.memory
                 ragged = tmap.span >= SPAN_BYTES
                 found = self._tensors[raw] = RaggedTensor(tmap, memory) if ragged else MappedTensor(tmap, memory, gid)
             except BadTensorMap as bad:
@@ -135,9 +135,9 @@ class BulkCopies:
     # --- into shared memory ------------------------------------------------------------------------------------------
 
     def land(self, gid: int, to: int, where: Array, data: Array, barrier: int, mask: int | None) -> None:
-        """``data`` will be at pieces ``where`` of the block of ``to``, or of each block in multicast ``mask``."""
-        m = self._m
-        step = m.shared.stride
+        """Copies ``data`` to pieces ``where`` of the block of ``to``, or of each block in multicast ``mask``."""
+        ctas = self._ctas
+        step = ctas.shared.stride
         if mask is None:
             blocks = [self.block(gid, to)]
             slots: tuple[int, ...] = (self._slot(gid, barrier),)
@@ -147,7 +147,7 @@ class BulkCopies:
         else:
             blocks, at = self.multicast(gid, mask), self.span(gid, barrier, 8, 8)
             slots = tuple(block * step + at >> 3 for block in blocks)
-        m.mbarriers.require(slots, gid)
+        ctas.mbarriers.require(slots, gid)
         for block, slot in zip(blocks, slots, strict=True):
             place = where + (block * step >> 4)
             if self._late:
@@ -156,39 +156,38 @@ class BulkCopies:
                 self._finish(gid, place, data, slot)
 
     def until(self, gid: int, barrier: int, mask: int | None) -> tuple[int, int] | None:
-        """When a copy into shared memory has read its source
-        (:class:`~cutegen_lab.emulator.roles.HasLanes`), where that is followed: of multicasts it is not,
-        since each block waits for its own part."""
-        races = self._m.async_races
+        """When a copy into shared memory has read its source (:class:`~cutegen_lab.emulator.roles.HasLanes`). None for
+        multicasts, where each block waits for its own part."""
+        races = self._ctas.async_races
         if races is None or mask is not None:
             return None
         slot = self._slot(gid, barrier)
-        return races.column(slot), int(self._m.mbarriers.age[slot]) + 1
+        return races.column(slot), int(self._ctas.mbarriers.age[slot]) + 1
 
     def _slot(self, gid: int, barrier: int) -> int:
-        return self.block(gid, barrier) * self._m.shared.stride + self.span(gid, barrier, 8, 8) >> 3
+        return self.block(gid, barrier) * self._ctas.shared.stride + self.span(gid, barrier, 8, 8) >> 3
 
     def multicast(self, gid: int, mask: int) -> list[int]:
-        """Blocks of the cluster that ``mask`` names."""
-        size = self._m.cluster_size
-        first = gid // self._m.padded_threads // size * size
+        """Blocks of the cluster in ``mask``."""
+        size = self._ctas.cluster_size
+        first = gid // self._ctas.padded_threads // size * size
         if mask >> size or not mask:
             raise Trap(Verdict.LAUNCH_FAILURE, f"multicast to blocks {mask:#x} of a cluster of {size}", gid)
         return [first + rank for rank in range(size) if mask >> rank & 1]
 
     def _announce(self, gid: int, place: Array, data: Array, slot: int) -> Landing:
-        """From here on the place belongs to a copy that will come."""
-        m = self._m
-        if m.async_races is not None:
-            m.async_races.uses_barrier(gid, slot, hardware=True)
-            m.async_races.lands(gid, place, slot)
-        if m.shared.written is not None:
-            m.shared.written.reshape(-1, 16)[place] = False
-        return Landing(gid, place, data, slot, int(m.mbarriers.age[slot]), generated_line(m.program))
+        """Starts a copy: its destination counts as unwritten."""
+        ctas = self._ctas
+        if ctas.async_races is not None:
+            ctas.async_races.uses_barrier(gid, slot, hardware=True)
+            ctas.async_races.lands(gid, place, slot)
+        if ctas.shared.written is not None:
+            ctas.shared.written.reshape(-1, 16)[place] = False
+        return Landing(gid, place, data, slot, int(ctas.mbarriers.age[slot]), generated_line(ctas.program))
 
     def deliver(self, wanted: Container[int]) -> bool:
-        """Finishes the copies on the mbarriers that are ``wanted``, or, where there are none, on that of the copy asked
-        for first: any order is one that hardware may take. Was there a copy on its way?"""
+        """Completes the copies on the mbarriers ``wanted`` or, if there are none, on that of the oldest copy: hardware
+        may take any order. False if no copy was in flight."""
         if not self._pending:
             return False
         if not any(landing.slot in wanted for landing in self._pending):
@@ -196,50 +195,50 @@ class BulkCopies:
         landed = [landing for landing in self._pending if landing.slot in wanted]
         self._pending = [landing for landing in self._pending if landing.slot not in wanted]
         for landing in landed:
-            if self._m.mbarriers.age[landing.slot] != landing.age:
-                message = "a bulk copy comes after the phase of its mbarrier has completed: too few bytes were expected"
+            if self._ctas.mbarriers.age[landing.slot] != landing.age:
+                message = "a bulk copy completes after the phase of its mbarrier: too few bytes were expected"
                 raise self._trap(landing, message)
             self._finish(landing.gid, landing.place, landing.data, landing.slot)
         return True
 
     def exit(self, block: int) -> None:
-        """Traps where a copy is on its way to the shared memory of a block that ends."""
-        step = self._m.shared.stride >> 4
+        """Traps where a copy is in flight to the shared memory of a block that ends."""
+        step = self._ctas.shared.stride >> 4
         for landing in self._pending:
             if landing.place[0] // step == block:
                 raise self._trap(landing, "a block ends while a bulk copy into its shared memory is under way")
 
     def _trap(self, landing: Landing, message: str) -> Trap:
         trap = Trap(Verdict.NON_DETERMINISTIC, message, landing.gid)
-        trap.instruction = self._m.program.source_map.get(landing.line)
+        trap.instruction = self._ctas.program.source_map.get(landing.line)
         return trap
 
     def _finish(self, gid: int, place: Array, data: Array, slot: int) -> None:
-        shared = self._m.shared
+        shared = self._ctas.shared
         shared.views[16][place] = data
         if shared.written is not None:
             shared.written.reshape(-1, 16)[place] = True
-        self._m.mbarriers.land(gid, slot, len(data) * 16)
+        self._ctas.mbarriers.land(gid, slot, len(data) * 16)
 
     # --- out of shared memory ----------------------------------------------------------------------------------------
 
     def take(self, gid: int, address: int, where: Array, barrier: int | None = None) -> Array:
-        """16-byte pieces ``where`` of the block's shared memory, for a copy that must be waited for: as part of a bulk
-        group, or by the mbarrier at ``barrier``."""
-        shared = self._m.shared
+        """16-byte pieces ``where`` of the block's shared memory, for a copy that completes with a bulk group, or on the
+        mbarrier at ``barrier``."""
+        shared = self._ctas.shared
         place = where + (self.block(gid, address) * shared.stride >> 4)
-        if self._m.async_races is not None:
-            self._m.async_races.leaves(gid, place, None if barrier is None else self._slot(gid, barrier))
+        if self._ctas.async_races is not None:
+            self._ctas.async_races.leaves(gid, place, None if barrier is None else self._slot(gid, barrier))
         if shared.written is not None and not shared.written.reshape(-1, 16)[place].all():
             missing = int(place[~shared.written.reshape(-1, 16)[place].all(axis=1)][0])
             byte = missing * 16 % shared.stride - shared.first
             message = f"a bulk copy reads shared memory at byte {byte}, which nothing has written"
-            raise shared.missing(message, gid, missing, 16, self._m.instruction())
+            raise shared.missing(message, gid, missing, 16, self._ctas.instruction())
         return np.asarray(shared.views[16][place])
 
 
 def tensor_load(
-    m: CopyingBlocks,
+    ctas: CopyingBlocks,
     gid: int,
     tensor: MappedTensor,
     coordinates: tuple[int, ...],
@@ -249,14 +248,14 @@ def tensor_load(
 ) -> None:
     """One ``cp.async.bulk.tensor`` from global to shared memory."""
     tmap = tensor.map
-    offset = m.bulk.span(gid, to, tmap.tile_bytes, TENSOR_ALIGN)
-    data, sectors, size = tensor.load(gid, coordinates, m.bulk.until(gid, barrier, mask))
-    m.counters.bulk("load", tmap.address, sectors, size)
-    m.bulk.land(gid, to, pieces(offset, tmap.tile_bytes, tmap.swizzle), data, barrier, mask)
+    offset = ctas.bulk.span(gid, to, tmap.tile_bytes, TENSOR_ALIGN)
+    data, sectors, size = tensor.load(gid, coordinates, ctas.bulk.until(gid, barrier, mask))
+    ctas.counters.bulk("load", tmap.address, sectors, size)
+    ctas.bulk.land(gid, to, pieces(offset, tmap.tile_bytes, tmap.swizzle), data, barrier, mask)
 
 
 def tensor_store(
-    m: CopyingBlocks,
+    ctas: CopyingBlocks,
     gid: int,
     tensor: MappedTensor,
     coordinates: tuple[int, ...],
@@ -264,11 +263,11 @@ def tensor_store(
     reduce: Reduction | None,
     times: int = 1,
 ) -> None:
-    """``cp.async.bulk.tensor`` or ``cp.reduce.async.bulk.tensor`` from shared to global memory, ``times`` over."""
+    """``cp.async.bulk.tensor`` or ``cp.reduce.async.bulk.tensor`` from shared to global memory, ``times`` times."""
     tmap = tensor.map
-    offset = m.bulk.span(gid, source, tmap.tile_bytes, TENSOR_ALIGN)
-    data = m.bulk.take(gid, source, pieces(offset, tmap.tile_bytes, tmap.swizzle))
+    offset = ctas.bulk.span(gid, source, tmap.tile_bytes, TENSOR_ALIGN)
+    data = ctas.bulk.take(gid, source, pieces(offset, tmap.tile_bytes, tmap.swizzle))
     for _ in range(times if reduce is not None else 1):
         sectors, size = tensor.store(gid, coordinates, data, reduce)
-    once = 1 if reduce is None else times  # an H200 writes what a warp's threads all store once
-    m.counters.bulk("store", tmap.address, sectors, size, once)
+    once = 1 if reduce is None else times  # an H200 writes identical stores of a warp's threads once
+    ctas.counters.bulk("store", tmap.address, sectors, size, once)

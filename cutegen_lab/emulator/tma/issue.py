@@ -1,5 +1,5 @@
 """Bulk and tensor copies as the lanes of a group issue them: generated code calls these (PTX ISA 9.7.9.25.4 to
-9.7.9.25.6). Every thread issues one, as an H200 does; :mod:`bulk` does what each asks for."""
+9.7.9.25.6). Every thread issues one, as on an H200; :mod:`bulk` performs them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lanes_of(g: Any, value: Any) -> list[int]:
 
 
 def _each(g: Any, *columns: list[int] | None) -> list[tuple[int, ...]]:
-    """(copies, thread, operands): every thread issues one, as an H200 does; those that a warp repeats come together."""
+    """(count, thread, *operands) of the copies; identical copies by threads of one warp are counted together."""
     given = [c for c in columns if c is not None]
     if g.n <= g.warps():
         return [(1, *row) for row in zip(g.gid.tolist(), *given, strict=True)]
@@ -52,26 +52,26 @@ def _each(g: Any, *columns: list[int] | None) -> list[tuple[int, ...]]:
 def bulk_tensor_load(
     g: Any, to: list[int], address: list[int], at: list[list[int]], barrier: list[int], mask: list[int] | None
 ) -> None:
-    m, rank = g.m, len(at)
+    ctas, rank = g.ctas, len(at)
     rows = _each(g, to, address, barrier, *at, mask)
     copies = [
         Copy(times, gid, where, tmap, tuple(rest[:rank]), slot, rest[rank] if mask is not None else None)
         for times, gid, where, tmap, slot, *rest in rows
     ]
-    for copy in merged.load(m, copies):
-        tensor = _tensor(m, copy.gid, copy.tmap, rank)
+    for copy in merged.load(ctas, copies):
+        tensor = _tensor(ctas, copy.gid, copy.tmap, rank)
         for _ in range(copy.times):
-            bulk.tensor_load(m, copy.gid, tensor, copy.coordinates, copy.shared, copy.slot, copy.mask)
+            bulk.tensor_load(ctas, copy.gid, tensor, copy.coordinates, copy.shared, copy.slot, copy.mask)
 
 
 @runtime
 def bulk_tensor_store(g: Any, address: list[int], at: list[list[int]], source: list[int], reduce: str) -> None:
     rows = _each(g, source, address, *at)
     copies = [Copy(times, gid, where, tmap, tuple(rest)) for times, gid, where, tmap, *rest in rows]
-    for copy in copies if reduce else merged.store(g.m, copies):
-        tensor = _tensor(g.m, copy.gid, copy.tmap, len(at))
+    for copy in copies if reduce else merged.store(g.ctas, copies):
+        tensor = _tensor(g.ctas, copy.gid, copy.tmap, len(at))
         combine = _combination(reduce, tensor.map.dtype, copy.gid) if reduce else None
-        bulk.tensor_store(g.m, copy.gid, tensor, copy.coordinates, copy.shared, combine, copy.times)
+        bulk.tensor_store(g.ctas, copy.gid, tensor, copy.coordinates, copy.shared, combine, copy.times)
 
 
 def _combination(reduce: str, dtype: str, gid: int) -> Reduction:
@@ -82,8 +82,8 @@ def _combination(reduce: str, dtype: str, gid: int) -> Reduction:
         raise Trap(Verdict.UNSUPPORTED, message, gid) from None
 
 
-def _tensor(m: Any, gid: int, address: int, rank: int) -> Any:
-    tensor = m.bulk.tensor(gid, address)
+def _tensor(ctas: Any, gid: int, address: int, rank: int) -> Any:
+    tensor = ctas.bulk.tensor(gid, address)
     if tensor.map.rank != rank:
         message = f"a copy in {rank} dimensions by a tensor map of {tensor.map.rank}"
         raise Trap(Verdict.LAUNCH_FAILURE, message, gid, address)
@@ -102,15 +102,15 @@ def bulk_load(
     g: Any, to: list[int], source: list[int], size: list[int], barrier: list[int], mask: list[int] | None
 ) -> None:
     """From global to shared memory."""
-    m = g.m
+    ctas = g.ctas
     for times, gid, where, at, count, slot, *rest in _each(g, to, source, size, barrier, mask):
         _whole(gid, count, at)
-        offset = m.bulk.span(gid, where, count, BULK_ALIGN)
-        until = m.bulk.until(gid, slot, rest[0] if rest else None)
-        data = m.memory.load(*_pieces(gid, at, count, until), 16) if count else np.zeros(0, RAW[16])
+        offset = ctas.bulk.span(gid, where, count, BULK_ALIGN)
+        until = ctas.bulk.until(gid, slot, rest[0] if rest else None)
+        data = ctas.memory.load(*_pieces(gid, at, count, until), 16) if count else np.zeros(0, RAW[16])
         for _ in range(times):
-            m.counters.bulk("load", at, row_sectors(np.array(at), count), count)
-            m.bulk.land(gid, where, pieces(offset, count, 16), data, slot, rest[0] if rest else None)
+            ctas.counters.bulk("load", at, row_sectors(np.array(at), count), count)
+            ctas.bulk.land(gid, where, pieces(offset, count, 16), data, slot, rest[0] if rest else None)
 
 
 @runtime
@@ -118,29 +118,29 @@ def bulk_between(
     g: Any, to: list[int], source: list[int], size: list[int], barrier: list[int], reduce: tuple[Reduction, int] | None
 ) -> None:
     """From shared memory to that of a block of the cluster."""
-    m = g.m
+    ctas = g.ctas
     for times, gid, where, at, count, slot in _each(g, to, source, size, barrier):
-        offset, start = m.bulk.span(gid, where, count, BULK_ALIGN), m.bulk.span(gid, at, count, BULK_ALIGN)
+        offset, start = ctas.bulk.span(gid, where, count, BULK_ALIGN), ctas.bulk.span(gid, at, count, BULK_ALIGN)
         _whole(gid, count, offset, start)
-        data, place = m.bulk.take(gid, at, pieces(start, count, 16), slot), pieces(offset, count, 16)
+        data, place = ctas.bulk.take(gid, at, pieces(start, count, 16), slot), pieces(offset, count, 16)
         if reduce is not None:
-            data = _combined(reduce, m.bulk.take(gid, where, place, slot), data, times)
+            data = _combined(reduce, ctas.bulk.take(gid, where, place, slot), data, times)
         for _ in range(times):
-            m.bulk.land(gid, where, place, data, slot, None)
+            ctas.bulk.land(gid, where, place, data, slot, None)
 
 
 @runtime
 def bulk_store(g: Any, to: list[int], source: list[int], size: list[int], reduce: tuple[Reduction, int] | None) -> None:
     """From shared to global memory."""
-    m = g.m
+    ctas = g.ctas
     for times, gid, where, at, count in _each(g, to, source, size):
         _whole(gid, count, where)
-        start = m.bulk.span(gid, at, count, BULK_ALIGN)
-        data, (lanes, address) = m.bulk.take(gid, at, pieces(start, count, 16)), _pieces(gid, where, count)
+        start = ctas.bulk.span(gid, at, count, BULK_ALIGN)
+        data, (lanes, address) = ctas.bulk.take(gid, at, pieces(start, count, 16)), _pieces(gid, where, count)
         if reduce is not None:
-            data = _combined(reduce, m.memory.load(lanes, address, 16), data, times)
-        m.memory.store(lanes, address, 16, data)
-        m.counters.bulk("store", where, row_sectors(np.array(where), count, np.array(start)), count, times)
+            data = _combined(reduce, ctas.memory.load(lanes, address, 16), data, times)
+        ctas.memory.store(lanes, address, 16, data)
+        ctas.counters.bulk("store", where, row_sectors(np.array(where), count, np.array(start)), count, times)
 
 
 def _combined(reduce: tuple[Reduction, int], old: Array, new: Array, times: int) -> Array:
@@ -159,15 +159,15 @@ def _pieces(gid: int, address: int, size: int, until: tuple[int, int] | None = N
 
 @runtime
 def bulk_commit_group(g: Any) -> None:
-    if g.m.async_races is not None:
-        g.m.async_races.groups.commit(g.gid.tolist())
-    if g.m.memory.races is not None:
-        g.m.memory.races.stores.commit(g.gid.tolist())
+    if g.ctas.async_races is not None:
+        g.ctas.async_races.groups.commit(g.gid.tolist())
+    if g.ctas.memory.races is not None:
+        g.ctas.memory.races.stores.commit(g.gid.tolist())
 
 
 @runtime
 def bulk_wait_group(g: Any, limit: Any, reads: bool) -> None:
-    if g.m.async_races is not None:
-        g.m.async_races.groups.wait(g.gid.tolist(), np.broadcast_to(limit, (g.n,)).tolist())
-    if g.m.memory.races is not None and not reads:
-        g.m.memory.races.stores_done(g.gid, int(np.max(limit)))
+    if g.ctas.async_races is not None:
+        g.ctas.async_races.groups.wait(g.gid.tolist(), np.broadcast_to(limit, (g.n,)).tolist())
+    if g.ctas.memory.races is not None and not reads:
+        g.ctas.memory.races.stores_done(g.gid, int(np.max(limit)))

@@ -1,8 +1,8 @@
-"""Tensor maps that describe more than any tensor: rows of sequences of different lengths, packed one after another.
+"""Ragged tensors: tensor maps larger than their tensor, for packed sequences of different lengths.
 
-A copy adds a coordinate so large that the address comes back into the tensor, by going around 2^64 or from a base far
-below it, and so that the end of a sequence is the end of the map's dimension: rows of the next one are not written
-(Triton's and quack's ragged tensors). Which tensor a box lies in is known only when it is copied.
+A copy has such a large coordinate that the address is in the tensor again, by wrapping at 2^64 or from a base far below
+it. The coordinate makes the end of a sequence the end of the map's dimension, so that rows of the next sequence are not
+written (Triton's and quack's ragged tensors). The tensor of a box is known only when it is copied.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cutegen_lab.emulator.ptx.types import RAW, Array
 from cutegen_lab.emulator.tma.box_copy import MappedTensor, Reduction, round_tf32
 from cutegen_lab.emulator.tma.tensor_map import TensorMap
 
-SPAN_BYTES = 1 << 36  # no tensor that is judged is as large
+SPAN_BYTES = 1 << 36  # larger than any judged tensor
 
 
 class RaggedTensor(MappedTensor):

@@ -1,7 +1,7 @@
 """Tensor maps: the 128-byte objects that tensor copies read (PTX ISA 5.5 "Tensors", 9.7.9.27).
 
-The layout of the bytes is the hardware's and undocumented; it was found by encoding many tensors, with the DSL and with
-an H200's driver, and comparing. Of the 128 bytes the first 64 carry everything.
+The binary layout is undocumented; it was found by encoding many tensors with the DSL and with an H200's driver. Only
+the first 64 of the 128 bytes are used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SIZE = 128
 READ = 64
 _DTYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32", "f64", "bf16")
 _BYTES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
-_KINDS = (0, 2)  # as the driver's encoder writes it, and as the DSL's launcher does
+_KINDS = (0, 2)  # as the driver encodes it, and as the DSL does
 _SWIZZLE_BYTES = (16, 32, 64, 128)
 _FLAGS = {"rank": (4, 3), "elemtype": (7, 4), "interleave_layout": (11, 2), "swizzle_mode": (13, 2),
           "fill_mode": (15, 1)}  # fmt: skip
@@ -29,15 +29,15 @@ _WHOLE = 0xFFFF_FFFF
 
 
 class BadTensorMap(Exception):
-    """The bytes are not a tensor map, or one of a form that is not executed here."""
+    """The bytes are no tensor map, or one that the emulator does not support."""
 
 
 @dataclass(frozen=True)
 class TensorMap:
     """A tensor in global memory and the box that one copy moves. Every tuple has the innermost dimension first.
 
-    ``strides`` are bytes, the first of them the element's. ``box`` counts positions of the tensor, of which every
-    ``steps``-th is moved. ``swizzle`` is the width in bytes of the pattern (16: none). ``tf32``: loads round float32
+    ``strides``: bytes, the first is the element's size. ``box``: extents in tensor positions, of which every
+    ``steps``-th is moved. ``swizzle``: width of the pattern in bytes (16: none). ``tf32``: loads round float32
     to 19 bits.
     """
 
@@ -78,7 +78,7 @@ class TensorMap:
 
 
 def element_bytes(params: Iterable[bytes]) -> list[int]:
-    """Bytes of an element of every tensor map among a kernel's parameters."""
+    """Element sizes, in bytes, of the tensor maps among a kernel's parameters."""
     found = []
     for raw in params:
         if len(raw) == SIZE:
@@ -121,9 +121,9 @@ def decode(raw: bytes) -> TensorMap:
 
 
 def edits(field: str, index: int, value: Array) -> list[tuple[int, int, Array]]:
-    """(number of a 32-bit word, mask, bits) of each change that sets ``field`` of a map, as ``tensormap.replace`` names
-    it. ``index`` counts dimensions, of :data:`INDEXED` fields; ``value`` is uint64 by lane. ISA 9.7.9.27: ranks count
-    from zero, strides are bytes of all dimensions but the first."""
+    """(index of a 32-bit word, mask, bits) of each change that sets ``field`` (a name of ``tensormap.replace``).
+    ``index``: dimension, for :data:`INDEXED` fields; ``value``: uint64 by lane. ISA 9.7.9.27: ranks are minus one,
+    strides are in bytes, without the first dimension."""
 
     def shifted(number: Array, bits: int) -> Array:
         return np.asarray(number << np.uint64(bits))

@@ -1,1 +1,1 @@
-"""From PTX instructions to Python: control flow, registers, and the writer that opcodes use."""
+"""Translation of PTX to Python: control flow, register allocation, and the code writer of opcodes."""

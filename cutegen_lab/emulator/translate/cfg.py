@@ -1,7 +1,7 @@
-"""Basic blocks, liveness, and which row of a register file each virtual register gets.
+"""Basic blocks, liveness, and allocation of virtual registers to rows of the register files.
 
-PTX is close to SSA, so a kernel names far more registers than are ever live. Rows are given out by linear scan over
-whole live ranges (Poletto and Sarkar 1999), which keeps the working set of a few thousand lanes inside the cache.
+PTX is close to SSA, so a kernel has far more registers than are ever live. Linear-scan allocation over whole live
+ranges (Poletto and Sarkar 1999) keeps the working set of a few thousand lanes in the cache.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Block:
     terminator: ptx.Instruction | None = None
     last: list[str] = field(default_factory=list)  # lines before the branch, and what they read
     last_uses: dict[str, ptx.Reg] = field(default_factory=dict)
-    within: bool = False  # lanes meet here, within what would be straight code otherwise
+    within: bool = False  # a meeting within straight-line code
 
     @property
     def parks(self) -> bool:
@@ -45,7 +45,7 @@ class Block:
 
     @property
     def meets_lanes(self) -> bool:
-        """Is it no instruction, but a place where lanes meet before one?"""
+        """True if it is a meeting (:mod:`meetings`) rather than instructions."""
         return bool(self.emits) and bool(self.emits[0].meets) and not self.emits[0].klass
 
     @property
@@ -127,8 +127,8 @@ def liveness(blocks: list[Block]) -> None:
 
 
 def postorder(after: Sequence[Sequence[int]]) -> list[int]:
-    """Every block behind those that it goes on to, but for loops, wherever they stand in the text. ``after`` has the
-    successors of each; those that are never reached come last."""
+    """Block numbers in postorder of the control-flow graph; unreachable blocks come last. ``after``: successors by
+    block."""
     found: list[int] = []
     seen = [False] * len(after)
     for first in range(len(after)):

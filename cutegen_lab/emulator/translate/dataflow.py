@@ -1,4 +1,4 @@
-"""Forward analysis over a kernel's blocks: what may hold on some path to each of them."""
+"""Forward data-flow analysis over a kernel's blocks (union over paths)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVar("T")
 def states_before(
     blocks: list[Block], start: frozenset[T], after: Callable[[Block, frozenset[T]], frozenset[T]]
 ) -> dict[int, frozenset[T]]:
-    """What may hold where each reachable block begins, by its index; ``start`` holds where the first does.
+    """The state at the start of each reachable block, by its index; ``start`` is the first block's.
 
-    ``after`` is the state after a block, and may only grow with the state before it.
+    ``after`` is the transfer function of a block, which must be monotone.
     """
     entry = {0: start}
     waiting = [0]

@@ -1,4 +1,4 @@
-"""Straight code, as ptxas sees it: which loads are outstanding together, and how long results wait for each other."""
+"""Straight-line code as ptxas schedules it: loads in flight together, and latency of dependency chains."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from cutegen_lab.emulator.ptx.syntax import Instruction
 from cutegen_lab.emulator.translate.cfg import EXIT, Block
 from cutegen_lab.emulator.translate.emit import Emit
 
-_HOISTED = 128  # bytes of loads that ptxas finds registers for
-# Cycles from an instruction's issue to that of one that needs its result, by class. Arithmetic: Jia et al. 2018 (arXiv
-# 1804.06826, section 4.1: four cycles since Volta); shared memory on H100: Luo et al. 2025 (arXiv 2501.12084). Global
-# loads are charged where they are waited for, and wgmma runs beside.
+_HOISTED = 128  # bytes of loads that ptxas hoists, limited by registers
+# Latency in cycles by class. Arithmetic: Jia et al. 2018 (arXiv 1804.06826, section 4.1: four cycles since Volta);
+# shared memory on H100: Luo et al. 2025 (arXiv 2501.12084). Global loads count at their waits; wgmma is asynchronous.
 _CYCLES: Mapping[str, int] = {
     "f32": 4, "half": 4, "integer": 4, "f64": 8, "convert": 8, "special": 18, "shared": 29, "warp": 23, "local": 33,
     "tensor": 33, "move": 0,
@@ -23,8 +22,8 @@ _OTHER_CYCLES = 2
 
 @dataclass(frozen=True)
 class LoadBatch:
-    """Global loads outstanding together: bytes of a lane, the sites that count them, and the first instruction that
-    needs one of their values (the last load, if only other code needs them)."""
+    """Global loads in flight together: bytes of a lane, their sites, and the first instruction that uses one of their
+    values (the last load, if only other code does)."""
 
     size: int
     sites: tuple[int, ...]
@@ -33,17 +32,16 @@ class LoadBatch:
 
 @dataclass(frozen=True)
 class DependencyChains:
-    """Of the straight code that begins with a basic block. ``load_batches``: what a lane loads, then waits for; without
-    cp.async where groups of it are waited for. ``chain``: its longest chain of dependent results, as instructions and
-    their cycles."""
+    """Of the straight-line code that begins with a basic block. ``load_batches``: loads and their waits, without
+    cp.async if the kernel waits for its groups. ``chain``: the longest dependency chain, as (instruction, cycles)."""
 
     load_batches: tuple[LoadBatch, ...] = ()
     chain: tuple[tuple[Instruction, int], ...] = ()
 
 
 def straight_code(blocks: list[Block], hammocks: Container[int]) -> tuple[DependencyChains, ...]:
-    """By block: what is so of it and of all that ptxas makes straight code of with it, which is a chain of branches
-    over one block each. Blocks further down such a chain have nothing."""
+    """By block: chains of the straight-line code that begins with it. ptxas predicates branches over one block, so code
+    may continue past several; blocks within it get an empty entry."""
     in_groups = any(emit.waits_loads for block in blocks for emit in block.emits)
     found = [DependencyChains()] * len(blocks)
     for first, emits, bodies in _runs(blocks, hammocks):
@@ -52,8 +50,8 @@ def straight_code(blocks: list[Block], hammocks: Container[int]) -> tuple[Depend
 
 
 def predicated(blocks: list[Block], hammocks: Container[int]) -> dict[int, int]:
-    """{body of a branch in a loop: the block before it, whose warps all issue the body}: ptxas replaces such branches
-    with guards, and issues what no lane executes (seen in SASS of bodies of up to 85 instructions)."""
+    """{body of a branch in a loop: the block before it}. ptxas predicates such bodies, so all warps that execute the
+    block before issue them (seen in SASS for bodies of up to 85 instructions)."""
     guarded, _ = _branches(blocks, hammocks)
     back = [(block.target, last) for last, block in enumerate(blocks) if block.target is not None]
     loops = [range(first, last) for first, last in back if first != EXIT]
@@ -61,13 +59,13 @@ def predicated(blocks: list[Block], hammocks: Container[int]) -> dict[int, int]:
 
 
 def copies(emit: Emit) -> bool:
-    """Is it a cp.async, or its commit_group?"""
+    """True for cp.async, its commit_group and its waits."""
     return emit.ins.opcode == "cp" and "bulk" not in emit.ins.mods
 
 
 def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, list[Emit], frozenset[int]]]:
-    """(first block, its straight code, places in that of what a branch goes over). What ptxas leaves a branch over is
-    straight code of its own; a place where lanes meet is no code."""
+    """(first block, its straight-line code, indices in it of predicated bodies). A body that keeps its branch is
+    straight-line code of its own; meetings are not code."""
     guarded, joined = _branches(blocks, hammocks)
     first = 0
     while first < len(blocks):
@@ -90,8 +88,8 @@ def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, 
 
 
 def _branches(blocks: list[Block], hammocks: Container[int]) -> tuple[set[int], set[int]]:
-    """Of blocks that end in a branch over the next one, after which nothing else comes in: (those that ptxas replaces
-    with guards, those that it joins with the branch two blocks on, which stay)."""
+    """Blocks that end in a branch over the next one, where nothing else jumps to the block after: (branches that ptxas
+    predicates, branches that it merges with the one two blocks later and keeps)."""
     jumps = Counter(block.target for block in blocks)
     straight = {at for at in range(len(blocks)) if at in hammocks and jumps[at + 2] == 1}
     pairs = {at for at in straight if at + 2 in straight and at + 3 < len(blocks)}
@@ -100,16 +98,16 @@ def _branches(blocks: list[Block], hammocks: Container[int]) -> tuple[set[int], 
 
 
 def _joins(branch: Block, body: Block, again: Block, more: Block) -> bool:
-    """Whether ptxas makes one branch of two: ``again`` asks what ``branch`` asked, at once, and ``more`` reads what
-    ``body`` wrote. A branch so long stays one; others it replaces with guards (seen in SASS of 2 to 8 such loads)."""
+    """True if ptxas merges two branches: ``again`` directly tests the same predicate as ``branch``, and ``more`` reads
+    results of ``body``. It keeps such a branch and predicates others (seen in SASS of 2 to 8 such loads)."""
     same = (branch.guard, branch.negated) == (again.guard, again.negated)
     return same and not again.emits and bool(more.uses & body.defs)
 
 
 def _batches(emits: list[Emit], bodies: Container[int], in_groups: bool) -> tuple[LoadBatch, ...]:
-    """Global loads that can be outstanding together: ptxas hoists a load over what does not feed its address, up to a
-    store or wait it may not cross, and up to about as many registers as ``_HOISTED`` bytes take. A load that not all
-    lanes execute, in ``bodies`` or under a guard, leaves the others' values: it waits for what its register expects."""
+    """Global loads that can be in flight together: ptxas hoists a load over instructions that do not feed its address,
+    up to a store or wait, and up to about ``_HOISTED`` bytes of registers. A predicated load (in ``bodies`` or guarded)
+    keeps other lanes' values, so it also depends on its destination register."""
     if not emits:
         return ()
     batches, size, sites, pending = list[LoadBatch](), 0, list[int](), set[str]()
@@ -136,9 +134,9 @@ def _batches(emits: list[Emit], bodies: Container[int], in_groups: bool) -> tupl
 
 
 def _chain(emits: list[Emit]) -> tuple[tuple[Instruction, int], ...]:
-    """The longest chain of results, each of which needs the one before: instructions, and the cycles of each."""
-    ready: dict[str, int] = {}  # register -> place of what writes it
-    ends, before = list[int](), list[int]()  # by place: cycles until its result is there, and what it needs last
+    """The longest dependency chain, as (instruction, cycles)."""
+    ready: dict[str, int] = {}  # register -> index of its writer
+    ends, before = list[int](), list[int]()  # by index: cycles until its result, and its latest operand's writer
     for place, emit in enumerate(emits):
         guard = [] if emit.ins.guard is None else [emit.ins.guard.name]
         needs = [ready[name] for name in (*emit.uses, *guard) if name in ready]

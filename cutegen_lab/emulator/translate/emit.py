@@ -1,9 +1,8 @@
-"""Where an opcode becomes Python: the opcode table, and the pen an opcode's function writes with.
+"""The opcode table, and :class:`Emit`, with which an opcode's function writes Python.
 
 Each function in :mod:`cutegen_lab.emulator.isa` takes an :class:`Emit` for one instruction and writes the Python
-lines that perform it on all lanes of a group at once. It *consumes* the modifiers it understands; what is left over
-is refused by name. Reading and writing registers through ``s`` and ``d`` also records uses and definitions, which is
-all that liveness and register allocation need, so an opcode is described in one place only.
+lines that perform it on all lanes of a group at once. It *consumes* the modifiers it supports; others are refused by
+name. Accesses to registers through ``s`` and ``d`` record uses and definitions for liveness and register allocation.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Symbols:
     spaces: dict[str, str] = field(default_factory=dict)
     params: dict[str, int] = field(default_factory=dict)  # name -> offset in the parameter block
     constants: dict[str, Any] = field(default_factory=dict)
-    sites: int = 0  # instructions so far that touch memory
+    sites: int = 0  # memory instructions so far
     flights: dict[tuple[str, ...], int] = field(default_factory=dict)  # registers that wgmma works on
 
     def constant(self, value: Any) -> str:
@@ -37,7 +36,7 @@ class Symbols:
         return name
 
     def in_flight(self, registers: tuple[str, ...]) -> int:
-        """The number of a list of registers."""
+        """The number of a list of registers, new or known."""
         return self.flights.setdefault(registers, len(self.flights))
 
 
@@ -58,23 +57,23 @@ class Emit:
         self.lines: list[str] = []
         self.uses: dict[str, ptx.Reg] = {}
         self.defs: dict[str, ptx.Reg] = {}
-        self.reads: dict[str, ptx.Reg] = {}  # uses, without those that only keep what a guard leaves
+        self.reads: dict[str, ptx.Reg] = {}  # uses, without destinations kept under a guard
         self.parks = False  # the lanes may have to wait here
-        self.meets = ""  # … for other lanes of their warp: what needs these, in words
-        self.collective = False  # lanes of a warp exchange values: needs the whole group
+        self.meets = ""  # … for other lanes of their warp: the instruction that needs them, in words
+        self.collective = False  # lanes of a warp exchange values: always executed by the whole group
         self.load_bytes = 0  # bytes a lane reads from global memory
         self.waits_loads = False  # earlier asynchronous copies must have landed
-        self.klass = "other"  # which warp-instruction counter it adds to; empty: none, it is no instruction
-        self.beside: Mapping[str, int] = {}  # instructions that ptxas makes of it beside that one, by class
+        self.klass = "other"  # the warp-instruction counter it adds to; empty for meetings, which are not counted
+        self.beside: Mapping[str, int] = {}  # further SASS instructions that ptxas emits for it, by class
         self.site: int | None = None  # where its memory accesses are counted
-        self.product: Product | None = None  # what it multiplies, where others may join it
-        self.joined: list[Emit] = []  # … and those whose products it does too
-        self.sums: InFlight | None = None  # registers a wgmma adds to
-        self.adds = ""  # … if this holds
+        self.product: Product | None = None  # operands of an mma that may be fused
+        self.joined: list[Emit] = []  # … and the mma that are fused into it
+        self.sums: InFlight | None = None  # accumulators of a wgmma
+        self.adds = ""  # … to which it adds if this expression (scale-d) is true
         self.operands: InFlight | None = None  # … and reads A from
         self.before: list[str] = []  # lines that run first, for every lane
         self.after: list[str] = []  # … and last
-        self.tensor_ops: tuple[str, int] | None = None  # (operand type, operations of a warp) of a tensor core
+        self.tensor_ops: tuple[str, int] | None = None  # (operand type, operations of a warp) of tensor cores
 
     def refuse(self, why: str) -> Unsupported:
         return Unsupported(why, self.ins.line, self.ins.text)
@@ -106,7 +105,7 @@ class Emit:
         return found
 
     def type(self, *allowed: str) -> str:
-        """Consumes the one type modifier; refuses another type than those allowed."""
+        """Consumes the one type modifier; refuses types that are not ``allowed``."""
         found = self.types()
         if len(found) != 1 or (allowed and found[0] not in allowed):
             raise self.refuse(f"`{self.ins.name}` with type {'.'.join(found) or 'none'} is not executed here")

@@ -1,4 +1,4 @@
-"""One instruction to the lines that perform it, whatever its opcode."""
+"""Translates one instruction of any opcode to Python lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHANGE_NAN = {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt",
 
 
 def translate(instruction: ptx.Instruction, symbols: Symbols) -> Emit:
-    """Raises :class:`Unsupported` naming the opcode or modifier this machine lacks."""
+    """Raises :class:`Unsupported` with the opcode or modifier that the emulator lacks."""
     emit = Emit(instruction, symbols)
     function = OPCODES.get(instruction.opcode)
     if function is None:
@@ -31,7 +31,7 @@ def translate(instruction: ptx.Instruction, symbols: Symbols) -> Emit:
         raise emit.refuse(f"modifier .{emit.mods[0]} of `{instruction.name}` is not executed here")
     if emit.klass in _TOUCH_MEMORY and emit.lines:
         emit.site, symbols.sites = symbols.sites, symbols.sites + 1
-        emit.lines.insert(0, f"g.m.counters.here=g.m.counters.sites[{emit.site}]")
+        emit.lines.insert(0, f"g.ctas.counters.here=g.ctas.counters.sites[{emit.site}]")
     emit.reads = dict(emit.uses)
     if instruction.guard is not None:
         if emit.parks:
@@ -41,8 +41,8 @@ def translate(instruction: ptx.Instruction, symbols: Symbols) -> Emit:
 
 
 def _one_nan(emit: Emit) -> None:
-    """A NaN that float32 arithmetic gives is 0x7FFFFFFF whatever its operands (PTX ISA 9.7.3), as on an H200; of a
-    bf16 a conversion only shifts the bits."""
+    """NaN results of float32 arithmetic become 0x7FFFFFFF (PTX ISA 9.7.3), as on an H200. Conversions from bf16 only
+    shift bits."""
     instruction, first = emit.ins, emit.ops[0] if emit.ops else None
     kinds = [mod for mod in instruction.mods if mod in VIEW]
     gives_float = instruction.opcode in _CHANGE_NAN and kinds[:1] == ["f32"] and kinds[1:] != ["bf16"]

@@ -1,11 +1,11 @@
-"""Where threads must meet before an instruction that takes them together, as they may come at different times.
+"""Meetings: synchronisation points inserted before instructions that several lanes or warps execute together.
 
-An instruction of a whole warp (shfl.sync, bar.sync, mma and others, PTX ISA 9.7.9.6, 9.7.13.1, 9.7.14.5) waits for the
-lanes of its member mask, or has all lanes of the warp execute it: one of them may have waited for an mbarrier
-meanwhile. So do barrier.sync and barrier.cluster without .aligned, wherever the lanes of the warp execute them. A wgmma
-takes the four warps of a warpgroup. At wgmma.fence they meet anyway (:mod:`wgmma`); a kernel that fences once for many
-products may let one warp do other work between two of them (9.7.15.7.1: sums need no second fence). So each of these
-gets a meeting where nothing before it in straight code has brought its threads together.
+A warp-wide instruction (shfl.sync, bar.sync, mma and others, PTX ISA 9.7.9.6, 9.7.13.1, 9.7.14.5) needs the lanes of
+its member mask, or all lanes of the warp, which may arrive at different times, as after an mbarrier. barrier.sync and
+barrier.cluster without .aligned also synchronise a warp's lanes, at any such instructions. A wgmma needs the four warps
+of a warpgroup. wgmma.fence synchronises them (:mod:`wgmma`), but between two products after one fence a warp may do
+other work (9.7.15.7.1: accumulators need no second fence). So such an instruction gets a meeting unless an earlier one
+in straight-line code has synchronised its threads.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from cutegen_lab.emulator.ptx.traits import names_every_lane
 from cutegen_lab.emulator.translate.emit import Emit
 
 Meeting = Literal["warp", "warpgroup"]
-_MASKED = {"shfl", "vote", "match", "redux", "elect"}  # whose last operand is the member mask
+_MASKED = {"shfl", "vote", "match", "redux", "elect"}  # the last operand is the member mask
 _BARRIERS = {"bar", "barrier"}
-# Where lanes wait that need not execute one instruction: a number for each kind.
+# Keys for instructions at any of which lanes may wait for each other, by kind.
 _ANYWHERE = {"sync": -1, "red": -1, "arrive": -2, "cluster arrive": -3, "cluster wait": -4}
 ANY_BAR_WARP_SYNC = -5
 
 
 def meetings(code: Sequence[ptx.Instruction], breaks: Container[int]) -> dict[int, list[Meeting]]:
-    """Numbers of the instructions that need them. ``breaks``: those that threads may come to apart."""
+    """Meetings by instruction index. ``breaks``: instructions at which threads may arrive separately."""
     found, warps, warpgroups = dict[int, list[Meeting]](), False, False
     for i, instruction in enumerate(code):
         if i in breaks:
@@ -36,7 +36,7 @@ def meetings(code: Sequence[ptx.Instruction], breaks: Container[int]) -> dict[in
             continue
         if not warps or _is_warp_sync(instruction):
             found[i] = ["warp"]
-        if instruction.guard is not None:  # of those lanes alone for which it holds
+        if instruction.guard is not None:  # only some lanes meet
             continue
         warps = warps or _members(instruction) is None
         if instruction.opcode == "wgmma":
@@ -47,12 +47,12 @@ def meetings(code: Sequence[ptx.Instruction], breaks: Container[int]) -> dict[in
 
 
 def meeting(emit: Emit, kind: Meeting) -> Emit:
-    """What stands before ``emit``. It is no instruction of its own, and is not counted."""
+    """A meeting before ``emit``, which is not counted as an instruction."""
     guard, negated = emit.ins.guard, emit.ins.negated
     made = Emit(replace(emit.ins, guard=None, negated=False), emit.symbols)
     made.parks, made.klass = True, ""
     if kind == "warpgroup":
-        made.line("return g.m.products.meet(g)")
+        made.line("return g.ctas.products.meet(g)")
         return made
     members = _members(emit.ins)
     made.meets = _name(emit.ins)
@@ -63,7 +63,7 @@ def meeting(emit: Emit, kind: Meeting) -> Emit:
 
 
 def _name(instruction: ptx.Instruction) -> str:
-    """What it is in messages."""
+    """Its name in messages."""
     if instruction.opcode in _MASKED or _is_warp_sync(instruction):
         return "a warp-wide instruction"
     if instruction.opcode in _BARRIERS:
@@ -77,7 +77,7 @@ def _takes_a_warp(instruction: ptx.Instruction) -> bool:
     if instruction.opcode in _MASKED:
         return "sync" in instruction.mods
     if _is_warp_sync(instruction):
-        return instruction.guard is not None  # without one it waits by itself
+        return instruction.guard is not None  # unguarded it synchronises by itself
     return instruction.opcode in _BARRIERS or "aligned" in instruction.mods
 
 
@@ -86,7 +86,7 @@ def _is_warp_sync(instruction: ptx.Instruction) -> bool:
 
 
 def _anywhere(instruction: ptx.Instruction) -> int | None:
-    """Which place stands for all where lanes may execute such an instruction; None where they must execute this one."""
+    """The key of its kind if lanes may execute different instructions; None if they must execute this one."""
     if _is_warp_sync(instruction):
         return ANY_BAR_WARP_SYNC
     if instruction.opcode != "barrier" or "aligned" in instruction.mods:
@@ -96,7 +96,7 @@ def _anywhere(instruction: ptx.Instruction) -> int | None:
 
 
 def _ends(instruction: ptx.Instruction) -> str:
-    """How lanes that have ended count. These wait for "non-exited threads"; the others need all lanes of the warp."""
+    """How exited lanes count: bar.warp.sync waits for "non-exited threads", others need all lanes of the warp."""
     if _is_warp_sync(instruction):
         return "come"
     return "come if before" if instruction.opcode in _MASKED | _BARRIERS else "are missed"

@@ -1,4 +1,4 @@
-"""What one mma.sync multiplies (PTX ISA 9.7.14.5), and how generated code names its registers."""
+"""Operands of one mma.sync (PTX ISA 9.7.14.5), and their names in generated code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PER_REGISTER = {"f64": 1, "tf32": 1, "f16": 2, "bf16": 2, "s8": 4, "u8": 4, "e4m
 
 @dataclass(frozen=True)
 class Form:
-    """One form of mma: its shape and element types; ``bits`` is how single bits meet (xor, and)."""
+    """One form of mma: its shape and element types; ``bits``: the operation on single bits (xor, and)."""
 
     shape: tuple[int, int, int]
     d: str
@@ -23,7 +23,7 @@ class Form:
 
     @property
     def registers(self) -> tuple[int, int, int, int]:
-        """How many registers of a lane hold D, A, B and C."""
+        """Registers of a lane for D, A, B and C."""
         m, _, k = self.shape
         steps = k // (4 * PER_REGISTER[self.a])
         d, c = (m // 8 if kind == "f16" else m // 4 for kind in (self.d, self.c))
@@ -31,20 +31,20 @@ class Form:
 
     @property
     def operations(self) -> int:
-        """Of one warp: a multiplication and an addition for each element of the product."""
+        """Operations of one warp: 2 · M · N · K."""
         m, n, k = self.shape
         return 2 * m * n * k
 
     @property
     def sums_longer(self) -> int:
-        """How deep a product may be done in one sum: 1 where each instruction rounds or clamps its result."""
+        """Largest K of a fused product; 1 where each instruction rounds or saturates its result."""
         if self.d == "f16" or self.saturate:
             return 1
         return {"s8": 256, "u8": 256}.get(self.a, 1024)  # 256 products of bytes are exact in float32
 
 
 Names = tuple[str, ...]
-"""Registers of one fragment, as generated code refers to them."""
+"""Registers of one fragment, by their names in generated code."""
 
 
 def registers(names: Names) -> set[str]:
@@ -53,7 +53,7 @@ def registers(names: Names) -> set[str]:
 
 @dataclass(frozen=True)
 class Product:
-    """What one mma multiplies."""
+    """The operands of one mma."""
 
     form: Form
     d: Names

@@ -1,10 +1,10 @@
-"""Writes, next to each instruction of a kernel, the one that follows uninitialised values through it.
+"""Instruments each instruction of a kernel to propagate tags of uninitialised values.
 
-A kernel may read uninitialised shared or local memory or an uninitialised register, and drop the value: rows past the
-end are loaded, reduced and not stored. Where a run has met such a read, it is done again by a program in which every
-register R has a tag R~ (:mod:`tags`), and reads are faults only if the value reaches an address, a branch, global
-memory, an atomic operation or a barrier. What an instruction computes has the tag of what it reads; ``selp``, ``and``
-and ``or`` of predicates, shuffles, matrix products and what works on packed halves tell which of it.
+A kernel may read uninitialised shared or local memory or an uninitialised register, and not use the value: rows past
+the end are loaded, reduced and not stored. After such a read the run is repeated with a program in which every register
+R has a tag R~ (:mod:`tags`). The read is then a fault only if the value reaches an address, a branch, global memory, an
+atomic operation or a barrier. A result has the largest tag of its operands; ``selp``, ``and`` and ``or`` of predicates,
+shuffles, matrix products and packed operations have more precise rules.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _WARP = {"vote", "match", "redux"}
 
 
 def follow(blocks: list[Block]) -> tuple[Site, ...]:
-    """Adds the tags to every instruction. Returns the sites, of which a tag is the number, from 1 on."""
+    """Instruments every instruction. Returns the sites; a tag is an index in them plus one."""
     fresh, sites = set(blocks[0].live_in), list[Site]()
     for block in blocks:
         for emit in block.emits:
-            if emit.klass:  # else it is no instruction
+            if emit.klass:  # not a meeting
                 _Followed(emit, fresh, sites).write()
         if block.guard is not None and block.terminator is not None:
             tag = tag_of(block.guard)
@@ -202,7 +202,7 @@ class _Followed(Tagged):
         assert product is not None
         form = product.form
         names = [self.rows(self.emit.items(operand)) for operand in self.emit.ops]
-        for other in self.emit.joined:  # nothing may take their operands' rows before
+        for other in self.emit.joined:  # keeps the rows of their operands allocated
             self.emit.uses.update(other.reads)
         self.early.append(f"product_tags(g,{form.shape[0] // 8},{form.d == 'f16'},{','.join(names)})")
 

@@ -1,4 +1,4 @@
-"""One instruction of a kernel and the tags of its registers: what the rules of :mod:`origin_rules` write with."""
+"""One instruction and the tags of its registers, for the rules of :mod:`origin_rules`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ EFFECTS = {
     "atom": "an atomic operation", "red": "an atomic operation", "cp": "a copy", "bar": "a barrier",
     "barrier": "a barrier", "mbarrier": "an mbarrier", "call": "a call",
 }  # fmt: skip
-"""Instructions that others notice, whatever they write."""
-_CHECKS = ("g.m.require_", "require_full", "check_members")  # that all lanes are there, before anything else
+"""Instructions with an effect beyond their destination registers."""
+_CHECKS = ("g.ctas.require_", "require_full", "check_members")  # prefixes of checks that come first
 
 
 class Site(NamedTuple):
-    """An instruction that may read what nobody has written: ``register``, or where that is empty memory."""
+    """An instruction that may read an uninitialised value: of ``register``, or of memory if that is empty."""
 
     instruction: ptx.Instruction
     register: str
@@ -37,7 +37,7 @@ def tag_of(register: ptx.Reg) -> ptx.Reg:
 
 
 class Tagged:
-    """One instruction, to which lines are added: ``early`` run before its own, ``late`` after them."""
+    """One instruction with added lines: ``early`` before its own, ``late`` after them."""
 
     def __init__(self, emit: Emit, fresh: set[str], sites: list[Site]) -> None:
         self.emit, self._fresh, self._sites = emit, fresh, sites
@@ -46,10 +46,10 @@ class Tagged:
         self.late: list[str] = []
 
     def finish(self) -> None:
-        """Adds the lines to the instruction's, and the tags to what it uses and defines."""
+        """Adds the lines to the instruction, and the tags to its uses and definitions."""
         emit = self.emit
         self._guarded()
-        keeps = emit.ins.guard is not None or emit.parks  # of lanes that do not run it, or that wait on
+        keeps = emit.ins.guard is not None or emit.parks  # lanes that do not run it, or wait, keep their tags
         for register in (*self.reads, *(self.defs if keeps else ())):
             emit.uses[tag_of(register).name] = tag_of(register)
         for register in (*self.defs, *(r for r in self.reads if r.name in self._fresh)):
@@ -62,12 +62,12 @@ class Tagged:
             emit.lines += self.late
 
     def most(self, registers: Sequence[ptx.Reg]) -> str:
-        """The largest tag of several registers, half by half."""
+        """The largest tag of several registers, by half."""
         found = [f"U[<{tag_of(register).name}>]" for register in registers]
         return f"most({','.join(found)})" if len(found) > 1 else found[0] if found else NONE
 
     def all(self) -> str:
-        """Of what depends on all that is read."""
+        """The tag of a result that depends on all registers read."""
         return f"spread({self.most(self.reads)})" if self.reads else NONE
 
     def of(self, operand: ptx.Operand) -> str:
@@ -84,7 +84,7 @@ class Tagged:
         return number(self._sites, Site(self.emit.ins, register))
 
     def give(self, value: str) -> None:
-        """Every destination gets the tag ``value``."""
+        """Gives every destination the tag ``value``."""
         for register in self.defs:
             tag = f"U[<{tag_of(register).name}>]"
             self.early.append(f"{tag}[:]={value}")

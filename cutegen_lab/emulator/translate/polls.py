@@ -1,8 +1,8 @@
-"""How often a kernel asks before it may go on: a clock that no register list forbids.
+"""Finds kernels that count how often they poll, which is a way to measure time without a clock register.
 
-A loop that asks an mbarrier (``test_wait``, ``try_wait``) or one place in global memory until it may go on runs a few
-times here and thousands of times on a GPU. What it counts meanwhile may not leave it. A loop that takes work from a
-queue is another thing: it changes what it asks (``atom``), or all threads of a block meet in it.
+A loop that polls an mbarrier (``test_wait``, ``try_wait``) or one location of global memory runs a few times here and
+thousands of times on a GPU, so its iteration count may not leave it. A loop that takes work from a queue is allowed: it
+modifies the location (``atom``), or all threads of a block synchronise in it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Loop = frozenset[int]
 
 
 def counted(blocks: Sequence[Block]) -> ptx.Instruction | None:
-    """An instruction in a loop of polls whose result, by the number of polls, outlives the loop."""
+    """An instruction in a polling loop whose result depends on the iteration count and is used after the loop."""
     polls = [(i, emit) for i, block in enumerate(blocks) for emit in block.emits if _asks(emit.ins)]
     loops = sorted(_loops(blocks), key=len) if polls else []
     for at, poll in polls:
@@ -39,7 +39,7 @@ def _asks(ins: ptx.Instruction) -> bool:
 
 
 def _one_place(blocks: Sequence[Block], poll: Emit, loop: Loop) -> bool:
-    """Whether what is asked is the same in every turn: a loop that goes from place to place does work."""
+    """True if every iteration polls the same location; a loop over several locations does work."""
     if poll.ins.opcode == "mbarrier":
         return True
     address = next((o for o in poll.ins.operands if isinstance(o, ptx.Address)), None)
@@ -50,7 +50,7 @@ def _one_place(blocks: Sequence[Block], poll: Emit, loop: Loop) -> bool:
 
 
 def _poll_results(blocks: Sequence[Block], poll: Emit, loop: Loop) -> set[str]:
-    """Registers that follow in ``loop`` from the answer."""
+    """Registers that depend in ``loop`` on the polled value."""
     results, grown = set(poll.defs), True
     while grown:
         grown = False
@@ -63,13 +63,13 @@ def _poll_results(blocks: Sequence[Block], poll: Emit, loop: Loop) -> set[str]:
 
 
 def _ends_by(blocks: Sequence[Block], results: set[str], loop: Loop) -> bool:
-    """Whether a branch out of ``loop`` follows from the answer."""
+    """True if a branch out of ``loop`` depends on the polled value."""
     leaving = (i for i in loop if not set(blocks[i].successors(i)) <= loop or blocks[i].target == EXIT)
     return any(guard.name in results for i in leaving if (guard := blocks[i].guard) is not None)
 
 
 def _outlives(blocks: Sequence[Block], poll: Emit, results: set[str], loop: Loop) -> ptx.Instruction | None:
-    """What changes in every turn of ``loop``, whatever the answer, and is read after it, or is stored in it."""
+    """An instruction of ``loop`` with a loop-carried result, not the polled value, that is used after it or stored."""
     after = set[str]().union(*(blocks[s].live_in for i in loop for s in blocks[i].successors(i) if s not in loop))
     carried = after.intersection(set[str]().union(*(blocks[i].live_in for i in loop))) - results
     for i in sorted(loop):
@@ -99,8 +99,8 @@ def _loops(blocks: Sequence[Block]) -> Iterator[Loop]:
 
 
 def _dominators(before: Sequence[Sequence[int]], order: Sequence[int]) -> list[int]:
-    """By block, as bits, those through which every path to it leads; all blocks for one that is never reached.
-    ``order``: of all blocks but the first, as paths from it come to them."""
+    """Dominators of each block, as bits; all blocks for an unreachable one. ``order``: blocks but the first, in reverse
+    postorder."""
     every = (1 << len(before)) - 1
     found = [1, *(every for _ in before[1:])]
     changed = True

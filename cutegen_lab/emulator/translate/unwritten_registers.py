@@ -1,8 +1,8 @@
-"""Registers that are read before anything was written to them, found by the instruction that reads.
+"""Detects reads of uninitialised registers.
 
-Registers that are live where the kernel begins are written on some paths only, or never. Those with the same writing
-instructions share a predicate, which says by lane whether one of them has run; nothing is added to other kernels. What
-a kernel does with such a value, :mod:`origin_rules` finds out.
+Registers that are live at the kernel's start are written on some paths only, or never. Those with the same writers
+share a predicate that records by lane whether one of them has run; kernels without such registers are unchanged.
+:mod:`origin_rules` tracks how such a value is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cutegen_lab.emulator.translate.emit import Emit
 
 
 def watch(blocks: list[Block]) -> None:
-    """Adds the lines that look, and those that remember what was written."""
+    """Instruments reads and writes of such registers."""
     fresh = blocks[0].live_in
     if not fresh:
         return
@@ -37,7 +37,7 @@ def watch(blocks: list[Block]) -> None:
 
 
 def _predicates(blocks: list[Block], fresh: set[str]) -> dict[str, ptx.Reg]:
-    """For each register of ``fresh`` the predicate that says whether it was written."""
+    """For each register of ``fresh`` the predicate that records whether it was written."""
     writers: dict[str, list[int]] = defaultdict(list)
     for number, emit in enumerate(emit for block in blocks for emit in block.emits):
         for name in fresh.intersection(emit.defs):
@@ -77,8 +77,8 @@ def _line(seen: ptx.Reg, register: str, condition: str = "") -> str:
 
 @runtime
 def require_written(g: Any, written: Array, register: str, reads: Any = True) -> None:
-    """Traps where a lane that ``reads`` a register finds it not ``written``."""
-    if g.m.watches and not (written | np.logical_not(reads)).all():
+    """Traps where a lane ``reads`` a register that is not ``written``."""
+    if g.ctas.watches and not (written | np.logical_not(reads)).all():
         lane = int(np.flatnonzero(np.broadcast_to(~written & reads, (g.n,)))[0])
         trap = Trap(
             Verdict.UNINITIALISED_READ, f"reads register {register}, which nothing has written", int(g.gid[lane])

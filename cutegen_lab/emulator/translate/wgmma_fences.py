@@ -1,10 +1,10 @@
-"""wgmma that may read registers written since the last wgmma.fence (PTX ISA 9.7.15.7.1 wgmma.fence).
+"""Finds wgmma that may read registers written since the last wgmma.fence (PTX ISA 9.7.15.7.1 wgmma.fence).
 
-The fence orders what threads do with registers before what wgmma does with them: the sums, and A where it lies in
-registers. A forward analysis over the blocks finds every wgmma that some path reaches without one, after its registers
-were written or from the kernel's start. Those, and the instructions that write their registers, look at run time
-whether it was so; in a kernel with its fences in place no instruction does. A ``mov`` writes only what its source was
-written with: compilers move constants and copies past the fence, in NVIDIA's own kernels too.
+The fence orders accesses of threads to registers before those of wgmma: to accumulators, and to A in registers. A
+forward analysis over the blocks finds every wgmma that some path reaches without a fence since a write to its
+registers, or since the kernel's start. Only those, and writers of their registers, get a check at run time. A ``mov``
+counts as a write only if its source was written: compilers move constants and copies past the fence, also in NVIDIA's
+kernels.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from cutegen_lab.emulator.translate.cfg import Block
 from cutegen_lab.emulator.translate.dataflow import states_before
 from cutegen_lab.emulator.translate.emit import Emit, InFlight
 
-_START = ""  # stands for: no fence yet
+_START = ""  # marks paths without any fence
 _State = frozenset[str]
 """Registers that may have been written since the last fence."""
 
 
 def mark(blocks: list[Block]) -> None:
-    """Adds to the instructions concerned the lines that look."""
+    """Adds checks to the instructions found."""
     if not any(_flights(e) for block in blocks for e in block.emits):
         return
     states = states_before(blocks, frozenset({_START}), lambda block, state: _Walk(block, state).state)
@@ -28,20 +28,20 @@ def mark(blocks: list[Block]) -> None:
     for walk in walks:
         for emit, names in walk.writes:
             written = [flight for flight in sorted(suspected) if not names.isdisjoint(flight.names)]
-            emit.before += [f"g.m.products.written(g,{flight.number})" for flight in written]
+            emit.before += [f"g.ctas.products.written(g,{flight.number})" for flight in written]
         for emit in walk.products:
             for flight in sorted(suspected.intersection(_flights(emit))):
                 reads = emit.adds if flight == emit.sums else "True"
-                emit.before.append(f"g.m.products.require_fence(g,{flight.number},{reads})")
+                emit.before.append(f"g.ctas.products.require_fence(g,{flight.number},{reads})")
 
 
 def _flights(emit: Emit) -> list[InFlight]:
-    """Lists of registers that a wgmma works on."""
+    """Register lists of a wgmma."""
     return [flight for flight in (emit.sums, emit.operands) if flight is not None]
 
 
 class _Walk:
-    """Through one block: ``state`` after it, the lists that a wgmma reads with no fence before, and who does what."""
+    """One block's analysis: ``state`` after it, register lists that a wgmma reads without a fence, writes, products."""
 
     def __init__(self, block: Block, before: _State) -> None:
         current = set(before)

@@ -1,8 +1,8 @@
-"""Which instructions may touch registers of a wgmma that is under way, or whose sums are not in registers yet.
+"""Finds instructions that may touch registers of a wgmma in flight, or accumulators that are kept as a matrix.
 
-PTX ISA 9.7.15.7.3: the sums, and the registers of A, must not be touched until wgmma.wait_group. A forward analysis
-over the blocks finds every instruction that may come after a wgmma and names one of its registers; those, and no
-others, look at run time whether their lanes have waited, and bring the sums into registers.
+PTX ISA 9.7.15.7.3: accumulators and registers of A must not be touched until wgmma.wait_group. A forward analysis over
+the blocks finds every instruction that may follow a wgmma and names one of its registers. Only those check at run time
+that their lanes have waited, and copy accumulators to registers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from cutegen_lab.emulator.translate.dataflow import states_before
 from cutegen_lab.emulator.translate.emit import Emit, InFlight
 
 _State = frozenset[tuple[InFlight, bool]]
-"""Lists that may be in flight, and whether as sums (or as operands)."""
+"""(register list that may be in flight, True for accumulators, False for operands)."""
 _NOTHING: _State = frozenset()
 
 
@@ -20,13 +20,13 @@ Live = tuple[tuple[int, frozenset[int]], ...]
 
 
 def live_sums(live: set[str], flights: dict[tuple[str, ...], int], rows: dict[str, tuple[str, int]]) -> Live:
-    """(number of the list, rows) of those registers of each list that are ``live``."""
+    """(number of a list, rows of its registers that are ``live``)."""
     found = ((n, frozenset(rows[name][1] for name in names if name in live)) for names, n in flights.items())
     return tuple((n, kept) for n, kept in found if kept)
 
 
 def mark(blocks: list[Block]) -> None:
-    """Adds to each instruction that may touch such registers the lines that look after them."""
+    """Adds checks and copies to each instruction that may touch such registers."""
     if not any(e.sums for block in blocks for e in block.emits):
         return
     in_flight = states_before(blocks, _NOTHING, lambda block, state: _walk(block, state, []))
@@ -36,18 +36,18 @@ def mark(blocks: list[Block]) -> None:
         live = _live_before(blocks[index]) if touched else []
         for n, flight, sums in touched:
             emit = blocks[index].emits[n]
-            emit.before.append(_line(flight, live[n]) if sums else f"g.m.products.check_operands(g,{flight.number})")
+            emit.before.append(_line(flight, live[n]) if sums else f"g.ctas.products.check_operands(g,{flight.number})")
             emit.collective = True
 
 
 def _line(flight: InFlight, live: set[str]) -> str:
-    """Brings the sums into those of their registers whose values still matter: the rows of others may be in use."""
+    """Copies accumulators to live registers only: rows of dead ones may be reused."""
     pairs = "".join(f"({i},<{name}>)," for i, name in enumerate(flight.names) if name in live)
-    return f"g.m.products.settle(g,{flight.number},({pairs}))"
+    return f"g.ctas.products.settle(g,{flight.number},({pairs}))"
 
 
 def _walk(block: Block, state: _State, touched: list[tuple[int, InFlight, bool]]) -> _State:
-    """The state after ``block``; notes in ``touched`` which instructions touch what."""
+    """The state after ``block``; appends (instruction index, list, accumulators) to ``touched``."""
     current = set(state)
     for n, emit in enumerate(block.emits):
         for flight, sums in sorted(current):
@@ -62,7 +62,7 @@ def _walk(block: Block, state: _State, touched: list[tuple[int, InFlight, bool]]
 
 
 def _touches(emit: Emit, flight: InFlight, sums: bool) -> bool:
-    """Sums may be named by a wgmma on the same list; operands may be read."""
+    """True if ``emit`` touches the list illegally: a wgmma may use the same accumulators, and operands may be read."""
     names = set(flight.names)
     if not sums:
         return not names.isdisjoint(emit.defs)
@@ -71,7 +71,7 @@ def _touches(emit: Emit, flight: InFlight, sums: bool) -> bool:
 
 
 def _live_before(block: Block) -> list[set[str]]:
-    """Registers whose values matter before each instruction."""
+    """Live registers before each instruction."""
     live = set(block.live_out)
     if block.guard:
         live.add(block.guard.name)

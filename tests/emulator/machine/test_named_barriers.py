@@ -40,7 +40,7 @@ def fault_in(body: str, fixed: bool, warps: int = 0) -> tuple[str, Fault | None]
 def test_found(name: str) -> None:
     ptx, fault = fault_in(PLANTED[name], fixed=False)
     assert fault is not None and fault.verdict is Verdict.BARRIER_DIVERGENCE, fault
-    assert "comes to barrier 1 while nothing says that warp" in fault.message
+    assert "arrives at barrier 1 with no order after warp" in fault.message
     assert fault.line == line_of(ptx, "FAULT")
 
 

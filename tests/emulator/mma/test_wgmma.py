@@ -199,7 +199,7 @@ MEETINGS = {
     "at the product, after one fence for all": ONE_WARP_LATE.replace("  wgmma.mma_async", LATE + "  wgmma.mma_async"),
 }
 WRONG = {
-    "copies_not_waited_for": (BY_COPIES, Verdict.NON_DETERMINISTIC, "asynchronous copy has come"),
+    "copies_not_waited_for": (BY_COPIES, Verdict.NON_DETERMINISTIC, "asynchronous copy has completed"),
     "copies_without_a_proxy_fence": (
         COPIES_WAITED_FOR.replace("fence.proxy.async.shared::cta;", ""), Verdict.NON_DETERMINISTIC, "no fence.proxy.async"
     ),

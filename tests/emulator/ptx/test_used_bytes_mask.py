@@ -51,7 +51,7 @@ def test_it_holds_for_the_next_load_only() -> None:
 
 
 def test_it_stands_before_a_load() -> None:
-    with pytest.raises(AssertionError, match="used_bytes_mask is read before a load only"):
+    with pytest.raises(AssertionError, match="used_bytes_mask applies to loads only"):
         loaded('.pragma "used_bytes_mask 0xf0ff";', f"add.u32 %r10, %r10, 1; {LOAD}")
 
 

@@ -19,11 +19,11 @@ OUTPUTS = (TensorSpec.parse("c: bf16[70,50]"),)
 WAIT, BARRIER = "cute.arch.cp_async_wait_group(STAGES - 2)", "cute.arch.sync_threads()"
 BUGS = {
     # what stands there, what is planted, in the message
-    "no wait": (WAIT, "pass", "before its own asynchronous copy has come"),
-    "a wait too lax": (WAIT, WAIT.replace("2", "1"), "before its own asynchronous copy has come"),
+    "no wait": (WAIT, "pass", "before its own asynchronous copy has completed"),
+    "a wait too lax": (WAIT, WAIT.replace("2", "1"), "before its own asynchronous copy has completed"),
     "no barrier": (BARRIER, "pass", "with no barrier between"),
-    "filled too early": ("ahead = tile + STAGES - 1", "ahead = tile + STAGES", "asynchronous copy has come"),
-    "the next stage": ("tile % STAGES], tArA", "(tile + 1) % STAGES], tArA", "asynchronous copy has come"),
+    "filled too early": ("ahead = tile + STAGES - 1", "ahead = tile + STAGES", "asynchronous copy has completed"),
+    "the next stage": ("tile % STAGES], tArA", "(tile + 1) % STAGES], tArA", "asynchronous copy has completed"),
 }
 
 

@@ -152,7 +152,7 @@ def test_it_sees_none_without() -> None:
         ptx, fault = copied(fence)
         assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
         assert fault.line == line_of(ptx, "FAULT") and f"(line {line_of(ptx, 'EARLIER')}, " in fault.message
-        assert re.search(r"mbarrier at byte \d+ of shared memory, whose initialisation", fault.message)
+        assert re.search(r"mbarrier at byte \d+ of shared memory, with no fence", fault.message)
 
 
 def test_a_barrier_of_the_cluster_counts_as_one() -> None:
