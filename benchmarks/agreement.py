@@ -11,18 +11,17 @@ artifact, the inputs and the outputs.
 
 from __future__ import annotations
 
-import argparse
 import json
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cutegen_lab.compile import CageCompiler, CompileJob
+from benchmarks.harness import command_line, compiled, for_each, read_json
+from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import TensorSpec, Workload
@@ -33,7 +32,6 @@ from cutegen_lab.judge.execution.buffers import Buffers
 from cutegen_lab.problems import read_text
 from tests.honest import corpus, generated
 
-ARCH = "sm_90a"
 DRAWS = ("normal", "bits")
 POISON = 0xFF
 FURTHER = {
@@ -76,7 +74,7 @@ def ours() -> Iterator[Kernel]:
 
 def others(folder: Path) -> Iterator[Kernel]:
     for path in sorted(folder.glob("*.json")):
-        said = json.loads(path.read_text())
+        said = read_json(path)
         inputs, outputs = (tuple(TensorSpec.parse(t) for t in said[key]) for key in ("inputs", "outputs"))
         workload, ref = Workload("main", inputs, outputs), said.get("ref", "")
         yield Kernel(path.stem, path.with_suffix(".py").read_text(), workload, ref, gated=False)
@@ -84,11 +82,8 @@ def others(folder: Path) -> Iterator[Kernel]:
 
 def export(kernel: Kernel, folder: Path, compiler: CageCompiler) -> str | None:
     """What went wrong, or None."""
-    job = CompileJob(kernel.source, kernel.config, (kernel.workload,), ARCH)
     try:
-        artifact = compiler.compile_ungated(job, lambda line: None) if not kernel.gated else compiler.compile(
-            kernel.source, kernel.config, [kernel.workload], ARCH, lambda line: None, threading.Event()
-        )  # fmt: skip
+        artifact = compiled(compiler, kernel.source, kernel.config, [kernel.workload], gated=kernel.gated)
         if not isinstance(artifact, Artifact):
             return f"{kernel.name}: {artifact.verdict.value}, {artifact.reason[:200]}"
         build = artifact.builds[kernel.workload.name]
@@ -119,17 +114,12 @@ def _record(kernel: Kernel, build: Build, distribution: str, seed: int, folder: 
     return None
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--also", type=Path)
-    arguments = parser.parse_args()
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    kernels = [*ours(), *(others(arguments.also) if arguments.also else ())]
-    with CageCompiler(arguments.folder / "cache") as compiler, ThreadPoolExecutor(2) as threads:
-        wrong = [said for said in threads.map(lambda k: export(k, arguments.folder, compiler), kernels) if said]
-    print(f"{len(kernels) - len(wrong)} of {len(kernels)} kernels in {arguments.folder}", *wrong, sep="\n")
+def main(folder: Path, *, also: Path | None = None) -> None:
+    kernels = [*ours(), *(others(also) if also else ())]
+    found = for_each(kernels, folder, lambda kernel, compiler: export(kernel, folder, compiler))
+    wrong = [said for said in found if said]
+    print(f"{len(kernels) - len(wrong)} of {len(kernels)} kernels in {folder}", *wrong, sep="\n")
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

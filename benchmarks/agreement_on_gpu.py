@@ -2,7 +2,7 @@
 
     python -m benchmarks.agreement_on_gpu FOLDER OUT.json
 
-Prints a table, and writes it as OUT.json and, shorter, as README.md beside it. Outputs of integers, and outputs that
+Prints a table, and writes it as OUT.json and, shorter, as OUT.md. Outputs of integers, and outputs that
 are whole numbers for inputs of zeros and ones, must be the same bit for bit: their sums are exact in any order. Of
 others the distance must be explained by rounding: two units in the last place of the output's type, relative to the
 norm of the output; 32 of float32, whose sums the tensor cores truncate and whose special functions differ in their last
@@ -12,7 +12,6 @@ bits. Any NaN counts as any other.
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -22,8 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.results import write_table
-from cutegen_lab.bench.record import about
+from benchmarks.harness import command_line, conditions, write_table
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.devices.cuda import CudaDevice
@@ -108,16 +106,11 @@ def main(folder: Path, out: Path) -> None:
     by_output = [{**row, **output} for row in rows for output in row["outputs"]]
     for row in by_output:
         del row["outputs"]
-    write_table(out, about(torch.cuda.get_device_name()) | {"kernels": summary}, by_output)
-    out.with_name("README.md").write_text(table(rows, worst))
+    write_table(out, conditions() | {"kernels": summary}, by_output)
+    out.with_suffix(".md").write_text(table(rows, worst))
     print(f"{len(worst)} kernels: {summary}")
 
 
-_OTHERS = """\
-The other files are each by the script of that name; `bench_h200*.json` by `cutegen bench h200`.
-`kernels_compared_on_h100.json`, by `kernels_compared.py`, has the kernels of two versions of the templates: whether
-their PTX is the same, and the new one's time over the old one's.
-"""
 _AGREES = {"equal": "bit for bit", "near": "within rounding", "differs": "**no**"}
 
 
@@ -129,7 +122,6 @@ def table(rows: list[dict[str, Any]], worst: dict[str, str]) -> str:
         "Every output of each, on normal values and on zeros and ones, written by `agreement_on_gpu.py`: "
         f"{counts['equal']} agree bit for bit, {counts['near']} within rounding, {counts['differs']} do not. *Apart* "
         "is the largest distance between two outputs, over the output's norm, in units of its type's last place.\n",
-        _OTHERS,
         "| kernel | inputs | outputs | agrees | apart | from |",
         "|---|---|---|---|---|---|",
     ]
@@ -155,4 +147,4 @@ def _worst(verdicts: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    command_line(main)

@@ -9,12 +9,12 @@ memory. The emulator's tests hold themselves to what was recorded (tests/emulato
 from __future__ import annotations
 
 import ctypes
-import json
 import multiprocessing
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from benchmarks.harness import command_line, conditions, write_json
 
 MEMORY, FIRST, PITCH, BOX_BYTES, ROWS = 256, 64, 64, 32, 2  # bytes, but the last
 ILLEGAL_INSTRUCTION = 715
@@ -75,14 +75,12 @@ CASES = (
 
 
 def main(out: Path) -> None:
-    from cutegen_lab.bench.record import about
-
     with multiprocessing.get_context("spawn").Pool(4, maxtasksperchild=1) as pool:
         found = pool.map(_done, CASES, chunksize=1)  # an illegal instruction ends a process's use of the GPU
     rows = [
         asdict(case) | {"error": error, "memory": memory} for case, (error, memory, _) in zip(CASES, found, strict=True)
     ]
-    out.write_text(json.dumps(about(found[0][2]) | {"rows": rows}, indent=1) + "\n")
+    write_json(out, conditions(found[0][2]), rows=rows)
     print(f"{len(rows)} cases, {sum(error != 0 for error, _, _ in found)} of them refused")
 
 
@@ -120,4 +118,4 @@ def _done(case: Case) -> tuple[int, str, str]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    command_line(main)

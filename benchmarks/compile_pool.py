@@ -5,13 +5,12 @@ python -m benchmarks.compile_pool [CONFIGS] [WORKERS]
 
 from __future__ import annotations
 
-import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
+from benchmarks.harness import ARCH, command_line, quiet, required, seconds
 from cutegen_lab.compile import CageCompiler, CompileJob
-from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import TensorSpec, Workload
 
 TEMPLATE = """\
@@ -44,28 +43,26 @@ def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream,
 """
 
 
-def main(count: int = 20, workers: int = 2) -> None:
+def build(compiler: CageCompiler, jobs: list[CompileJob]) -> None:
+    for job, built in zip(jobs, compiler.compile_many(jobs, quiet), strict=True):
+        required(str(job.config), built)
+
+
+def main(configs: int = 20, workers: int = 2) -> None:
     spec = TensorSpec.parse
     work = Workload("main", (spec("x: bf16[4096,8192]"),), (spec("y: bf16[4096,8192]"),))
-    configs = [{"threads": t, "vec": v} for t in (32, 64, 128, 256, 512) for v in (1, 2, 4, 8)][:count]
-    jobs = [CompileJob(TEMPLATE, config, (work,), "sm_90a") for config in configs]
+    every = [{"threads": t, "vec": v} for t in (32, 64, 128, 256, 512) for v in (1, 2, 4, 8)]
+    jobs = [CompileJob(TEMPLATE, config, (work,), ARCH) for config in every[:configs]]
     with tempfile.TemporaryDirectory() as folder:
-        started = time.perf_counter()
         with CageCompiler(Path(folder, "pool"), workers) as compiler:
-            results = compiler.compile_many(jobs, lambda _: None)
-            pooled = time.perf_counter() - started
-            failed = [r for r in results if not isinstance(r, Artifact)]
-            if failed:
-                raise SystemExit(f"a config did not compile: {failed[0]}")
-            started = time.perf_counter()
-            compiler.compile_many(jobs, lambda _: None)
-            hit = (time.perf_counter() - started) / len(jobs)
-        cold = []
-        for job in jobs[:3]:
-            started = time.perf_counter()
-            with CageCompiler(Path(folder, f"cold{len(cold)}"), 1) as compiler:
-                compiler.compile_many([job], lambda _: None)
-            cold.append(time.perf_counter() - started)
+            pooled = seconds(lambda: build(compiler, jobs))
+            hit = seconds(lambda: build(compiler, jobs)) / len(jobs)
+
+        def alone(number: int) -> None:
+            with CageCompiler(Path(folder, f"cold{number}"), 1) as compiler:
+                build(compiler, jobs[number : number + 1])
+
+        cold = [seconds(partial(alone, number)) for number in range(len(jobs[:3]))]
     sequential = sum(cold) / len(cold) * len(jobs)
     print(f"{len(jobs)} configs, {workers} workers, cold start included: {pooled:.2f} s")
     print(f"one process each, in sequence (from {len(cold)} measured): {sequential:.2f} s, {sequential / pooled:.1f}x")
@@ -73,4 +70,4 @@ def main(count: int = 20, workers: int = 2) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    command_line(main)

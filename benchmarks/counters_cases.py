@@ -8,15 +8,12 @@ Writes ``FOLDER/NAME.json`` for each: tensors, config and the artifact of one wo
 
 from __future__ import annotations
 
-import json
-import sys
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.counters_in_ptx import programs
+from benchmarks.harness import ARCH, command_line, compiled, for_each, say, write_json
 from benchmarks.timed_groups import GROUPS, Gemm
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact, Build
@@ -24,8 +21,6 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.problems import read_text
 from tests.honest import corpus
-
-ARCH = "sm_90a"
 
 
 @dataclass(frozen=True)
@@ -51,12 +46,13 @@ def cases() -> Iterator[Case]:
         yield Case(f"honest-{honest.name}", "honest", problem.workload, honest.source, {}, counted=True)
 
 
-def write(case: Case, folder: Path, compiler: CageCompiler) -> bool:
-    """Whether it compiled: some sampled configs want more of a GPU than it has."""
+def write(case: Case, folder: Path, compiler: CageCompiler, *, gated: bool = True) -> bool:
+    """Whether it compiled: some sampled configs want more of a GPU than it has. The gate is for candidates: others'
+    texts may import what they like."""
     keywords = {name: value for name, value in case.config.items() if not name.isupper()}
-    built = compiler.compile(case.source, keywords, [case.workload], ARCH, lambda line: None, threading.Event())
+    built = compiled(compiler, case.source, keywords, [case.workload], gated=gated)
     if not isinstance(built, Artifact):
-        print(f"{case.name}: {built.verdict.value}, {built.reason[:120]}", flush=True)
+        say(f"{case.name} {case.config}: {built.verdict.value}, {built.reason[:200]}")
         return False
     store(folder, case.name, case.group, case.workload, case.config, built.builds[case.workload.name],
           counted=case.counted, timed=case.timed, held_out=case.held_out)  # fmt: skip
@@ -74,18 +70,26 @@ def store(
         "inputs": [t.to_dict() for t in workload.inputs], "outputs": [t.to_dict() for t in workload.outputs],
         "build": build.to_dict(), "given": [list(values) for values in given],
     }  # fmt: skip
-    (folder / f"{name}.json").write_text(json.dumps(data))
+    write_json(folder / f"{name}.json", data)
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
+def store_timed(folder: Path, programs: Iterable[tuple[str, str, Workload, Build]]) -> None:
+    """Assembles and stores (group, name, tensors, build without a cubin) of programs in PTX, to be timed."""
+    from cutegen_lab.compile.dsl import assemble
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for group, name, workload, build in programs:
+        made = replace(build, cubin=assemble(build.ptx, ARCH))
+        store(folder, name, group, workload, {}, made, counted=False, timed=True)
+
+
+def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, workload, build, offsets in programs():
         store(folder, f"ptx-{name}", "ptx", workload, {}, build, counted=True, timed=False, given=[list(offsets)])
-    with CageCompiler(folder / "cache") as compiler, ThreadPoolExecutor(2) as threads:
-        written = list(threads.map(lambda case: write(case, folder, compiler), cases()))
+    written = for_each(cases(), folder, lambda case, compiler: write(case, folder, compiler))
     print(f"{sum(written)} kernels in {folder}; {len(written) - sum(written)} did not compile")
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

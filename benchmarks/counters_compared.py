@@ -1,20 +1,22 @@
-"""``benchmarks.counters_on_gpu compare``: what the emulator counts beside what a GPU was seen to do."""
+"""What the emulator counts, compared with what ncu counted on a GPU.
+
+    python -m benchmarks.counters_compared FOLDER RESULT.json OUT.json ...    (no GPU)
+
+FOLDER is what ``benchmarks.counters_cases`` wrote, each OUT.json what ``benchmarks.counters_on_gpu profile`` wrote.
+"""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from benchmarks.results import write_table
+from benchmarks.counters_on_gpu import Case, cases
+from benchmarks.harness import command_line, head_of, read_json, write_table
 from cutegen_lab.devices.cuda import ncu
 from cutegen_lab.emulator import Options, run_plan
-
-if TYPE_CHECKING:
-    from benchmarks.counters_on_gpu import Case
 
 EXACT = (
     "global_load_requests", "global_load_sectors", "global_load_lines", "global_store_requests", "global_store_sectors",
@@ -35,13 +37,11 @@ WHY = {  # what differs by more, where it is understood
 }
 
 
-def compare(cases: Iterable[Case], files: Sequence[Path]) -> None:
-    """``files``: where the result goes, then what ``profile`` wrote."""
-    out, *given = files
+def main(folder: Path, result: Path, *measured: Path) -> None:
     seen: dict[str, Any] = {}
     dates: list[str] = []
-    for path in given:  # a later profile of a case adds its metrics to an earlier one's
-        data = json.loads(path.read_text())
+    for path in measured:  # a later profile of a case adds its metrics to an earlier one's
+        data = read_json(path)
         dates.append(f"{path.stem}: {data['date']}")
         profiles = dict(seen.get("profiles", {}))
         for name, launches in data.get("profiles", {}).items():
@@ -49,10 +49,10 @@ def compare(cases: Iterable[Case], files: Sequence[Path]) -> None:
             profiles[name] = [a | b for a, b in zip(before, launches, strict=True)]
         seen |= data | {"profiles": profiles}
     profiles = seen.get("profiles", {})
-    counted = [_counters(case, profiles[case.name]) for case in cases if case.name in profiles]
-    head = {key: seen[key] for key in ("date", "python", "torch", "device", "driver")}
+    counted = [_counters(case, profiles[case.name]) for case in cases(folder, counted=True) if case.name in profiles]
+    head = head_of(seen)
     summary = _summary(counted)
-    write_table(out, {**head, "taken": dates, "why": WHY, "summary": summary}, counted)
+    write_table(result, {**head, "taken": dates, "why": WHY, "summary": summary}, counted)
     print(f"{head['device']}, driver {head['driver']}, {head['date']}")
     _print(summary, counted)
 
@@ -91,3 +91,7 @@ def _print(summary: Mapping[str, Mapping[str, Any]], counted: Sequence[Mapping[s
         for case in row["apart"][: 12 if name in EXACT else 0]:
             values = by_case[case]["counters"][name]
             print(f"      {case:44} emulator {values['emulator']:12.0f}  gpu {values['gpu']:12.0f}")
+
+
+if __name__ == "__main__":
+    command_line(main)

@@ -1,20 +1,16 @@
-"""The emulator's counters and predicted times beside a GPU's.
+"""Counters and times of kernels on a GPU, to be compared with the emulator's and the time model's.
 
     python -m benchmarks.counters_on_gpu profile FOLDER OUT.json          (a GPU with ncu, and torch)
     python -m benchmarks.counters_on_gpu time FOLDER OUT.json             (a GPU, and torch)
-    python -m benchmarks.counters_on_gpu compare FOLDER RESULT.json OUT.json ...    (what profile wrote; no GPU)
-    python -m benchmarks.counters_on_gpu rank FOLDER RESULT.json OUT.json ...       (what time wrote; no GPU)
 
-FOLDER is what ``benchmarks.counters_cases`` wrote. ``profile`` replays every counted case once under ncu; ``time``
-takes the configs of each group in turns with the product's own stopwatch; ``compare`` and ``rank`` run them on the
-emulator, print tables and write RESULT.json. Needs no DSL.
+FOLDER is what ``benchmarks.counters_cases`` wrote, or another script in its form. ``profile`` replays every counted
+case once under ncu (``benchmarks.counters_compared`` reads the result); ``time`` takes the configs of each group in
+turns with the product's own stopwatch (``benchmarks.prediction_order`` reads it). Needs no DSL.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -30,7 +26,7 @@ from typing import Any
 
 import torch
 
-from cutegen_lab.bench.record import about
+from benchmarks.harness import command_line, conditions, ncu_path, read_json, say, under_ncu, write_json
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.verdict import Fault
@@ -42,7 +38,7 @@ from cutegen_lab.judge.timing.confidence import relative_half_width
 from cutegen_lab.judge.timing.interleaved import Effort, InterleavedTimer
 from cutegen_lab.problems.dtypes import TORCH
 
-SEED, PLANS = 7, "CUTEGEN_PLANS"
+SEED = 7
 EFFORT = Effort(half_width=0.005, seconds=4.0, min_rounds=6, warm_up_seconds=0.1)
 
 
@@ -66,7 +62,7 @@ class Case:
 
     @classmethod
     def read(cls, path: Path) -> Case:
-        data = json.loads(path.read_text())
+        data = read_json(path)
         inputs, outputs = (tuple(TensorSpec.from_dict(t) for t in data[kind]) for kind in ("inputs", "outputs"))
         build = Build.from_dict(data["build"])
         keys = ("name", "group", "counted", "timed", "held_out")
@@ -92,8 +88,8 @@ def cases(folder: Path, *, counted: bool = False, timed: bool = False) -> Iterat
 # --- on the GPU ------------------------------------------------------------------------------------------------------
 
 
-def launch(folder: Path) -> None:
-    """Runs each counted case once, with no kernels but its own; says which launches there were."""
+def launch(folder: Path, plans: Path) -> None:
+    """Runs each counted case once, with no kernels but its own; writes to PLANS which launches there were."""
     torch.cuda.init()
     driver, stream = Driver(), torch.cuda.current_stream().cuda_stream
     told = []
@@ -108,7 +104,7 @@ def launch(folder: Path) -> None:
             print(f"{case.name}: {error}", file=sys.stderr, flush=True)
             continue
         told += [(case.name, at.kernel) for at in case.build.plan.launches]
-        Path(os.environ[PLANS]).write_text(json.dumps(told))
+        plans.write_text(json.dumps(told))
 
 
 def _bytes(view: memoryview) -> torch.Tensor:
@@ -122,41 +118,30 @@ def available(path: str) -> set[str]:
 
 
 def profiled(
-    path: str, folder: Path, metrics: Sequence[str], sections: Sequence[str] = (), seconds: float | None = None
+    path: str, folder: Path, metrics: Sequence[str], sections: Sequence[str] = (), limit_s: float | None = None
 ) -> tuple[int, dict[str, list[dict[str, float]]]]:
-    """(ncu's exit status, {case: [metrics of each launch]}) of every counted case. ``sections`` are ncu's, whose
-    metrics come too. Raises subprocess.TimeoutExpired after ``seconds``."""
+    """(ncu's exit status, {case: [metrics of each launch]}) of every counted case: see ``harness.under_ncu``."""
     with tempfile.TemporaryDirectory() as scratch:
-        report, plans = Path(scratch, "report.csv"), Path(scratch, "plans.json")
-        tool, *options = ncu.command(path, str(report), metrics)
-        more = [word for section in sections for word in ("--section", section)]
-        inner = (sys.executable, "-m", "benchmarks.counters_on_gpu", "launch", str(folder))
-        done = subprocess.run(  # noqa: S603 - this file, under ncu
-            [tool, *more, *options, *inner], env={**os.environ, PLANS: str(plans)}, check=False, timeout=seconds
-        )
-        rows = ncu.read_report(report.read_text(errors="replace")) if report.exists() else []
-        told = json.loads(plans.read_text()) if plans.exists() else []
+        plans = Path(scratch, "plans.json")
+        words = ("benchmarks.counters_on_gpu", "launch", str(folder), str(plans))
+        status, rows = under_ncu(path, metrics, words, sections=sections, limit_s=limit_s)
+        told = read_json(plans) if plans.exists() else []
     found: dict[str, list[dict[str, float]]] = defaultdict(list)
     for (name, kernel), (seen, values) in zip(told, rows, strict=False):
         assert seen.startswith(kernel[:20]) or kernel.startswith(seen[:20]), (name, kernel, seen)
         found[name].append(values)
-    return done.returncode, found
+    return status, found
 
 
-def profile(folder: Path, out: Path, extra: Sequence[str]) -> None:
-    """Counters of every counted case by ncu: {case: [metrics of each launch]}."""
-    path = ncu.find()
-    if path is None:
-        raise SystemExit("ncu is not installed")
-    known = available(path)
-    metrics = [m for m in (*ncu.WANTED, *extra) if m.rpartition(".")[0] in known]
-    missing = [m for m in (*ncu.WANTED, *extra) if m not in metrics]
+def profile(folder: Path, out: Path, *, metric: tuple[str, ...] = ()) -> None:
+    """Counters of every counted case by ncu: {case: [metrics of each launch]}. --metric: another of ncu's."""
+    path = ncu_path()
+    known, wanted = available(path), (*ncu.WANTED, *metric)
+    metrics = [m for m in wanted if m.rpartition(".")[0] in known]
+    missing = [m for m in wanted if m not in metrics]
     status, found = profiled(path, folder, metrics)
-    machine = about(torch.cuda.get_device_name())
-    written = {**machine, "status": status, "missing": missing, "profiles": found}
-    out.write_text(json.dumps(written) + "\n")
-    launches = sum(map(len, found.values()))
-    print(f"{launches} launches of {len(found)} kernels profiled; not there: {missing}", flush=True)
+    write_json(out, conditions(), status=status, missing=missing, profiles=found)
+    say(f"{sum(map(len, found.values()))} launches of {len(found)} kernels profiled; not there: {missing}")
     (out.parent / "metrics.txt").write_text("\n".join(sorted(known)))
 
 
@@ -178,42 +163,19 @@ def time(folder: Path, out: Path, effort: Effort = EFFORT) -> None:
             added = {case.name: watch.add_build(case.name, case.build) for case in members}
             names = [name for name, answer in added.items() if not isinstance(answer, Fault)]
             if not names:
-                print(f"{group}: {next(iter(added.values()))}", flush=True)
+                say(f"{group}: {next(iter(added.values()))}")
                 continue
             seeds = iter(range(1, 1 << 30))
             taken = InterleavedTimer(watch, names, seeds.__next__, cancel).converge(effort)
         if isinstance(taken, Fault):
-            print(f"{group}: {taken}", flush=True)
+            say(f"{group}: {taken}")
             continue
         found[group] = {name: median(times) for name, times in taken.times_us.items()}
         spread[group] = {name: relative_half_width(times) for name, times in taken.times_us.items()}
-        print(f"{group}: " + ", ".join(f"{t:.1f}" for t in found[group].values()), flush=True)
-        out.write_text(json.dumps(about(device.name) | {"times_us": found, "half_widths": spread}) + "\n")
+        say(f"{group}: " + ", ".join(f"{t:.1f}" for t in found[group].values()))
+        write_json(out, conditions(device.name), times_us=found, half_widths=spread)
     device.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("verb", choices=("launch", "profile", "time", "compare", "rank"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("files", type=Path, nargs="*")
-    parser.add_argument("--metric", action="append", default=[], help="another of ncu's to record")
-    arguments = parser.parse_args()
-    if arguments.verb == "launch":
-        launch(arguments.folder)
-    elif arguments.verb == "profile":
-        profile(arguments.folder, arguments.files[0], arguments.metric)
-    elif arguments.verb == "time":
-        time(arguments.folder, arguments.files[0])
-    elif arguments.verb == "compare":
-        from benchmarks.counters_compared import compare
-
-        compare(cases(arguments.folder, counted=True), arguments.files)
-    else:
-        from benchmarks.times_compared import rank
-
-        rank(cases(arguments.folder, timed=True), arguments.files)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(launch, profile, time)

@@ -9,24 +9,20 @@ do and ends with status 1.
 
 from __future__ import annotations
 
-import json
-import sys
 import threading
 from pathlib import Path
 
 from benchmarks.counters_on_gpu import Case
+from benchmarks.harness import command_line, conditions, read_json, write_json
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.devices.cuda import ncu
 from cutegen_lab.devices.emulator import EmulatorDevice
 
 
-def count(case: Case, out: Path) -> None:
-    """Counts ``case`` on the first GPU and on the emulator. Raises SystemExit where one of them cannot."""
-    import torch
-
-    from cutegen_lab.bench.record import about
-
+def count(kernel: Path, out: Path) -> None:
+    """Counts CASE.json on the first GPU and on the emulator. Raises SystemExit where one of them cannot."""
+    case = Case.read(kernel)
     cancel, tensors = threading.Event(), case.buffers()
     hardware = ncu.profile(0, tensors.build, tensors.views, cancel)
     if isinstance(hardware, str):
@@ -37,7 +33,7 @@ def count(case: Case, out: Path) -> None:
     if emulated is None:
         raise SystemExit(f"the emulator counts nothing: {timing}")
     profiles = [{"limiter": p.limiter, "counters": dict(p.counters), "source": p.source} for p in (emulated, hardware)]
-    out.write_text(json.dumps(about(torch.cuda.get_device_name()) | {"case": case.name, "profiles": profiles}) + "\n")
+    write_json(out, conditions(), case=case.name, profiles=profiles)
     for name in sorted({*emulated.counters} & {*hardware.counters}):
         print(f"{name:28}{emulated.counters[name]:16,.0f}{hardware.counters[name]:16,.0f}")
 
@@ -46,15 +42,11 @@ def plot(path: Path, out: Path) -> None:
     """Draws what :func:`count` wrote."""
     from cutegen_lab.notebook.figures import profile_figure
 
-    data = json.loads(path.read_text())
+    data = read_json(path)
     profiles = [Profile(each["source"], each["limiter"], each["counters"]) for each in data["profiles"]]
     title = f"{data['case']} on {data['device']}"
     out.write_text(profile_figure(profiles, "", title).to_html())
 
 
 if __name__ == "__main__":
-    verb, read, written = sys.argv[1:]
-    if verb == "count":
-        count(Case.read(Path(read)), Path(written))
-    else:
-        plot(Path(read), Path(written))
+    command_line(count, plot)

@@ -10,13 +10,14 @@ with eager PyTorch, torch.compile and a copy of the same bytes.
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cutegen_lab.core.artifact import Artifact, CompileFailure
+from benchmarks.harness import command_line, compiled, conditions, for_each, read_json, required, say, write_json
+from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.roofline import GPUS, speed_of_light
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.problems import read_file
@@ -36,33 +37,30 @@ def prepare(folder: Path) -> None:
     from cutegen_lab.templates.frontend.reader import read
     from cutegen_lab.templates.registry import family_for
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with CageCompiler(folder / "cache") as compiler:
-        for name, inputs in PROBLEMS.items():
-            problem = read_file(DEMO / f"{name}.py", inputs_text=inputs)
-            graph = read(problem)
-            for number, config in enumerate(CONFIGS):
-                source = family_for(graph).write(problem, graph, config)
-                workloads = (*problem.check_workloads, problem.workload)
-                artifact = compiler.compile(source, config, workloads, "sm_90a", print, threading.Event())
-                if isinstance(artifact, CompileFailure):
-                    raise SystemExit(f"{name} {config}: {artifact.reason}")
-                (folder / f"{name}-{number}.json").write_text(json.dumps(artifact.to_dict()))
+    def write(case: tuple[str, int], compiler: CageCompiler) -> None:
+        (name, number), config = case, CONFIGS[case[1]]
+        problem = read_file(DEMO / f"{name}.py", inputs_text=PROBLEMS[name])
+        graph = read(problem)
+        source = family_for(graph).write(problem, graph, config)
+        built = compiled(compiler, source, config, (*problem.check_workloads, problem.workload))
+        write_json(folder / f"{name}-{number}.json", required(f"{name} {config}", built).to_dict())
+
+    for_each(product(PROBLEMS, range(len(CONFIGS))), folder, write)
 
 
 def run(folder: Path, out: Path) -> None:
     """Judges and times what ``prepare`` wrote."""
-    from cutegen_lab.bench.record import about
     from cutegen_lab.devices.cuda import CudaDevice
     from cutegen_lab.judge import StandardJudge
 
+    warnings.simplefilter("ignore")
     device, judge, cancel = CudaDevice(), StandardJudge(), threading.Event()
     rows: list[dict[str, Any]] = []
     for name, inputs in PROBLEMS.items():
         problem = read_file(DEMO / f"{name}.py", inputs_text=inputs)
         sol = speed_of_light(problem, GPUS["H200"])
         for number, config in enumerate(CONFIGS):
-            artifact = Artifact.from_dict(json.loads((folder / f"{name}-{number}.json").read_text()))
+            artifact = Artifact.from_dict(read_json(folder / f"{name}-{number}.json"))
             row: dict[str, Any] = {"problem": name, "config": config, "sol_us": sol.time_us}
             if number < JUDGED:
                 result = judge.check(problem, artifact, device, print, cancel)
@@ -76,15 +74,10 @@ def run(folder: Path, out: Path) -> None:
                 "method": timing.method,
             }  # fmt: skip
             rows.append(row)
-            print(json.dumps(row), flush=True)
-    out.write_text(json.dumps(about(device.name) | {"rows": rows}, indent=1) + "\n")
+            say(json.dumps(row))
+    write_json(out, conditions(device.name), rows=rows)
     device.close()
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    verb, folder = sys.argv[1], Path(sys.argv[2])
-    if verb == "prepare":
-        prepare(folder)
-    else:
-        run(folder, Path(sys.argv[3]))
+    command_line(prepare, run)

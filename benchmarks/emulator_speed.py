@@ -18,12 +18,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import torch
 
-from benchmarks.seconds import best
+from benchmarks.harness import best, command_line, compiled, required, say
 from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.devices.emulator import EmulatorDevice
@@ -42,9 +42,7 @@ def emulation(
     """A run of the kernel on ``tensors``, of which the last is the output."""
     workload = Workload("main", tuple(specs[:-1]), tuple(specs[-1:]))
     with tempfile.TemporaryDirectory() as cache, CageCompiler(Path(cache), workers=1) as compiler:
-        made = compiler.compile(source.read_text(), config, [workload], "sm_90a", print, threading.Event())
-    if not isinstance(made, Artifact):
-        sys.exit(str(made))
+        made = required(source.stem, compiled(compiler, source.read_text(), config, [workload]))
     build, device = made.builds["main"], EmulatorDevice(options)
     views = [memoryview(t.view(torch.uint8).reshape(-1).numpy()) for t in tensors]
 
@@ -94,16 +92,15 @@ CASES: Mapping[str, tuple[Callable[[int], str], tuple[int, ...]]] = {
 }  # fmt: skip
 
 
-def main() -> None:
-    asked, *sizes = sys.argv[1:] or ["both"]
+def main(kernel: Literal["both", "softmax", "gemm"] = "both", *sizes: int) -> None:
     torch.manual_seed(0)
-    for name in CASES if asked == "both" else [asked]:
+    for name in CASES if kernel == "both" else [kernel]:
         measure, usual = CASES[name]
-        for size in map(int, sizes) if sizes else usual:
+        for size in sizes or usual:
             line = measure(size)
             most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            print(f"{line}; peak memory {most:.0f} MiB", flush=True)
+            say(f"{line}; peak memory {most:.0f} MiB")
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -1,7 +1,7 @@
 """Kernels of another hand, and programs that wait for clusters, compiled for ``benchmarks.foreign_on_gpu``.
 
     python -m benchmarks.foreign_cases FOLDER ARCHIVE.tar.xz [CUTLASS]     (needs the DSL; no GPU; two minutes)
-    python -m benchmarks.foreign_cases FOLDER ARCHIVE.tar.xz --blind
+    python -m benchmarks.foreign_cases FOLDER ARCHIVE.tar.xz --only-blind
 
 ``foreign_kernels/p*.py.txt`` were written by a language model from the candidate contract alone. Times of their default
 configs were known when the time model was written; the other configs were not timed. Each comes in several configs of
@@ -13,8 +13,6 @@ configs, and later kernels, are in :mod:`benchmarks.foreign_spaces`.
 
 from __future__ import annotations
 
-import json
-import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cluster_waits import programs
-from benchmarks.counters_cases import ARCH, Case, store
-from cutegen_lab.compile import CageCompiler, CompileJob
-from cutegen_lab.core.artifact import Artifact
+from benchmarks.counters_cases import Case, store_timed, write
+from benchmarks.harness import command_line, for_each, read_json
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import read_text
 from cutegen_lab.problems.rules import resolved
@@ -93,12 +90,12 @@ def cases() -> Iterator[Case]:
 
 def blind() -> Iterator[Case]:
     for path in sorted((KERNELS / "blind").glob("*.json")):
-        yield from _described(path, json.loads(path.read_text()), path.with_suffix(".py.txt").read_text())
+        yield from _described(path, read_json(path), path.with_suffix(".py.txt").read_text())
 
 
 def nvidia(checkout: Path) -> Iterator[Case]:
     for path in sorted((KERNELS / "nvidia").glob("*.json")):
-        said = json.loads(path.read_text())
+        said = read_json(path)
         example = (checkout / said["ref"].removeprefix("NVIDIA/cutlass, ")).read_text()
         for old, new in said.get("replace", {}).items():  # what the contract asks for: no torch, launches on the stream
             assert old in example, f"{path.name}: {old!r} is not in this version of the example"
@@ -117,36 +114,11 @@ def _described(path: Path, said: Mapping[str, Any], source: str) -> Iterator[Cas
         yield replace(described(path, said, source), name=f"{path.stem}-{number}", config=config)
 
 
-def add(case: Case, folder: Path, compiler: CageCompiler) -> bool:
-    """Whether it compiled. The gate is for candidates: others' texts may import what they like."""
-    job = CompileJob(case.source, case.config, (case.workload,), ARCH)
-    built = compiler.compile_ungated(job, lambda line: None)
-    if not isinstance(built, Artifact):
-        print(f"{case.name} {case.config}: {built.verdict.value}, {built.reason[:200]}", flush=True)
-        return False
-    build = built.builds[case.workload.name]
-    store(folder, case.name, case.group, case.workload, case.config, build, counted=True, timed=True, held_out=True)
-    return True
-
-
-def waiting(folder: Path) -> None:
-    """Adds the programs of ``benchmarks.cluster_waits``."""
-    from cutegen_lab.compile.dsl import assemble
-
-    for group, name, workload, build in programs():
-        made = replace(build, cubin=assemble(build.ptx, ARCH))
-        store(folder, name, group, workload, {}, made, counted=False, timed=True)
-
-
-def main() -> None:
-    apart = "--blind" in sys.argv
-    folder, archive, *checkouts = (Path(word) for word in sys.argv[1:] if word != "--blind")
-    folder.mkdir(parents=True, exist_ok=True)
-    with CageCompiler(folder / "cache") as compiler:
-        every = blind() if apart else chain(cases(), *map(nvidia, checkouts))
-        written = [add(case, folder, compiler) for case in every]
-    if not apart:
-        waiting(folder)
+def main(folder: Path, archive: Path, cutlass: Path | None = None, *, only_blind: bool = False) -> None:
+    every = blind() if only_blind else chain(cases(), nvidia(cutlass) if cutlass else ())
+    written = for_each(every, folder, lambda case, compiler: write(case, folder, compiler, gated=False))
+    if not only_blind:
+        store_timed(folder, programs())
     with tarfile.open(archive, "w:xz") as packed:
         for path in sorted(folder.glob("*.json")):
             packed.add(path, path.name)
@@ -154,4 +126,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -9,9 +9,9 @@ the product's own stopwatch, and profiles each config once; it writes after ever
 survives a limit on its time. ``compare`` prints and writes: Spearman's correlation within each kernel's configs, the
 share of limiters that are ncu's (:mod:`benchmarks.ncu_limiter`), and what a wait for a cluster takes. Medians are
 measured to 0.5% (:data:`EFFORT`), so that configs within 1% of each other may be ties: beside the plain correlation
-stands that of the other pairs (:mod:`benchmarks.times_compared`), and how many of them the prediction has in order.
+stands that of the other pairs (:mod:`benchmarks.rank_correlation`), and how many of them the prediction has in order.
 
-The kernels are in two halves, drawn before v7 was begun (:func:`~benchmarks.prediction_order.looked_at`): whoever
+The kernels are in two halves, drawn before v7 was begun (:func:`looked_at`): whoever
 changes the model looks at one, and reports what the change does to the other. What v6 made of all was known by then,
 and v8 was made in sight of all. ``results/foreign_blind_on_gpu.json`` has kernels that were written after it (halves
 mean nothing there), v9 was made in sight of those, v10 and v11 in sight of all and of what
@@ -21,23 +21,22 @@ mean nothing there), v9 was made in sight of those, v10 and v11 in sight of all 
 from __future__ import annotations
 
 import json
+import random
 import subprocess
-import sys
 import tarfile
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benchmarks.cluster_waits import slope_us
 from benchmarks.counters_on_gpu import Case, available, cases, profiled, time
+from benchmarks.harness import command_line, head_of, read_json, say, write_json
 from benchmarks.ncu_limiter import METRICS, Seen, agrees, has_word, seen
-from benchmarks.prediction_order import by_counts, looked_at
-from benchmarks.times_compared import SAME, regret, spearman, tied
+from benchmarks.prediction_order import by_counts
+from benchmarks.rank_correlation import ranked_rows, ranked_text
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Fault
@@ -65,28 +64,24 @@ def measure(archive: Path, out: Path) -> None:
         time(folder, out, EFFORT)
         choices = [SECTIONS, ()]
         for part in parts(folder):
-            written = json.loads(out.read_text())
+            written = read_json(out)
             told = profiles(part, choices)
             for key, value in told.items():
                 written[key] = written.get(key, {}) | value if isinstance(value, dict) else value
-            out.write_text(json.dumps(written) + "\n")
+            write_json(out, written)
 
 
 def parts(folder: Path) -> list[Path]:
     """Folders with no more counted cases each than ncu replays within its time, configs of one kernel together."""
-    counted = [path for path in sorted(folder.glob("*.json")) if json.loads(path.read_text())["counted"]]
+    counted = [path for path in sorted(folder.glob("*.json")) if read_json(path)["counted"]]
     found = []
-    for number, some in enumerate(_batched(counted, A_PART)):
-        part = folder / f"part{number}"
+    for first in range(0, len(counted), A_PART):
+        part = folder / f"part{first}"
         part.mkdir()
-        for path in some:
+        for path in counted[first : first + A_PART]:
             (part / path.name).hardlink_to(path)
         found.append(part)
     return found
-
-
-def _batched(paths: Sequence[Path], size: int) -> list[Sequence[Path]]:
-    return [paths[first : first + size] for first in range(0, len(paths), size)]
 
 
 def profiles(folder: Path, choices: list[tuple[str, ...]]) -> Row:
@@ -102,13 +97,13 @@ def profiles(folder: Path, choices: list[tuple[str, ...]]) -> Row:
         try:
             status, found = profiled(path, folder, metrics, sections, NCU_SECONDS)
         except subprocess.TimeoutExpired:
-            print(f"{folder.name}: ncu was not done within {NCU_SECONDS:.0f} s", flush=True)
+            say(f"{folder.name}: ncu was not done within {NCU_SECONDS:.0f} s")
         if found:
             break
         choices.remove(sections)
     kept = {name: [{m: v for m, v in x.items() if m.startswith(_KEPT)} for x in of] for name, of in found.items()}
     counted = {name: [ncu.counters(x) for x in of] for name, of in found.items()}
-    print(f"{folder.name}: {len(found)} kernels profiled (status {status}); not there: {missing}", flush=True)
+    say(f"{folder.name}: {len(found)} kernels profiled (status {status}); not there: {missing}")
     return {"ncu": f"status {status}", "missing": missing, "profiles": kept, "counted": counted}
 
 
@@ -116,20 +111,17 @@ def profiles(folder: Path, choices: list[tuple[str, ...]]) -> Row:
 
 
 def compare(archive: Path, measured: Path, result: Path) -> None:
-    data = json.loads(measured.read_text())
+    data = read_json(measured)
     with tempfile.TemporaryDirectory() as scratch:
         every = list(cases(unpacked(archive, scratch), timed=True))
-    found = {key: data[key] for key in ("date", "python", "torch", "device", "driver")} | {"model": MODEL}
-    found |= compared([case for case in every if case.counted], data, profiled_as(data))
-    found["cluster_waits_us"] = waits(data["times_us"])
-    result.write_text(json.dumps(found, indent=1) + "\n")
-    _print(found)
+    found = compared([case for case in every if case.counted], data, profiled_as(data))
+    _write(result, data, found, waits(data["times_us"]))
 
 
 def again(archive: Path, result: Path, counts: Path | None = None) -> None:
     """Predicts anew what RESULT has, and compares that with the times and profiles that it keeps. ``counts``: folder of
     what ``prediction_order count`` wrote of the archive's cases by this emulator."""
-    kept = json.loads(result.read_text())
+    kept = read_json(result)
     rows = {(name, json.dumps(row["config"])): row for name, group in kept["groups"].items() for row in group["rows"]}
     with tempfile.TemporaryDirectory() as scratch:
         every = [case for case in cases(unpacked(archive, scratch), timed=True) if case.counted]
@@ -139,11 +131,14 @@ def again(archive: Path, result: Path, counts: Path | None = None) -> None:
     for name, (group, row) in of.items():
         times_us[group][name] = row["measured_us"]
     by_ncu = {name: Seen(**row["ncu"]) for name, (_, row) in of.items() if "ncu" in row}
-    found = {key: kept[key] for key in ("date", "python", "torch", "device", "driver")} | {"model": MODEL}
-    found |= compared(every, {"times_us": times_us, "device": kept["device"]}, by_ncu, counts)
-    found["cluster_waits_us"] = kept["cluster_waits_us"]
-    result.write_text(json.dumps(found, indent=1) + "\n")
-    _print(found)
+    found = compared(every, {"times_us": times_us, "device": kept["device"]}, by_ncu, counts)
+    _write(result, kept, found, kept["cluster_waits_us"])
+
+
+def looked_at(groups: Iterable[str]) -> frozenset[str]:
+    """The half of ``groups`` that a change of the model may look at."""
+    names = sorted(groups)
+    return frozenset(random.Random(20261124).sample(names, len(names) // 2))  # noqa: S311 - the same every time
 
 
 def profiled_as(data: Mapping[str, Any]) -> dict[str, Seen]:
@@ -199,32 +194,6 @@ def predicted(case: Case, device: str, counts: Path | None = None) -> Row:
     return {"predicted_us": round(timing.time_us, 2), "limiter": profile.limiter}
 
 
-def ranked_rows(rows: list[Row]) -> Row:
-    measured, guessed = ([row[key] for row in rows] for key in ("measured_us", "predicted_us"))
-    return {
-        "spearman": round(spearman(measured, guessed), 3),
-        "spearman_resolved": round(spearman(measured, guessed, SAME), 3),
-        "pairs_in_order": "{} of {}".format(*ordered(measured, guessed)),
-        "regret": round(regret(measured, guessed), 3),
-        "median_ratio": round(median(max(g / m, m / g) for m, g in zip(measured, guessed, strict=True)), 3),
-        "rows": rows,
-    }  # fmt: skip
-
-
-def ranked_text(name: str, group: Row) -> str:
-    """One line about what :func:`ranked_rows` made."""
-    return (
-        f"{name:28} Spearman {group['spearman']:.2f} ({group['spearman_resolved']:.2f} of pairs over 1% apart, "
-        f"{group['pairs_in_order']} pairs), regret {group['regret']:.1%}, ratio {group['median_ratio']:.2f}"
-    )
-
-
-def ordered(measured: Sequence[float], guessed: Sequence[float]) -> tuple[int, int]:
-    """(pairs that the prediction has in their order, pairs whose measured times differ by more than 1%)."""
-    pairs = [(m, g) for m, g in combinations(zip(measured, guessed, strict=True), 2) if not tied(m[0], g[0])]
-    return sum((m[0] < g[0]) == (m[1] < g[1]) for m, g in pairs), len(pairs)
-
-
 def waits(times_us: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Of each kind and size of cluster what one more wait takes, in microseconds."""
     found = {}
@@ -234,7 +203,9 @@ def waits(times_us: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return found
 
 
-def _print(found: Row) -> None:
+def _write(result: Path, measured: Row, compared_rows: Row, cluster_waits_us: Mapping[str, float]) -> None:
+    found = head_of(measured) | {"model": MODEL} | compared_rows | {"cluster_waits_us": cluster_waits_us}
+    write_json(result, found)
     print(f"{found['device']}, {found['date']}, {found['model']}")
     for name, group in found["groups"].items():
         print(ranked_text(name, group))
@@ -248,12 +219,5 @@ def _print(found: Row) -> None:
           f"a wait: {found['cluster_waits_us']}")  # fmt: skip
 
 
-def main() -> None:
-    verb, *files = sys.argv[1:]
-    paths = list(map(Path, files))
-    verbs: dict[str, Callable[..., None]] = {"measure": measure, "compare": compare, "again": again}
-    verbs[verb](*paths)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(measure, compare, again)

@@ -1,6 +1,6 @@
 """What is in the way of kernels that do more after a product: their rate beside that of cuBLAS's products alone.
 
-    python -m benchmarks.fused_products_on_gpu FOLDER OUT.json      (a GPU with ncu, and torch)
+    python -m benchmarks.fused_products_on_gpu measure FOLDER OUT.json      (a GPU with ncu, and torch)
 
 FOLDER is what ``cutegen bench h200 --only swiglu linear_residual_norm --prepare FOLDER`` wrote. Each runs for a second
 and more without a pause, so that the card's power limit shows: medians of times, clocks and power. ncu then says how
@@ -10,9 +10,6 @@ much of the time the tensor cores were busy, kernel by kernel, at the clock that
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,11 +18,10 @@ from typing import Any
 
 import torch
 
+from benchmarks.harness import command_line, conditions, ncu_path, say, under_ncu, write_json
 from cutegen_lab.bench.case import Case
 from cutegen_lab.bench.prepared import Prepared
-from cutegen_lab.bench.record import about
 from cutegen_lab.bench.suite import CASES
-from cutegen_lab.devices.cuda import ncu
 from cutegen_lab.devices.cuda.driver import Driver, LoadedBuild
 from cutegen_lab.devices.cuda.nvml import Card
 from cutegen_lab.judge.draws.inputs import fill
@@ -39,7 +35,7 @@ SUBJECTS = ("ours", "products")
 Run = Callable[[], object]
 
 
-def main(folder: Path, out: Path) -> None:
+def measure(folder: Path, out: Path) -> None:
     counted = profiled(folder)
     torch.cuda.init()
     driver = Driver()
@@ -51,8 +47,8 @@ def main(folder: Path, out: Path) -> None:
         for subject in found.values():
             subject["tflops"] = round(case.flops / subject["us"] / 1e6)
         rows.append({"name": case.name, **found})
-        print(json.dumps(rows[-1]), flush=True)
-        out.write_text(json.dumps(about(torch.cuda.get_device_name()) | {"rows": rows}, indent=1) + "\n")
+        say(json.dumps(rows[-1]))
+        write_json(out, conditions(), rows=rows)
         del runs
         torch.cuda.empty_cache()
 
@@ -111,15 +107,11 @@ def once(folder: Path) -> None:
 
 def profiled(folder: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """{case: {subject: [its launches]}} by ncu."""
-    path = ncu.find()
-    if path is None:
-        raise SystemExit("ncu is not installed")
-    with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch, "report.csv")
-        inner = (sys.executable, "-m", "benchmarks.fused_products_on_gpu", "--once", str(folder))
-        wrapped = ncu.command(path, str(report), (TENSOR, CLOCK, DURATION))
-        subprocess.run([*wrapped, *inner], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - this file, under ncu
-        launches = iter([(name, v) for name, v in ncu.read_report(report.read_text()) if v.get(TENSOR, 0.0) > 1.0])
+    words = ("benchmarks.fused_products_on_gpu", "once", str(folder))
+    status, rows = under_ncu(ncu_path(), (TENSOR, CLOCK, DURATION), words)
+    if status:
+        raise SystemExit(f"ncu ended with status {status}")
+    launches = iter([(name, values) for name, values in rows if values.get(TENSOR, 0.0) > 1.0])
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for case in cases(folder):
         counts = (1, 2 if case.work == "swiglu" else 1)  # launches with tensor cores: fused, and cuBLAS's
@@ -138,7 +130,4 @@ def told(kernel: str, values: dict[str, float]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--once":
-        once(Path(sys.argv[2]))
-    else:
-        main(Path(sys.argv[1]), Path(sys.argv[2]))
+    command_line(measure, once)

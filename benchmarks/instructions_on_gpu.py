@@ -1,13 +1,13 @@
 """The emulator's instruction tests on a real GPU: does the same PTX leave the same bits there?
 
-python -m benchmarks.instructions_on_gpu record FOLDER [TEST ...]     needs pytest; runs the tests and keeps every
-                                                                      program that ends well, with its data
-python -m benchmarks.instructions_on_gpu compare FOLDER OUT.json      needs torch and a GPU
+    python -m benchmarks.instructions_on_gpu record FOLDER [TEST ...]          (needs pytest; no GPU)
+    python -m benchmarks.instructions_on_gpu compare FOLDER OUT.json [KEEP]    (needs torch and a GPU)
+
+``record`` runs the tests and keeps every program that ends well, with its data. What differs goes to the folder KEEP.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import re
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.harness import command_line, conditions, write_json
 
 TESTS = (
     "mma/test_mma_sync", "isa/test_matrix_move", "isa/test_fp8_conversion", "isa/test_integer",
@@ -59,17 +61,16 @@ class Recorder:
         np.savez_compressed(self._folder / f"{key}.npz", text=np.array(text), **raw)
 
 
-def record(folder: Path, tests: Sequence[str]) -> int:
+def record(folder: Path, *tests: str) -> int:
     import pytest
 
     files = [f"tests/emulator/{name}.py" for name in tests or TESTS]
     return int(pytest.main(["-q", "-p", "no:cacheprovider", "--show-capture=no", *files], plugins=[Recorder(folder)]))
 
 
-def compare(folder: Path, out: Path, keep: Path | None = None) -> int:
+def compare(folder: Path, out: Path, keep: Path | None = None) -> None:
     import torch
 
-    from cutegen_lab.bench.record import about
     from cutegen_lab.devices.cuda.driver import Driver
 
     torch.zeros(1, device="cuda")
@@ -92,13 +93,10 @@ def compare(folder: Path, out: Path, keep: Path | None = None) -> int:
             unlike[instruction(made["ptx"])].append({"case": path.stem, **distance(pairs)})
             if keep is not None:
                 np.savez_compressed(keep / path.name, **{f"gpu{i}": theirs for i, (_, theirs) in enumerate(pairs)})
-    out.write_text(
-        json.dumps({**about(torch.cuda.get_device_name()), "bit_for_bit": alike, "unlike": unlike}, indent=1) + "\n"
-    )
+    write_json(out, conditions(), bit_for_bit=alike, unlike=unlike)
     print(f"{alike} programs agree bit for bit, {sum(map(len, unlike.values()))} do not")
     for name, cases in sorted(unlike.items()):
         print(f"  {name}: {len(cases)}, for example {cases[0]}")
-    return 0
 
 
 def launch(driver: Any, made: dict[str, Any], addresses: list[int]) -> None:
@@ -136,11 +134,4 @@ def distance(pairs: list[tuple[Any, Any]]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("verb", choices=("record", "compare"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("rest", nargs="*")
-    arguments = parser.parse_args()
-    if arguments.verb == "record":
-        raise SystemExit(record(arguments.folder, arguments.rest))
-    raise SystemExit(compare(arguments.folder, *map(Path, arguments.rest)))
+    command_line(record, compare)

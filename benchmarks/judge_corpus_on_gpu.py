@@ -1,16 +1,15 @@
-"""Both corpora judged on a real GPU: what ``benchmarks.judge_corpus`` compiled, with torch and the driver alone.
+"""Both corpora judged on a real GPU: what ``benchmarks.judge_cases corpus`` compiled, with torch and the driver alone.
 
     python -m benchmarks.judge_corpus_on_gpu FOLDER OUT.json [--processes 8] [--only honest] [--deep] [--times 20]
                                              [--device emulator]
 
 Prints every kernel whose verdict is not one of those expected of it, and a summary; writes all verdicts. Each time a
-kernel is judged its draws are new. No times are taken: several processes share the GPU.
+kernel is judged (--times) its draws are new. --deep runs compute-sanitizer too. No times are taken: several processes
+share the GPU.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
 import os
 import threading
@@ -19,11 +18,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
-from cutegen_lab.bench.record import about
+from benchmarks.harness import command_line, conditions, read_json, say, write_table
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.protocols import Device
 from cutegen_lab.devices.cuda import CudaDevice
@@ -38,7 +37,7 @@ _device: Device | None = None
 def judge(path: Path, deep: bool, device: str) -> dict[str, Any]:
     """One kernel's verdict beside those expected. Our own failures are kept apart from verdicts."""
     global _device
-    entry = json.loads(path.read_text())
+    entry = read_json(path)
     started = time.perf_counter()
     row = {key: entry[key] for key in ("name", "expect", "open_reason")}
     try:
@@ -59,23 +58,17 @@ def judged(paths: Sequence[Path], processes: int, deep: bool = False, device: st
         yield from pool.imap_unordered(partial(judge, deep=deep, device=device), paths)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--only", choices=("cheat", "honest"), default="", help="one of the corpora")
-    parser.add_argument("--deep", action="store_true", help="under compute-sanitizer too")
-    parser.add_argument("--times", type=int, default=1, help="how often each kernel is judged")
-    parser.add_argument("--device", choices=tuple(DEVICES), default="cuda")
-    arguments = parser.parse_args()
-    paths = sorted(arguments.folder.glob(f"{arguments.only}*.json"), reverse=True) * arguments.times
+def main(
+    folder: Path, out: Path, *, processes: int = 8, only: Literal["cheat", "honest"] | None = None, deep: bool = False,
+    times: int = 1, device: Literal["cuda", "emulator"] = "cuda",
+) -> None:  # fmt: skip
+    paths = sorted(folder.glob(f"{only or ''}*.json"), reverse=True) * times
     rows: list[dict[str, Any]] = []
-    for row in judged(paths, arguments.processes, arguments.deep, arguments.device):
+    for row in judged(paths, processes, deep, device):
         rows.append(row)
         if row["verdict"] not in row["expect"]:
-            print(f"{row['name']}: {row['verdict']}, not {row['expect']}: {row['reason'][:160]}", flush=True)
-        _write(arguments.out, rows, arguments.device)
+            say(f"{row['name']}: {row['verdict']}, not {row['expect']}: {row['reason'][:160]}")
+        _write(out, rows, device)
     right = Counter(row["verdict"] in row["expect"] for row in rows)
     kinds = Counter(name for name, _ in {(row["name"], row["verdict"] in row["expect"]) for row in rows})
     flips = sum(count > 1 for count in kinds.values())
@@ -92,12 +85,8 @@ def _write(out: Path, rows: list[dict[str, Any]], device: str) -> None:
         kernel["seconds"].append(row["seconds"])
         if row["verdict"] not in row["expect"]:
             kernel["reasons"].append(row["reason"])
-    where: dict[str, Any] = {**about(torch.cuda.get_device_name() if device == "cuda" else device)}
-    if device != "cuda":
-        where["cores"] = os.cpu_count()
-    lines = ",\n".join(f"  {json.dumps(kernel)}" for kernel in kernels.values())
-    out.write_text(f'{{{json.dumps(where)[1:-1]}, "kernels": [\n{lines}\n]}}\n')
+    write_table(out, conditions(None if device == "cuda" else device), kernels.values())
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -3,14 +3,14 @@ must refuse.
 
     python -m benchmarks.judge_on_gpu FOLDER OUT.json [--corpus FOLDER] [--part NAME ...] [--seconds 3] [--repeat 3]
 
-FOLDER is what ``benchmarks.judge_cases`` wrote, that of --corpus what ``benchmarks.judge_corpus`` did. Needs torch, the
-driver and the standard library; no DSL. OUT.json is written after every row; the last lines are a table of all parts.
+FOLDER is what ``benchmarks.judge_cases timed`` wrote, that of --corpus what ``benchmarks.judge_cases corpus`` did.
+Needs torch, the driver and the standard library; no DSL. OUT.json is written after every row; the last lines are a
+table of all parts. --seconds bounds the cold samples of one timing; of --checks timed calls the outputs are checked,
+on the CPU.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import threading
 import time
@@ -21,13 +21,12 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
+from benchmarks.harness import command_line, conditions, quiet, read_json, say, write_table
 from benchmarks.judge_corpus_on_gpu import judged
-from benchmarks.results import write_table
-from cutegen_lab.bench.record import about
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import CutegenError
@@ -66,7 +65,7 @@ class Bed:
         self.device, self.judge, self.cancel = CudaDevice(), StandardJudge(), threading.Event()
 
     def case(self, name: str) -> tuple[Problem, Artifact]:
-        entry = json.loads((self.folder / f"{name}.json").read_text())
+        entry = read_json(self.folder / f"{name}.json")
         problem = read_text(entry["problem"], name=name, inputs_text=entry["inputs"])
         artifact = Artifact.from_dict(entry["artifact"])
         kept = tuple(w for w in problem.check_workloads if w.name in artifact.builds)
@@ -82,10 +81,6 @@ class Bed:
     def check(self, problem: Problem, artifact: Artifact) -> tuple[str, str]:
         result = self.judge.check(problem, artifact, self.device, quiet, self.cancel)
         return result.verdict.value, result.reason
-
-
-def quiet(line: str) -> None:
-    """Progress nobody reads."""
 
 
 def corpora(bed: Bed, repeat: int) -> Iterator[Row]:
@@ -239,7 +234,10 @@ def floor(bed: Bed, repeat: int) -> Iterator[Row]:
     }  # fmt: skip
 
 
-PARTS = {"corpora": corpora, "pairs": pairs, "faults": faults, "floor": floor, "eager": eager, "times": times}
+Part = Literal["corpora", "pairs", "faults", "floor", "eager", "times"]
+PARTS: dict[Part, Callable[[Bed, int], Iterator[Row]]] = {
+    "corpora": corpora, "pairs": pairs, "faults": faults, "floor": floor, "eager": eager, "times": times,
+}  # fmt: skip
 
 
 def told(found: Timing | Fault) -> Row:
@@ -275,29 +273,23 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def main(
+    folder: Path, out: Path, *, corpus: Path | None = None, part: tuple[Part, ...] = tuple(PARTS), seconds: float = 3.0,
+    repeat: int = 3, checks: int = 1,
+) -> None:  # fmt: skip
     warnings.simplefilter("ignore")
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--corpus", type=Path, metavar="FOLDER", help="what benchmarks.judge_corpus wrote")
-    parser.add_argument("--part", choices=PARTS, action="append")
-    parser.add_argument("--seconds", type=float, default=3.0, help="the bound on cold samples of one timing")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--checks", type=int, default=1, help="timed calls whose outputs are checked, on the CPU")
-    arguments = parser.parse_args()
-    bed = Bed(arguments.folder, arguments.corpus, Effort(seconds=arguments.seconds, checks=arguments.checks))
-    machine = about(bed.device.name)
+    bed = Bed(folder, corpus, Effort(seconds=seconds, checks=checks))
+    machine = conditions(bed.device.name)
     rows: list[Row] = []
-    for part in arguments.part or PARTS:
-        for row in PARTS[part](bed, arguments.repeat):
+    for name in part:
+        for row in PARTS[name](bed, repeat):
             rows.append({"ok": False, **row})
-            if not (rows[-1]["ok"] and part == "corpora"):
-                print(line(rows[-1]), flush=True)
-            write_table(arguments.out, machine, rows)
+            if not (rows[-1]["ok"] and name == "corpora"):
+                say(line(rows[-1]))
+            write_table(out, machine, rows)
     bed.device.close()
     print(table(rows))
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -5,10 +5,8 @@ python -m benchmarks.judge_processes [NAME ...]
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import threading
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
@@ -16,8 +14,8 @@ from unittest.mock import patch
 
 from loky import cpu_count
 
+from benchmarks.harness import command_line, compiled, quiet, required, seconds
 from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge import select_workloads
@@ -29,31 +27,32 @@ NAMES = ("grid_stride_add", "online_softmax", "attention_one_warp", "quantize_in
 TURNS = 3
 
 
-def seconds(name: str, compiler: CageCompiler) -> tuple[list[float], list[float]]:
+def measured(name: str, compiler: CageCompiler) -> tuple[list[float], list[float]]:
     """(in one process, in several), in turns, when the other processes have started."""
     found, device, judge = honest(name), EmulatorDevice(), make_judge()
     problem = read_text(found.problem, name=name, inputs_text=found.inputs)
     cancel = threading.Event()
-    artifact = compiler.compile(found.source, {}, select_workloads(problem, device), "sm_90a", lambda _: None, cancel)
-    assert isinstance(artifact, Artifact), artifact
-    judge.check(problem, artifact, device, lambda _: None, cancel)  # the other processes start
+    artifact = required(name, compiled(compiler, found.source, {}, select_workloads(problem, device)))
+
+    def check() -> None:
+        verdict = judge.check(problem, artifact, device, quiet, cancel).verdict
+        assert verdict is Verdict.PASSED, verdict
+
+    check()  # the other processes start
     taken: tuple[list[float], list[float]] = ([], [])
     for times in taken * TURNS:
         with patch("cutegen_lab.judge.judge.can_fork", lambda *_: False) if times is taken[0] else nullcontext():
-            started = time.perf_counter()
-            verdict = judge.check(problem, artifact, device, lambda _: None, cancel).verdict
-            times.append(time.perf_counter() - started)
-        assert verdict is Verdict.PASSED, verdict
+            times.append(seconds(check))
     return taken
 
 
-def main(names: list[str]) -> None:
+def main(*names: str) -> None:
     cores = cpu_count()
     with tempfile.TemporaryDirectory() as folder, CageCompiler(Path(folder), cores) as compiler:
         for name in names or NAMES:
-            one, several = map(median, seconds(name, compiler))
+            one, several = map(median, measured(name, compiler))
             print(f"{name:24} {one:6.1f} s in one process, {several:5.1f} s on {cores} cores: {several / one:.2f}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

@@ -11,19 +11,19 @@ writes the ratio of each round's times, new over old: the median and its 95% int
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import multiprocessing
 import os
 import random
 import re
 import tempfile
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
+from time import monotonic
 from typing import Any
+
+from benchmarks.harness import ARCH, command_line, compiled, conditions, read_json, say, write_json
 
 MOVED = re.compile(r"^\s*(\.loc\b|\.file\b|//)|^\s*$")
 
@@ -41,7 +41,7 @@ def same_but_for_names(ptx: str) -> str:
 def write_one(task: tuple[str, Path]) -> str:
     """Compiles one case of the suite; returns what became of it."""
     from cutegen_lab.bench.suite import CASES
-    from cutegen_lab.compile import CageCompiler, CompileJob
+    from cutegen_lab.compile import CageCompiler
     from cutegen_lab.core.artifact import Artifact
     from cutegen_lab.core.errors import CutegenError
     from cutegen_lab.templates.recognise import template_for
@@ -49,32 +49,32 @@ def write_one(task: tuple[str, Path]) -> str:
     name, folder = task
     case = next(case for case in CASES if case.name == name)
     try:
-        template = template_for(case.problem, "sm_90a")
+        template = template_for(case.problem, ARCH)
         config = dict(template.default_config())
-        job = CompileJob(template.write(config), config, (case.problem.workload,), "sm_90a")
+        source = template.write(config)
     except CutegenError as error:
         return f"{name}: {error}"
     with tempfile.TemporaryDirectory() as cache, closing(CageCompiler(Path(cache))) as compiler:
-        built = compiler.compile_many([job], lambda _: None)[0]
+        built = compiled(compiler, source, config, [case.problem.workload])
     if not isinstance(built, Artifact):
         return f"{name}: {built.reason}"
     build = built.builds[case.problem.workload.name]
     entry = {"family": template.name, "config": config, "ptx": same_but_for_names(build.ptx)}
-    (folder / f"{name}.json").write_text(json.dumps(entry | {"build": build.to_dict() | {"ptx": ""}}))
+    write_json(folder / f"{name}.json", entry, build=build.to_dict() | {"ptx": ""})
     return f"{name}: {template.name}"
 
 
-def write(folder: Path, only: list[str]) -> None:
+def write(folder: Path, *, only: tuple[str, ...] = ("",)) -> None:
     from cutegen_lab.bench.suite import CASES
 
     folder.mkdir(parents=True, exist_ok=True)
     names = [case.name for case in CASES if any(part in case.name for part in only)]
     with multiprocessing.get_context("spawn").Pool(max((os.cpu_count() or 2) - 1, 1)) as pool:
         for said in pool.imap_unordered(write_one, [(name, folder) for name in names]):
-            print(said, flush=True)
+            say(said)
 
 
-def timed(device: Any, name: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+def in_turns(device: Any, name: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Both builds of a case in turns."""
     from cutegen_lab.bench.measure import EFFORT
     from cutegen_lab.bench.suite import CASES
@@ -105,47 +105,28 @@ def timed(device: Any, name: str, old: dict[str, Any], new: dict[str, Any]) -> d
     return {"new_over_old": [round(ratio, 4) for ratio in (found.ratio, found.low, found.high)]}
 
 
-def compare(old: Path, new: Path, out: Path, seconds: float) -> None:
-    from cutegen_lab.bench.record import about
+def time(old: Path, new: Path, out: Path, *, seconds: float = 200.0) -> None:
     from cutegen_lab.devices.cuda import CudaDevice
 
     pairs = {
-        path.stem: (json.loads((old / path.name).read_text()), json.loads(path.read_text()))
+        path.stem: (read_json(old / path.name), read_json(path))
         for path in sorted(new.glob("*.json")) if (old / path.name).exists()
     }  # fmt: skip
     names = list(pairs)
     random.Random(1).shuffle(names)  # noqa: S311 - an order
     names.sort(key=lambda name: pairs[name][0]["ptx"] == pairs[name][1]["ptx"])
-    device, rows, until = CudaDevice(), list[dict[str, Any]](), time.monotonic() + seconds
+    device, rows, until = CudaDevice(), list[dict[str, Any]](), monotonic() + seconds
     for name in names:
         before, after = pairs[name]
         row = {"name": name, "family": after["family"], "same_ptx": before["ptx"] == after["ptx"]}
-        if time.monotonic() < until:
-            row |= timed(device, name, before, after)
+        if monotonic() < until:
+            row |= in_turns(device, name, before, after)
         rows.append(row)
-        print(row, flush=True)
-    told = about(device.name) | {"cases": len(rows), "same_ptx": sum(row["same_ptx"] for row in rows), "rows": rows}
-    out.write_text(json.dumps(told, indent=1) + "\n")
+        say(row)
+    same = sum(row["same_ptx"] for row in rows)
+    write_json(out, conditions(device.name), cases=len(rows), same_ptx=same, rows=rows)
     device.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    writing = verbs.add_parser("write")
-    writing.add_argument("folder", type=Path)
-    writing.add_argument("--only", nargs="+", default=[""])
-    timing = verbs.add_parser("time")
-    timing.add_argument("old", type=Path)
-    timing.add_argument("new", type=Path)
-    timing.add_argument("out", type=Path)
-    timing.add_argument("--seconds", type=float, default=200.0)
-    given = parser.parse_args()
-    if given.verb == "write":
-        write(given.folder, given.only)
-    else:
-        compare(given.old, given.new, given.out, given.seconds)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(write, time)

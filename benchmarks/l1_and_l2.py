@@ -11,20 +11,14 @@ shared memory, L1's wavefronts over the requests.
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import torch
-
 from benchmarks.counters_on_gpu import Case, profiled
-from benchmarks.results import write_table
-from cutegen_lab.bench.record import about
+from benchmarks.harness import command_line, conditions, head_of, ncu_path, read_json, write_json, write_table
 from cutegen_lab.core.counters import SECTOR_BYTES
-from cutegen_lab.devices.cuda import ncu
 
 WAVEFRONTS, SHARED = "l1tex__data_pipe_lsu_wavefronts.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
 WRITTEN = "lts__t_sectors_op_write.sum"
@@ -33,14 +27,12 @@ PARTS = 1.05  # sectors that stores touch over the fewest: beyond it they write 
 
 
 def profile(folder: Path, out: Path) -> None:
-    path = ncu.find()
-    if path is None:
-        raise SystemExit("ncu is not installed")
+    path = ncu_path()
     with tempfile.TemporaryDirectory() as scratch:
         for case in folder.glob("*.json"):
-            Path(scratch, case.name).write_text(json.dumps({**json.loads(case.read_text()), "counted": True}))
+            write_json(Path(scratch, case.name), read_json(case), counted=True)
         _, found = profiled(path, Path(scratch), (WAVEFRONTS, SHARED, WRITTEN))
-    out.write_text(json.dumps({**about(torch.cuda.get_device_name()), "profiles": found}) + "\n")
+    write_json(out, conditions(), profiles=found)
 
 
 def row(name: str, config: dict[str, Any], counts: dict[str, float], seen: dict[str, float]) -> dict[str, Any]:
@@ -60,24 +52,18 @@ def row(name: str, config: dict[str, Any], counts: dict[str, float], seen: dict[
 
 
 def compare(folder: Path, measured: Path, counts: Path, result: Path) -> None:
-    data, rows = json.loads(measured.read_text()), []
+    data, rows = read_json(measured), []
     for path in sorted(counts.glob("*.json")):
         case = Case.read(folder / path.name)
         spilled = any(kernel.spill_store_bytes for kernel in case.build.kernels)
         if len(seen := data["profiles"].get(case.name, [])) == 1 and not spilled:
-            rows.append(row(case.name, case.config, json.loads(path.read_text())[0], seen[0]))
+            rows.append(row(case.name, case.config, read_json(path)[0], seen[0]))
     parts = [r for r in rows if "touched" in r]
     waves = [r for r in rows if "predicted" in r]
     off = median(abs(r["predicted"] / r["wavefronts_a_request"] - 1) for r in waves)
     print(f"{len(parts)} cases write parts of sectors; wavefronts of {len(waves)} off by {off:.1%} in the median")
-    head = {key: data[key] for key in ("date", "python", "torch", "device", "driver")}
-    write_table(result, head, [r for r in rows if len(r) > 2])
-
-
-def main() -> None:
-    verb, *words = sys.argv[1:]
-    (profile if verb == "profile" else compare)(*map(Path, words))
+    write_table(result, head_of(data), [r for r in rows if len(r) > 2])
 
 
 if __name__ == "__main__":
-    main()
+    command_line(profile, compare)

@@ -1,8 +1,10 @@
-"""What nvidia-matmul-heuristics would add to a search among GEMM configs: ``python -m benchmarks.matmul_heuristics``.
+"""What nvidia-matmul-heuristics would add to a search among GEMM configs.
+
+    python -m benchmarks.matmul_heuristics [--predict]
 
 It estimates a config's time on a named GPU from tile, cluster and stages, on a CPU, in microseconds. Here its estimates
 lead a search in place of the emulator's predictions, and together with them, over the configs that an H200 has measured
-(``results/gemm_sweep_on_gpu.json``). ``predict`` adds the emulator's predictions for shapes up to 4096 to the results
+(``results/gemm_sweep_on_gpu.json``). ``--predict`` adds the emulator's predictions for shapes up to 4096 to the results
 (minutes); without it the comparison is made with those that are there. The library runs in a process of its own: its
 ``estimateSiliconMetric`` crashed the interpreter.
 """
@@ -22,7 +24,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.search_on_sweeps import RESULTS, SEEDS, Sweep, at_random, ours
+from benchmarks.harness import ARCH, RESULTS, command_line, compiled, quiet, read_json, write_json
+from benchmarks.search_on_sweeps import SEEDS, Sweep, at_random, ours
 from cutegen_lab.bench.case import problem_of
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.tuning import Patience, key
@@ -58,7 +61,7 @@ for m, n, k, batches, transposed, c in json.load(sys.stdin):
 
 
 def shapes() -> dict[str, dict[str, Any]]:
-    return {s["name"]: s for s in json.loads((RESULTS / "gemm_sweep_on_gpu.json").read_text())["shapes"]}
+    return {s["name"]: s for s in read_json(RESULTS / "gemm_sweep_on_gpu.json")["shapes"]}
 
 
 def estimated(shape: Mapping[str, Any], configs: list[Mapping[str, Any]]) -> dict[str, float]:
@@ -90,7 +93,7 @@ def problem(shape: Mapping[str, Any]) -> Problem:
     return problem_of(shape["name"], expression, inputs)
 
 
-def predict() -> dict[str, dict[str, float]]:
+def predictions() -> dict[str, dict[str, float]]:
     """The emulator's predictions by shape and config."""
     from cutegen_lab.compile import CageCompiler
     from cutegen_lab.core.roofline import target_gpu
@@ -100,8 +103,8 @@ def predict() -> dict[str, dict[str, float]]:
     from cutegen_lab.templates.frontend.reader import read
     from cutegen_lab.templates.registry import family_for
 
-    judge, emulator, gpu = StandardJudge(), EmulatorDevice(), target_gpu("sm_90a", "")
-    quiet, found = (lambda line: None), {}
+    judge, emulator, gpu = StandardJudge(), EmulatorDevice(), target_gpu(ARCH, "")
+    found = {}
     with CageCompiler(Path("~/.cache/cutegen-lab").expanduser()) as compiler:
         for name, shape in shapes().items():
             if max(shape["mnkl"]) > LARGEST:
@@ -111,9 +114,7 @@ def predict() -> dict[str, dict[str, float]]:
             family, times = family_for(graph), dict[str, float]()
             for config in shape["configs"].values():
                 whole = {"split_k": 1, **config}  # the sweep is older than this parameter
-                built = compiler.compile(
-                    family.write(asked, graph, whole), whole, [asked.workload], "sm_90a", quiet, threading.Event()
-                )
+                built = compiled(compiler, family.write(asked, graph, whole), whole, [asked.workload])
                 timing, _ = judge.time(asked, built, emulator, gpu, quiet, threading.Event())  # type: ignore[arg-type]
                 if not isinstance(timing, Fault):
                     times[key(config)] = timing.time_us
@@ -147,10 +148,10 @@ def compare(shape: Mapping[str, Any], predicted: Mapping[str, float]) -> dict[st
     }  # fmt: skip
 
 
-def main() -> None:
-    kept: dict[str, dict[str, float]] = json.loads(OUT.read_text())["predicted_us"] if OUT.exists() else {}
-    if "predict" in sys.argv[1:]:
-        kept = predict()
+def main(*, predict: bool = False) -> None:
+    kept: dict[str, dict[str, float]] = read_json(OUT)["predicted_us"] if OUT.exists() else {}
+    if predict:
+        kept = predictions()
     try:
         library = version("nvidia-matmul-heuristics")
     except PackageNotFoundError:
@@ -170,10 +171,10 @@ def main() -> None:
         "first_choice_times_the_best": round(statistics.median(f["first_choice"] for f in every.values()), 3),
         "by_shape": every, "predicted_us": kept,
     }  # fmt: skip
-    OUT.write_text(json.dumps(result, indent=1) + "\n")
+    write_json(OUT, result)
     print(json.dumps({name: result[name] for name in ("all_shapes", "shapes_that_the_emulator_predicted",
                                                       "first_choice_times_the_best")}, indent=1))  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -9,11 +9,10 @@ the records have been predicted anew.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 
-from benchmarks.results import RESULTS
+from benchmarks.harness import RESULTS, command_line, read_json
 from cutegen_lab.perfmodel.error_band import EVERY, kind_of
 
 RECORDS = ("foreign_on_gpu.json", "foreign_blind_on_gpu.json")
@@ -23,7 +22,7 @@ def ratios() -> dict[str, list[float]]:
     """Measured over predicted time of each config, by kind of limiter; of all configs under :data:`EVERY`."""
     found: dict[str, list[float]] = defaultdict(list)
     for record in RECORDS:
-        for group in json.loads((RESULTS / record).read_text())["groups"].values():
+        for group in read_json(RESULTS / record)["groups"].values():
             for row in group["rows"]:
                 for kind in {EVERY, kind_of(row["limiter"])}:
                     found[kind].append(row["measured_us"] / row["predicted_us"])
@@ -40,6 +39,10 @@ def bands() -> dict[str, tuple[float, float]]:
     return found
 
 
-if __name__ == "__main__":
+def main() -> None:
     for kind, (low, high) in bands().items():
         print(f"{kind or 'any limiter':32} {len(ratios()[kind]):3} configs: {low:.2f} to {high:.2f}")
+
+
+if __name__ == "__main__":
+    command_line(main)

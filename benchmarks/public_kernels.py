@@ -3,14 +3,13 @@
     python -m benchmarks.public_kernels --quack DIR --flash-attention DIR --cutlass DIR [--only NAME…] [--out FILE.json]
 
 Each DIR is a checkout (Dao-AILab/quack, Dao-AILab/flash-attention, NVIDIA/cutlass); cases of one that is not given are
-left out. ``public_launches/NAME.py`` is the ``launch`` of a case, ``NAME.problem.txt`` what it computes; the kernels'
-own text is not changed, but for EDITS. Prints a table; exit status 0 if every case has the verdict it is known for.
+left out. Where DIR is no git checkout, --commit quack=HASH names its commit. ``public_launches/NAME.py`` is the
+``launch`` of a case, ``NAME.problem.txt`` what it computes; the kernels' own text is not changed, but for EDITS. Prints
+a table; exit status 0 if every case has the verdict it is known for.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import subprocess
 import tempfile
@@ -20,6 +19,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks.harness import ARCH, command_line, compiled, conditions, quiet, say, write_json
 from cutegen_lab.bundle import bundle
 from cutegen_lab.compile import CageCompiler, gate
 from cutegen_lab.core.artifact import CompileFailure
@@ -29,7 +29,7 @@ from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge import StandardJudge, select_workloads
 from cutegen_lab.problems import read_text
 
-ARCH, GPU = "sm_90a", "H200"
+GPU, DSL = "H200", "nvidia-cutlass-dsl"
 LAUNCHES = Path(__file__).with_name("public_launches")
 _CUTE_DSL = "examples/python/CuTeDSL"
 # NAME: (checkouts, files of them that say where imports are found, the verdict known today and why it is not "passed")
@@ -93,60 +93,54 @@ def judged(name: str, folders: dict[str, Path]) -> Outcome:
     workloads = select_workloads(problem, device)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, CageCompiler(Path(folder)) as compiler:
-        built = compiler.compile(text, {}, problem.built_for(workloads), ARCH, lambda line: None, never)
-    compiled = time.perf_counter() - started
+        built = compiled(compiler, text, {}, problem.built_for(workloads))
+    compile_seconds = time.perf_counter() - started
     if isinstance(built, CompileFailure):
-        return Outcome(name, built.verdict.value, known, why, *size, 0, 0, compiled, 0.0, built.reason[:300])
-    trial = StandardJudge().check(problem, built, device, lambda check: None, never)
-    spent = time.perf_counter() - started - compiled
+        return Outcome(name, built.verdict.value, known, why, *size, 0, 0, compile_seconds, 0.0, built.reason[:300])
+    trial = StandardJudge().check(problem, built, device, quiet, never)
+    spent = time.perf_counter() - started - compile_seconds
     checks = trial.checks
     served = len({check.workload for check in checks})
     verdict = trial.verdict.value
-    return Outcome(name, verdict, known, why, *size, len(checks), served, compiled, spent, trial.reason[:300])
+    return Outcome(name, verdict, known, why, *size, len(checks), served, compile_seconds, spent, trial.reason[:300])
 
 
-def commit(folder: Path) -> str:
+def head_commit(folder: Path) -> str:
     done = subprocess.run(  # noqa: S603
         ["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True, check=False  # noqa: S607
     )  # fmt: skip
     return done.stdout.strip()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    for checkout in ("quack", "flash-attention", "cutlass"):
-        parser.add_argument(f"--{checkout}", type=Path, metavar="DIR")
-        parser.add_argument(f"--{checkout}-commit", default="", metavar="HASH", help="where DIR is no git checkout")
-    parser.add_argument("--only", nargs="+", default=list(CASES), choices=list(CASES), metavar="NAME")
-    parser.add_argument("--out", type=Path, metavar="FILE.json")
-    given = vars(parser.parse_args())
-    folders = {name: given[name.replace("-", "_")] for name in ("quack", "flash-attention", "cutlass")}
-    found = {name: folder.resolve() for name, folder in folders.items() if folder is not None}
-    commits = {name: given[f"{name.replace('-', '_')}_commit"] or commit(folder) for name, folder in found.items()}
+def main(
+    *, quack: Path | None = None, flash_attention: Path | None = None, cutlass: Path | None = None,
+    commit: tuple[str, ...] = (), only: tuple[str, ...] = tuple(CASES), out: Path | None = None,
+) -> int:  # fmt: skip
+    given = {"quack": quack, "flash-attention": flash_attention, "cutlass": cutlass}
+    folders = {name: folder.resolve() for name, folder in given.items() if folder is not None}
+    named = dict(words.split("=") for words in commit)
+    commits = {name: named.get(name) or head_commit(folder) for name, folder in folders.items()}
     outcomes = []
     print("| kernel | verdict | checks | workloads | definitions | files | bytes | edits | compile s | judge s |")
     print("|---|---|---|---|---|---|---|---|---|---|")
-    for name in given["only"]:
-        if not set(CASES[name][0]) <= set(found):
+    for name in only:
+        if not set(CASES[name][0]) <= set(folders):
             continue
         try:
-            one = judged(name, found)
+            one = judged(name, folders)
         except CutegenError as error:
             one = Outcome(name, "not bundled", CASES[name][2], "", 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, str(error))
         outcomes.append(one)
         figures = [one.checks, one.workloads, one.definitions, one.files, one.bytes, one.edits]
         seconds = [round(one.compile_seconds), round(one.judge_seconds)]
-        print("|", " | ".join(map(str, [name, one.verdict, *figures, *seconds])), "|", flush=True)
+        say("|", " | ".join(map(str, [name, one.verdict, *figures, *seconds])), "|")
         if one.verdict != one.known:
-            print(f"    {one.reason}", flush=True)
-        if given["out"] is not None:
-            facts = {
-                "device": "emulator", "arch": ARCH, "gpu": target_gpu(ARCH, GPU).name, "commits": commits,
-                "dsl": version("nvidia-cutlass-dsl"), "kernels": [asdict(outcome) for outcome in outcomes],
-            }  # fmt: skip
-            given["out"].write_text(json.dumps(facts, indent=1) + "\n")
+            say(f"    {one.reason}")
+        if out is not None:
+            about = {"arch": ARCH, "gpu": target_gpu(ARCH, GPU).name, "commits": commits, "dsl": version(DSL)}
+            write_json(out, conditions("emulator"), **about, kernels=[asdict(outcome) for outcome in outcomes])
     return int(any(one.verdict != one.known for one in outcomes))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    command_line(main)

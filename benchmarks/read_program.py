@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import threading
 from pathlib import Path
 from unittest import mock
 
-from benchmarks.seconds import seconds
+from benchmarks.harness import command_line, compiled, default_kernel, required, seconds
 from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.problems import read_text
 from cutegen_lab.templates.frontend import program
 from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.frontend.steps import IN_STEPS
-from cutegen_lab.templates.recognise import template_for
 
 REFERENCE = "import torch\n\n\ndef reference(x):\n    return torch.softmax(x, -1)\n"
 ROUNDS = 5
@@ -36,8 +33,7 @@ def main() -> None:
             whole.append(seconds(lambda: read(problem)))
     told("a softmax read", ours, "by PyTorch's own run_decompositions", whole)
 
-    template = template_for(problem, "sm_90a")
-    text = template.write(template.default_config())
+    text, _ = default_kernel(problem)
     workloads = [
         Workload(f"w{n}", (TensorSpec.parse(f"x: f32[64,{n}]"),), (TensorSpec.parse(f"y: f32[64,{n}]"),))
         for n in range(512, 522)
@@ -46,8 +42,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, CageCompiler(Path(folder), workers=1) as compiler:
 
         def build(some: list[Workload], number: int) -> None:
-            made = compiler.compile(f"{text}\n# {number}\n", {}, some, "sm_90a", lambda _: None, threading.Event())
-            assert isinstance(made, Artifact), made
+            required("softmax", compiled(compiler, f"{text}\n# {number}\n", {}, some))
 
         build(workloads[:1], -1)
         for number in range(ROUNDS):
@@ -62,4 +57,4 @@ def told(what: str, ours: list[float], other: str, theirs: list[float]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -1,4 +1,6 @@
-"""The tables of ``docs/measured.md`` that show ``cutegen bench h200``: ``python -m benchmarks.readme`` updates them.
+"""Updates the tables of ``docs/measured.md`` that show ``cutegen bench h200``.
+
+    python -m benchmarks.readme
 
 Each is between a line ``<!-- bench: NAME -->`` and the next ``<!-- end -->``.
 """
@@ -10,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean
 
-from benchmarks.results import RESULTS
+from benchmarks.harness import RESULTS, command_line
 from cutegen_lab.bench.quack import QUACK
 from cutegen_lab.bench.record import COPY, Row, read
 from cutegen_lab.bench.report import LARGE_BYTES, ratio
@@ -134,5 +136,9 @@ def written(text: str, rows: Iterable[Row]) -> str:
     )
 
 
-if __name__ == "__main__":
+def main() -> None:
     MEASURED.write_text(written(MEASURED.read_text(encoding="utf-8"), read(RECORD)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    command_line(main)

@@ -1,4 +1,6 @@
-"""How many evaluations a search needs on sweeps that an H200 has measured: ``python -m benchmarks.search_on_sweeps``.
+"""How many evaluations a search needs on sweeps that an H200 has measured.
+
+    python -m benchmarks.search_on_sweeps      (no GPU)
 
 Each group of ``results/predicted_times_on_gpu.json`` is one family at one shape: a template's default (the first) and a
 sample of its feasible configs, each measured and predicted. Searches are replayed on them; counted are evaluations
@@ -28,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.results import RESULTS, read_configs
+from benchmarks.harness import RESULTS, command_line, read_configs, write_json
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.tuning import Patience, Search, Space, key, replay
 from cutegen_lab.tuning.trace import geometric
@@ -264,8 +266,8 @@ def main() -> None:
         "stops_by_itself": stopping(every),
         "large_sweeps": on_large_sweeps(large),
     }
-    (RESULTS / "search_on_sweeps.json").write_text(json.dumps(result, indent=1) + "\n")
+    write_json(RESULTS / "search_on_sweeps.json", result)
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

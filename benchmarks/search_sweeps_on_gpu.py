@@ -9,7 +9,6 @@ emulator's model. Those that ptxas's figures rule out are left out, as a search 
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
 import threading
 import time
@@ -20,7 +19,7 @@ from typing import Any
 
 from loky import cpu_count
 
-from benchmarks.results import write_configs
+from benchmarks.harness import ARCH, command_line, compiled, conditions, say, write_configs
 from benchmarks.tune_on_gpu import PROBLEMS, written
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config
@@ -29,22 +28,21 @@ from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.verdict import Fault
 
 CONFIGS = {"softmax": 300, "gemm": 200, "rmsnorm": 200}
-ARCH, SAMPLES = "sm_90a", 12
+SAMPLES = 12
 
 
-def main(out: Path, names: list[str]) -> None:
-    from cutegen_lab.bench.record import about
+def main(out: Path, *problems: str) -> None:
     from cutegen_lab.session import Session
 
     sweeps: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, Session.open(Path(folder)) as session:
         device = session.services.device("cuda")
-        for name in names:
+        for name in problems or CONFIGS:
             path = written(name, Path(folder))
             started = time.monotonic()
             sweeps[name] = {"inputs": PROBLEMS[name][1], **sweep(session, path, CONFIGS[name])}
-            print(f"{name}: {len(sweeps[name]['rows'])} configs in {time.monotonic() - started:.0f} s", flush=True)
-            write_configs(out, about(device.name), sweeps)
+            say(f"{name}: {len(sweeps[name]['rows'])} configs in {time.monotonic() - started:.0f} s")
+            write_configs(out, conditions(device.name), sweeps)
 
 
 def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
@@ -63,7 +61,7 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
     model = PredictedTimer(problem, session.services.judge(), gpu, cancel, forks())
 
     def made(config: Config) -> Artifact | None:
-        built = compiler.compile(tunable.source, config, problem.workloads, ARCH, lambda _: None, cancel)
+        built = compiled(compiler, tunable.source, config, problem.workloads)
         if not isinstance(built, Artifact) or any(unpromising(b, ARCH) for b in built.builds.values()):
             return None
         model.prepare(problem.workloads, key(config), built)
@@ -88,4 +86,4 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:] or list(CONFIGS))
+    command_line(main)

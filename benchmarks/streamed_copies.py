@@ -1,6 +1,6 @@
 """Programs that copy 64 MiB by blocks that do nothing else: what block starts, warps and loads in flight cost on a GPU.
 
-    python -m benchmarks.streamed_copies write FOLDER                (needs the DSL's assembler; no GPU; seconds)
+    python -m benchmarks.streamed_copies FOLDER                      (needs the DSL's assembler; no GPU; seconds)
     python -m benchmarks.counters_on_gpu time FOLDER OUT.json        (a GPU, and torch; less than a minute)
 
 Each thread loads some values of 2, 4, 8 or 16 bytes, a block's width apart, and stores them. On an H200 (2026-11-27,
@@ -10,7 +10,6 @@ threads, 0.71 with 512 and 0.77 with 1,024.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -18,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.counters_cases import ARCH, store
+from benchmarks.counters_cases import store_timed
+from benchmarks.harness import command_line
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
@@ -69,15 +69,9 @@ def copies() -> Iterator[Copy]:
         yield Copy(width, values, threads)
 
 
-def write(folder: Path) -> None:
-    from cutegen_lab.compile.dsl import assemble
-
-    folder.mkdir(parents=True, exist_ok=True)
-    for copy in copies():
-        workload, made = copy.program()
-        compiled = replace(made, cubin=assemble(made.ptx, ARCH))
-        store(folder, copy.name, f"copy-{copy.width}", workload, {}, compiled, counted=False, timed=True)
+def main(folder: Path) -> None:
+    store_timed(folder, ((f"copy-{copy.width}", copy.name, *copy.program()) for copy in copies()))
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[2]))
+    command_line(main)

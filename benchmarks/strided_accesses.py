@@ -2,7 +2,7 @@
 
     python -m benchmarks.strided_accesses write FOLDER               (needs the DSL's assembler; no GPU; seconds)
     python -m benchmarks.counters_on_gpu time FOLDER OUT.json        (a GPU, and torch; less than a minute)
-    python -m benchmarks.strided_accesses cycles OUT.json            (no GPU)
+    python -m benchmarks.strided_accesses show OUT.json              (no GPU)
 
 One block of 32 warps a multiprocessor. The time model has two cycles for each line of 128 bytes that an access touches;
 a scan whose threads have 32 to 128 bytes each (benchmarks/foreign_kernels/p5_masked_cumsum.py.txt) is slower than that,
@@ -13,8 +13,6 @@ the slope of their times is one round. On an H200 (results/strided_accesses_on_g
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.cluster_waits import slope_us
-from benchmarks.counters_cases import ARCH, store
+from benchmarks.counters_cases import store_timed
+from benchmarks.harness import command_line, read_json
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
@@ -104,17 +103,12 @@ def programs() -> Iterator[tuple[str, str, Workload, Build]]:
 
 
 def write(folder: Path) -> None:
-    from cutegen_lab.compile.dsl import assemble
-
-    folder.mkdir(parents=True, exist_ok=True)
-    for group, name, workload, made in programs():
-        compiled = replace(made, cubin=assemble(made.ptx, ARCH))
-        store(folder, name, group, workload, {}, compiled, counted=False, timed=True)
+    store_timed(folder, programs())
 
 
 def cycles(out: Path) -> dict[str, float]:
     """Of each access, cycles of its multiprocessor that one warp's takes."""
-    data = json.loads(out.read_text())
+    data = read_json(out)
     gpu = next(gpu for name, gpu in GPUS.items() if name in data["device"])
     found = {}
     for group, times in data["times_us"].items():
@@ -123,14 +117,10 @@ def cycles(out: Path) -> dict[str, float]:
     return found
 
 
-def main() -> None:
-    verb, path = sys.argv[1:]
-    if verb == "write":
-        write(Path(path))
-    else:
-        for group, each in cycles(Path(path)).items():
-            print(f"{group:24} {each:6.1f} cycles a warp's access")
+def show(out: Path) -> None:
+    for group, each in cycles(out).items():
+        print(f"{group:24} {each:6.1f} cycles a warp's access")
 
 
 if __name__ == "__main__":
-    main()
+    command_line(write, show)

@@ -9,9 +9,7 @@ span to ``NAME.trace.json`` beside OUT.json, for Perfetto.
 
 from __future__ import annotations
 
-import argparse
 import json
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -19,8 +17,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from cutegen_lab.bench.record import about
-from cutegen_lab.compile import CageCompiler, CompileJob
+from benchmarks.harness import (
+    command_line,
+    compiled,
+    conditions,
+    default_kernel,
+    for_each,
+    read_json,
+    required,
+    say,
+    write_json,
+)  # fmt: skip
+from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.timeline import Timeline, trace_events
 from cutegen_lab.devices.cuda import CudaDevice
@@ -39,20 +47,13 @@ PROBLEMS: Mapping[str, str] = {
 
 
 def write(folder: Path) -> None:
-    from cutegen_lab.templates.recognise import template_for
+    def one(name: str, compiler: CageCompiler) -> None:
+        problem = read_text(PROBLEMS[name], name=name)
+        built = compiled(compiler, *default_kernel(problem), [problem.workload])
+        write_json(folder / f"{name}.json", required(name, built).to_dict())
+        say(name)
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as cache, closing(CageCompiler(Path(cache))) as compiler:
-        for name, text in PROBLEMS.items():
-            problem = read_text(text, name=name)
-            template = template_for(problem, "sm_90a")
-            config = dict(template.default_config())
-            job = CompileJob(template.write(config), config, (problem.workload,), "sm_90a")
-            built = compiler.compile_many([job], lambda _: None)[0]
-            if not isinstance(built, Artifact):
-                raise SystemExit(f"{name}: {built.reason}")
-            (folder / f"{name}.json").write_text(json.dumps(built.to_dict()))
-            print(name, flush=True)
+    for_each(PROBLEMS, folder, one)
 
 
 def summary(timeline: Timeline) -> dict[str, Any]:
@@ -71,32 +72,18 @@ def summary(timeline: Timeline) -> dict[str, Any]:
 def record(folder: Path, out: Path) -> None:
     rows: dict[str, Any] = {}
     with closing(CudaDevice()) as device:
-        head = about(device.name)
+        head = conditions(device.name)
         for name, text in PROBLEMS.items():
-            artifact = Artifact.from_dict(json.loads((folder / f"{name}.json").read_text()))
+            artifact = Artifact.from_dict(read_json(folder / f"{name}.json"))
             found = timelines(read_text(text, name=name), artifact, device, 1, threading.Event())
             if isinstance(found, str):
                 rows[name] = {"reason": found}
             else:
                 rows[name] = [summary(timeline) for timeline in found]
                 (out.parent / f"{name}.trace.json").write_text(json.dumps(trace_events(found)))
-            print(name, json.dumps(rows[name]), flush=True)
-    out.write_text(json.dumps(head | {"problems": rows}, indent=1) + "\n")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("verb", choices=("write", "record"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("out", type=Path, nargs="?")
-    arguments = parser.parse_args()
-    if arguments.verb == "write":
-        write(arguments.folder)
-    elif arguments.out is None:
-        parser.error("record needs OUT.json")
-    else:
-        record(arguments.folder, arguments.out)
+            say(name, json.dumps(rows[name]))
+    write_json(out, head, problems=rows)
 
 
 if __name__ == "__main__":
-    main()
+    command_line(write, record)

@@ -17,6 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness import command_line, conditions, say, write_json
+
 PROBLEMS = {
     "softmax": ("x", "x: bf16[16384, 4096]; x: bf16[4096, 16384]", "torch.softmax(x, dim=-1)"),
     "gemm": ("a, b", "a: bf16[2048,2048], b: bf16[2048,2048]; a: bf16[1000,1000], b: bf16[1000,1000]", "a @ b"),
@@ -29,14 +31,12 @@ SECONDS = 240.0  # a search, its judging included
 
 
 def main(out: Path) -> None:
-    from cutegen_lab.bench.record import about
-
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in PROBLEMS:
             rows.append(searched(written(name, Path(folder)), out.with_suffix(".log")))
-            print(json.dumps(rows[-1]), flush=True)
-            out.write_text(json.dumps(about(rows[0]["device"]) | {"searches": rows}, indent=1) + "\n")
+            say(json.dumps(rows[-1]))
+            write_json(out, conditions(rows[0]["device"]), searches=rows)
 
 
 def written(name: str, folder: Path) -> Path:
@@ -82,4 +82,4 @@ def kill(command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    command_line(main)

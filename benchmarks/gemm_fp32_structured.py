@@ -1,6 +1,6 @@
 """fp32 products beside PyTorch's own, on inputs with and without structure: how far from float64, and how long.
 
-    python -m benchmarks.gemm_fp32_on_gpu FOLDER OUT.json      (a GPU, and torch)
+    python -m benchmarks.gemm_fp32_structured FOLDER OUT.json      (a GPU, and torch)
 
 FOLDER is what ``cutegen bench h200 --only gemm_f32 --prepare FOLDER`` wrote. Each kind of
 ``benchmarks.structured_products`` goes through the default config's kernels and through eager, with PyTorch's own
@@ -11,7 +11,6 @@ ordinary path, and kinds that are much slower are those whose results are comput
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -19,10 +18,10 @@ from typing import Any
 
 import torch
 
+from benchmarks.harness import command_line, conditions, say, write_json
 from benchmarks.structured_products import EXACT, KINDS, Loss, drawn, loss
 from cutegen_lab.bench.case import Case
 from cutegen_lab.bench.prepared import Prepared
-from cutegen_lab.bench.record import about
 from cutegen_lab.bench.suite import CASES
 from cutegen_lab.devices.cuda.driver import Driver, LoadedBuild
 from cutegen_lab.problems.dtypes import TORCH
@@ -42,9 +41,8 @@ def main(folder: Path, out: Path) -> None:
         kinds = list(KINDS) if case.flops <= 2 * STRUCTURED_PRODUCTS else ["normal"]
         for kind in kinds:
             rows.append({"name": case.name, "kind": kind, **subject.measured(kind)})
-            print(json.dumps(rows[-1]), flush=True)
-            facts = about(torch.cuda.get_device_name()) | {"rows": rows, "summary": summary(rows)}
-            out.write_text(json.dumps(facts, indent=1) + "\n")
+            say(json.dumps(rows[-1]))
+            write_json(out, conditions(), rows=rows, summary=summary(rows))
 
 
 def cases(folder: Path) -> Iterator[Case]:
@@ -128,4 +126,4 @@ def too_far(row: dict[str, Any]) -> bool:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    command_line(main)
