@@ -47,8 +47,9 @@ say = partial(print, flush=True)
 def command_line(*commands: Callable[..., int | None]) -> None:
     """Calls the only command, or the one that the first word names, and exits with what it returns.
 
-    Positional parameters of a command are arguments, those behind ``*`` are options: a bool is a switch, a tuple takes
-    several words, a Literal is a choice. ``--help`` prints the script's docstring.
+    Positional parameters of a command are arguments, those behind ``*`` are options: a bool is a switch, a Literal is a
+    choice, a tuple takes several words, of those in its default if that has any. ``--help`` prints the script's
+    docstring.
     """
     script = sys.modules["__main__"]
     parser = argparse.ArgumentParser(f"python -m {script.__spec__.name}" if script.__spec__ else None)
@@ -74,18 +75,19 @@ def command_line(*commands: Callable[..., int | None]) -> None:
 
 def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter) -> None:
     options = _of_type(parameter.annotation)
-    optional: dict[str, Any] = {"default": argparse.SUPPRESS}  # the command's own default holds
     if parameter.kind is parameter.KEYWORD_ONLY:
         default = parameter.default
-        shown = " ".join(default) if isinstance(default, tuple) else default or ""
-        parser.add_argument(f"--{parameter.name.replace('_', '-')}", **options, **optional, help=f"default: {shown}"
-                            if shown else None)  # fmt: skip
+        if isinstance(default, tuple):
+            options |= {"choices": default or None, "metavar": "NAME"}
+        shown = f"default: {' '.join(default) if isinstance(default, tuple) else default}" if default else None
+        name = f"--{parameter.name.replace('_', '-')}"
+        parser.add_argument(name, **options, default=argparse.SUPPRESS, help=shown)  # the command's own default holds
     elif parameter.kind is parameter.VAR_POSITIONAL:
         parser.add_argument(parameter.name, nargs="*", **options)
     elif parameter.default is parameter.empty:
         parser.add_argument(parameter.name, **options)
     else:
-        parser.add_argument(parameter.name, nargs="?", **options, **optional)
+        parser.add_argument(parameter.name, nargs="?", **options, default=parameter.default)
 
 
 def _of_type(annotation: Any) -> dict[str, Any]:

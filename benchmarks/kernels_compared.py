@@ -64,11 +64,11 @@ def write_one(task: tuple[str, Path]) -> str:
     return f"{name}: {template.name}"
 
 
-def write(folder: Path, *, only: tuple[str, ...] = ("",)) -> None:
+def write(folder: Path, *, only: tuple[str, ...] = ()) -> None:
     from cutegen_lab.bench.suite import CASES
 
     folder.mkdir(parents=True, exist_ok=True)
-    names = [case.name for case in CASES if any(part in case.name for part in only)]
+    names = [case.name for case in CASES if not only or any(part in case.name for part in only)]
     with multiprocessing.get_context("spawn").Pool(max((os.cpu_count() or 2) - 1, 1)) as pool:
         for said in pool.imap_unordered(write_one, [(name, folder) for name in names]):
             say(said)

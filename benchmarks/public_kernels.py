@@ -15,9 +15,9 @@ import subprocess
 import tempfile
 import threading
 import time
-from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from benchmarks.harness import ARCH, command_line, compiled, conditions, quiet, say, write_json
 from cutegen_lab.bundle import bundle
@@ -58,51 +58,39 @@ EDITS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Outcome:
-    name: str
-    verdict: str
-    known: str
-    why: str
-    definitions: int
-    files: int
-    bytes: int
-    edits: int
-    notices: int
-    checks: int
-    workloads: int
-    compile_seconds: float
-    judge_seconds: float
-    reason: str
+FIGURES = ("checks", "workloads", "definitions", "files", "bytes", "edits", "compile_seconds", "judge_seconds")
 
 
-def judged(name: str, folders: dict[str, Path]) -> Outcome:
-    checkouts, files, known, why = CASES[name]
-    made = bundle([LAUNCHES / f"{name}.py", *(folders[c] / file for c, file in zip(checkouts, files, strict=True))])
+def judged(name: str, folders: dict[str, Path]) -> dict[str, Any]:
+    """Verdict, reason and :data:`FIGURES` of one case, as far as it came."""
+    checkouts, files, _, _ = CASES[name]
+    try:
+        made = bundle([LAUNCHES / f"{name}.py", *(folders[c] / file for c, file in zip(checkouts, files, strict=True))])
+    except CutegenError as error:
+        return {"verdict": "not bundled", "reason": str(error)}
     text, edits = made.text, 0
     for pattern, instead in EDITS.items():
         text, count = re.subn(pattern, instead, text, flags=re.M)
         edits += count
-    size = (len(made.pieces), len(made.files), len(text.encode()), edits, len(made.notices))
+    row: dict[str, Any] = {
+        "definitions": len(made.pieces), "files": len(made.files), "bytes": len(text.encode()), "edits": edits,
+        "notices": len(made.notices),
+    }  # fmt: skip
     if refused := gate.check(text):
-        first = refused[0]
-        reason = f"{made.origin(first.line)}: {first.code}: {first.message}"
-        return Outcome(name, "rejected_source", known, why, *size, 0, 0, 0.0, 0.0, reason)
+        reason = f"{made.origin(refused[0].line)}: {refused[0].code}: {refused[0].message}"
+        return row | {"verdict": "rejected_source", "reason": reason}
     problem = read_text((LAUNCHES / f"{name}.problem.txt").read_text(), name=name)
-    device, never = EmulatorDevice(), threading.Event()
-    workloads = select_workloads(problem, device)
-    started = time.perf_counter()
+    device, started = EmulatorDevice(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, CageCompiler(Path(folder)) as compiler:
-        built = compiled(compiler, text, {}, problem.built_for(workloads))
-    compile_seconds = time.perf_counter() - started
+        built = compiled(compiler, text, {}, problem.built_for(select_workloads(problem, device)))
+    row["compile_seconds"] = round(time.perf_counter() - started, 1)
     if isinstance(built, CompileFailure):
-        return Outcome(name, built.verdict.value, known, why, *size, 0, 0, compile_seconds, 0.0, built.reason[:300])
-    trial = StandardJudge().check(problem, built, device, quiet, never)
-    spent = time.perf_counter() - started - compile_seconds
-    checks = trial.checks
-    served = len({check.workload for check in checks})
-    verdict = trial.verdict.value
-    return Outcome(name, verdict, known, why, *size, len(checks), served, compile_seconds, spent, trial.reason[:300])
+        return row | {"verdict": built.verdict.value, "reason": built.reason[:300]}
+    started = time.perf_counter()
+    trial = StandardJudge().check(problem, built, device, quiet, threading.Event())
+    row["judge_seconds"] = round(time.perf_counter() - started, 1)
+    row |= {"checks": len(trial.checks), "workloads": len({check.workload for check in trial.checks})}
+    return row | {"verdict": trial.verdict.value, "reason": trial.reason[:300]}
 
 
 def head_commit(folder: Path) -> str:
@@ -120,26 +108,20 @@ def main(
     folders = {name: folder.resolve() for name, folder in given.items() if folder is not None}
     named = dict(words.split("=") for words in commit)
     commits = {name: named.get(name) or head_commit(folder) for name, folder in folders.items()}
-    outcomes = []
-    print("| kernel | verdict | checks | workloads | definitions | files | bytes | edits | compile s | judge s |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    rows: list[dict[str, Any]] = []
+    print(f"| kernel | verdict | {' | '.join(FIGURES).replace('_', ' ')} |", "|---" * 10 + "|", sep="\n")
     for name in only:
-        if not set(CASES[name][0]) <= set(folders):
+        checkouts, _, known, why = CASES[name]
+        if not set(checkouts) <= set(folders):
             continue
-        try:
-            one = judged(name, folders)
-        except CutegenError as error:
-            one = Outcome(name, "not bundled", CASES[name][2], "", 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, str(error))
-        outcomes.append(one)
-        figures = [one.checks, one.workloads, one.definitions, one.files, one.bytes, one.edits]
-        seconds = [round(one.compile_seconds), round(one.judge_seconds)]
-        say("|", " | ".join(map(str, [name, one.verdict, *figures, *seconds])), "|")
-        if one.verdict != one.known:
-            say(f"    {one.reason}")
+        rows.append({"name": name, "known": known, "why": why, **judged(name, folders)})
+        say("|", " | ".join(str(rows[-1].get(key, "")) for key in ("name", "verdict", *FIGURES)), "|")
+        if rows[-1]["verdict"] != known:
+            say(f"    {rows[-1]['reason']}")
         if out is not None:
             about = {"arch": ARCH, "gpu": target_gpu(ARCH, GPU).name, "commits": commits, "dsl": version(DSL)}
-            write_json(out, conditions("emulator"), **about, kernels=[asdict(outcome) for outcome in outcomes])
-    return int(any(one.verdict != one.known for one in outcomes))
+            write_json(out, conditions("emulator"), **about, kernels=rows)
+    return int(any(row["verdict"] != row["known"] for row in rows))
 
 
 if __name__ == "__main__":
