@@ -1,6 +1,6 @@
 """Seconds of reading and compiling, each compared with another way to do the same in this run.
 
-    python -m benchmarks.compile_speed [CONFIGS] [WORKERS]      (needs the DSL; no GPU)
+    python -m benchmarks.compile_speed [CONFIGS] [WORKERS]   (needs the DSL; no GPU)
 
 A reference read for the templates, and by PyTorch's own decomposition of every composite operator. A kernel built for
 ten workloads in one process, and in a process each. CONFIGS of a softmax through the pool of warm processes, and each

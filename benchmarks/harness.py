@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from cutegen_lab.bench.record import about
 from cutegen_lab.bench.table import read_table, write_table
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from cutegen_lab.core.problem import Problem, Workload
 
 __all__ = ["read_table", "write_table"]
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks/results"
 ARCH = "sm_90a"
 THREADS = 2  # that compile
 Row = Mapping[str, Any]
@@ -94,7 +95,7 @@ def _of_type(annotation: Any) -> dict[str, Any]:
     if annotation is bool:
         return {"action": "store_true"}
     kind, inner = get_origin(annotation), get_args(annotation)
-    if kind is UnionType:  # or None
+    if kind in (Union, UnionType):  # or None
         return _of_type(inner[0])
     if kind is tuple:
         return {**_of_type(inner[0]), "action": "extend", "nargs": "+"}

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from statistics import geometric_mean
 
-from benchmarks.harness import RESULTS, command_line
+from benchmarks.harness import RESULTS, ROOT, command_line
 from cutegen_lab.bench.quack import QUACK
 from cutegen_lab.bench.record import COPY, Row, read
 from cutegen_lab.bench.report import LARGE_BYTES, ratio
 from cutegen_lab.bench.suite import CASES
 
-ROOT = Path(__file__).parents[1]
 MEASURED, RECORD = ROOT / "docs/measured.md", RESULTS / "bench_h200.json"
 WORKS = {  # as a reader calls them
     "log_softmax": "log-softmax", "rms_norm": "RMSNorm", "layer_norm": "LayerNorm",

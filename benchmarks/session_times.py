@@ -1,6 +1,6 @@
 """Where the seconds of ``cutegen run``, ``judge`` and ``tune`` go, on the device they find.
 
-    python -m benchmarks.session_times OUT.json [--case NAME ...]      (needs the DSL)
+    python -m benchmarks.session_times OUT.json [--case NAME ...]   (needs the DSL)
 
 Runs each command in a folder of its own, as a person would, with a limit; notes when each line of its progress came
 and, of a run, when each step of each candidate began and ended. Prints a table; writes everything.

@@ -1,6 +1,6 @@
 """What the tutorials take: wall seconds, CPU seconds, and the peak of memory over all processes of a notebook.
 
-    python -m benchmarks.tutorials OUT.json [NOTEBOOK.ipynb…]      (needs nbclient; no GPU)
+    python -m benchmarks.tutorials OUT.json [NOTEBOOK.ipynb…]   (needs nbclient; no GPU)
 
 Each is run in an empty folder with an empty cache of compiled kernels. Memory is proportional set size (PSS), sampled;
 the Jupyter server is not in it. OUT.json keeps what it has of other notebooks.
@@ -19,9 +19,9 @@ import nbformat
 import psutil
 from nbclient import NotebookClient
 
-from benchmarks.harness import command_line, conditions, read_json, say, write_json
+from benchmarks.harness import ROOT, command_line, conditions, read_json, say, write_json
 
-FOLDER = Path(__file__).parents[1] / "notebooks"
+FOLDER = ROOT / "notebooks"
 SAMPLE_S = 0.3
 
 

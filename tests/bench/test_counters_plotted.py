@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.counters_cases import store
-from benchmarks.counters_plotted import count, plot
+from benchmarks.perfmodel.counters_cases import store
+from benchmarks.perfmodel.counters_plotted import count, plot
 from cutegen_lab.devices.cuda import ncu
 from tests.devices.test_ncu import REPORT
 from tests.profiles.recorded import recorded

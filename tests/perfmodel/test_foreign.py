@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import foreign_on_gpu
-from benchmarks.cluster_waits import programs, slope_us
-from benchmarks.counters_cases import store
-from benchmarks.foreign_cases import FOREIGN, KERNELS, Foreign, blind
 from benchmarks.harness import RESULTS
-from benchmarks.ncu_limiter import METRICS, STALLS, UNITS, Seen, agrees, has_word, seen
-from benchmarks.prediction_order import count
-from benchmarks.strided_accesses import ACCESSES, ROUNDS, Access, cycles, program
+from benchmarks.perfmodel import foreign_on_gpu
+from benchmarks.perfmodel.cluster_waits import programs, slope_us
+from benchmarks.perfmodel.counters_cases import store
+from benchmarks.perfmodel.foreign_cases import FOREIGN, KERNELS, Foreign, blind
+from benchmarks.perfmodel.ncu_limiter import METRICS, STALLS, UNITS, Seen, agrees, has_word, seen
+from benchmarks.perfmodel.prediction_order import count
+from benchmarks.perfmodel.strided_accesses import ACCESSES, ROUNDS, Access, cycles, program
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from benchmarks.rank_correlation import SAME, ordered, spearman, tied
+from benchmarks.perfmodel.rank_correlation import SAME, ordered, spearman, tied
 
 
 def test_without_near_ties_both_figures_are_spearmans() -> None:
