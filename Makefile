@@ -88,7 +88,8 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	@touch $@
 
 bench: install-test  ## the benchmarks that need no GPU (each a ratio to a baseline in the same run)
-	for name in compile_pool read_program emulator_speed; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit; done
+	for name in compile_speed emulator.emulator_speed; do \
+		echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit; done
 
 clean:  ## remove everything that was built
 	rm -rf $(VENV) $(FRONT)/node_modules $(FRONT)/lib cutegen_lab/labextension cutegen_lab/notebook/static dist build demo-out

@@ -1,4 +1,6 @@
-"""The tables of ``docs/measured.md`` that show ``cutegen bench h200``: ``python -m benchmarks.readme`` updates them.
+"""Updates the tables of ``docs/measured.md`` that show ``cutegen bench h200``.
+
+    python -m benchmarks.readme
 
 Each is between a line ``<!-- bench: NAME -->`` and the next ``<!-- end -->``.
 """
@@ -7,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from statistics import geometric_mean
 
-from benchmarks.results import RESULTS
+from benchmarks.harness import RESULTS, ROOT, command_line
 from cutegen_lab.bench.quack import QUACK
 from cutegen_lab.bench.record import COPY, Row, read
 from cutegen_lab.bench.report import LARGE_BYTES, ratio
 from cutegen_lab.bench.suite import CASES
 
-ROOT = Path(__file__).parents[1]
 MEASURED, RECORD = ROOT / "docs/measured.md", RESULTS / "bench_h200.json"
 WORKS = {  # as a reader calls them
     "log_softmax": "log-softmax", "rms_norm": "RMSNorm", "layer_norm": "LayerNorm",
@@ -134,5 +134,9 @@ def written(text: str, rows: Iterable[Row]) -> str:
     )
 
 
-if __name__ == "__main__":
+def main() -> None:
     MEASURED.write_text(written(MEASURED.read_text(encoding="utf-8"), read(RECORD)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    command_line(main)

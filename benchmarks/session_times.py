@@ -1,6 +1,6 @@
 """Where the seconds of ``cutegen run``, ``judge`` and ``tune`` go, on the device they find.
 
-    python -m benchmarks.session_times OUT.json [--case NAME ...]      (needs the DSL)
+    python -m benchmarks.session_times OUT.json [--case NAME ...]   (needs the DSL)
 
 Runs each command in a folder of its own, as a person would, with a limit; notes when each line of its progress came
 and, of a run, when each step of each candidate began and ended. Prints a table; writes everything.
@@ -11,8 +11,6 @@ start: importing torch alone takes 5 s for 2.
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -23,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutegen_lab.bench.record import about
+from benchmarks.harness import command_line, conditions, say, write_json
 from cutegen_lab.cli.doctor import bytecode_of
 from cutegen_lab.core.run import StepStarted
 from cutegen_lab.session.factories import make_device
@@ -69,18 +67,8 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
         kernel = folder / "kernel.py"
         small = folder / "small.py"
         small.write_text(case.problem.replace("32768", "64"))
-        first = [
-            "run",
-            "--auto",
-            "--general",
-            "--max-steps",
-            "1",
-            "--device",
-            "emulator",
-            "--workdir",
-            str(folder / "small"),
-        ]
-        _watched([*first, "--out", str(kernel), str(small)])
+        first = ("run", "--auto", "--general", "--max-steps", "1", "--device", "emulator")
+        _watched([*first, "--workdir", str(folder / "small"), "--out", str(kernel), str(small)])
         text = kernel.read_text()
         kernel.write_text(text.replace(*WITHOUT_MAXIMUM))
         assert kernel.read_text() != text
@@ -121,21 +109,17 @@ def _steps(folder: Path, began: float) -> list[dict[str, Any]]:
     return [step | {"after": round(step["after"], 2)} for step in found]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--case", nargs="*", choices=CASES, default=list(CASES))
-    arguments = parser.parse_args()
+def main(out: Path, *, case: tuple[str, ...] = tuple(CASES)) -> None:
     bytecode, rows = bytecode_of("torch"), dict[str, Any]()
-    head = about(make_device("auto").name) | {"bytecode": bytecode is not None and bytecode.is_file()}
-    for name in arguments.case:
+    head = conditions(make_device("auto").name) | {"bytecode": bytecode is not None and bytecode.is_file()}
+    for name in case:
         with tempfile.TemporaryDirectory(prefix="session-times-") as folder:
             rows[name] = measured(CASES[name], Path(folder))
-        print(f"{name}: {rows[name]['seconds']} s, exit {rows[name]['status']}", flush=True)
+        say(f"{name}: {rows[name]['seconds']} s, exit {rows[name]['status']}")
         for step in rows[name].get("steps", ()):
             print(f"  {step['after']:7.2f} {step['step']:10} {step['candidate'] or '':4} {step.get('seconds', '')}")
-        arguments.out.write_text(json.dumps(head | {"cases": rows}, indent=1) + "\n")
+        write_json(out, head, cases=rows)
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -1,6 +1,6 @@
 """What the tutorials take: wall seconds, CPU seconds, and the peak of memory over all processes of a notebook.
 
-    python -m benchmarks.tutorials OUT.json [NOTEBOOK.ipynb…]      (needs nbclient; no GPU)
+    python -m benchmarks.tutorials OUT.json [NOTEBOOK.ipynb…]   (needs nbclient; no GPU)
 
 Each is run in an empty folder with an empty cache of compiled kernels. Memory is proportional set size (PSS), sampled;
 the Jupyter server is not in it. OUT.json keeps what it has of other notebooks.
@@ -8,35 +8,31 @@ the Jupyter server is not in it. OUT.json keeps what it has of other notebooks.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
 import psutil
 from nbclient import NotebookClient
 
-from cutegen_lab.bench.record import about
+from benchmarks.harness import ROOT, command_line, conditions, read_json, say, write_json
 
-FOLDER = Path(__file__).parents[1] / "notebooks"
+FOLDER = ROOT / "notebooks"
 SAMPLE_S = 0.3
 
 
-def main(out: Path, names: Sequence[str]) -> None:
-    rows = json.loads(out.read_text())["notebooks"] if out.exists() else {}
+def main(out: Path, *notebooks: str) -> None:
+    rows = read_json(out)["notebooks"] if out.exists() else {}
     print(f"{'notebook':32}{'wall s':>8}{'CPU s':>8}{'peak MiB':>10}")
-    for path in [FOLDER / name for name in names] or sorted(FOLDER.glob("*.ipynb")):
+    for path in [FOLDER / name for name in notebooks] or sorted(FOLDER.glob("*.ipynb")):
         wall_s, cpu_s, peak_bytes = taken(path)
-        print(f"{path.name:32}{wall_s:8.0f}{cpu_s:8.0f}{peak_bytes / 2**20:10.0f}", flush=True)
+        say(f"{path.name:32}{wall_s:8.0f}{cpu_s:8.0f}{peak_bytes / 2**20:10.0f}")
         rows[path.stem] = {"wall_s": round(wall_s, 1), "cpu_s": round(cpu_s, 1), "peak_mib": peak_bytes >> 20}
-        head = {"cores": len(os.sched_getaffinity(0)), **about("none")}
-        out.write_text(json.dumps(head | {"notebooks": dict(sorted(rows.items()))}, indent=1) + "\n")
+        write_json(out, conditions("none"), notebooks=dict(sorted(rows.items())))
 
 
 def taken(path: Path) -> tuple[float, float, int]:
@@ -75,4 +71,4 @@ def cpu_seconds() -> float:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    command_line(main)

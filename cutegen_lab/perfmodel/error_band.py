@@ -9,7 +9,7 @@ from cutegen_lab.core.roofline import GpuSpec
 MEASURED_ON = "H200"
 EVERY = ""
 # Kind of limiter -> (low, high) ratio of measured to predicted time, which contain at least 90% of the configs of
-# benchmarks/prediction_errors.py. Kinds with fewer than ten configs have the band of all.
+# benchmarks/perfmodel/prediction_errors.py. Kinds with fewer than ten configs have the band of all.
 BANDS: Mapping[str, tuple[float, float]] = {
     "at the floor": (0.89, 1.12), "memory bandwidth": (0.82, 1.33), "memory latency": (0.81, 1.18),
     "shared memory": (0.85, 1.19), "instruction issue of few warps": (0.83, 1.23), EVERY: (0.84, 1.20),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.counters_on_gpu import Case
-from benchmarks.counters_plotted import count, plot
+from benchmarks.perfmodel.counters_cases import store
+from benchmarks.perfmodel.counters_plotted import count, plot
 from cutegen_lab.devices.cuda import ncu
 from tests.devices.test_ncu import REPORT
 from tests.profiles.recorded import recorded
@@ -27,7 +27,7 @@ def test_both_are_in_the_figure(tmp_path: Path) -> None:
 
 def test_without_a_profiler_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = recorded("softmax")
-    case = Case("softmax", "", True, False, False, run.state.problem.workload, run.builds["c1"], {}, [])
+    store(tmp_path, "softmax", "", run.state.problem.workload, {}, run.builds["c1"], counted=True, timed=False)
     monkeypatch.setattr(ncu, "find", lambda: None)
     with pytest.raises(SystemExit, match="CUDA toolkit"):
-        count(case, tmp_path / "out.json")
+        count(tmp_path / "softmax.json", tmp_path / "out.json")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.results import RESULTS, read_configs, read_table, write_configs, write_table
+from benchmarks.harness import RESULTS, read_configs, read_table, write_configs, write_table
 
 MOST_BYTES = 100_000
 
 
 def test_no_record_is_large() -> None:
     large = {path.name: path.stat().st_size for path in RESULTS.iterdir() if path.stat().st_size > MOST_BYTES}
-    assert not large, "write the fields that somebody reads, as benchmarks.results.write_table does"
+    assert not large, "write the fields that somebody reads, as benchmarks.harness.write_table does"
 
 
 def test_every_record_is_cited() -> None:

@@ -30,7 +30,9 @@ from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.tensors import to_bytes
 from tests.devices import kernels
 
-needs_gpu = pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device; benchmarks/judge_on_gpu.py does more")
+needs_gpu = pytest.mark.skipif(
+    gpu_count() == 0, reason="needs a CUDA device; benchmarks/judge/judge_on_gpu.py does more"
+)
 CANCEL = threading.Event()
 
 

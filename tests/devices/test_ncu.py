@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.ncu_limiter import STALLS
+from benchmarks.perfmodel.ncu_limiter import STALLS
 from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.counters import COUNTERS
 from cutegen_lab.core.problem import Workload

@@ -1,6 +1,6 @@
 """Every honest kernel passes, and the lint suspects none.
 
-On all draws, of a third of its derived workloads; ``--exhaustive`` and ``benchmarks.judge_corpus`` take all of them.
+On all draws, of a third of its derived workloads; ``--exhaustive`` and ``benchmarks.judge.judge_cases`` take all.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.prediction_errors import bands, ratios
+from benchmarks.perfmodel.prediction_errors import bands, ratios
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.perfmodel import error_band
 from cutegen_lab.perfmodel.error_band import BANDS, EVERY, kind_of

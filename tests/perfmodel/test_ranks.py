@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from benchmarks.times_compared import SAME, spearman, tied
+from benchmarks.perfmodel.rank_correlation import SAME, ordered, spearman, tied
 
 
 def test_without_near_ties_both_figures_are_spearmans() -> None:
@@ -43,3 +43,7 @@ def test_a_difference_beyond_the_interval_counts_in_full() -> None:
 def test_nothing_to_order_is_no_correlation() -> None:
     assert spearman([1.0, 2.0], [1.0, 2.0]) == 0.0
     assert spearman([10.0, 10.01, 10.02], [1.0, 2.0, 3.0], SAME) == 0.0
+
+
+def test_pairs_within_a_percent_are_in_any_order() -> None:
+    assert ordered([10.0, 10.05, 11.0, 12.0], [4.0, 3.0, 5.0, 4.5]) == (4, 5)

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from benchmarks.results import RESULTS, read_table
+from benchmarks.harness import RESULTS, read_table
 from cutegen_lab.core.artifact import KernelInfo, Launch
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.perfmodel import occupancy

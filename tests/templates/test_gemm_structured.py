@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.structured_products import EXACT, KINDS, Draw, Kind, drawn, loss
+from benchmarks.templates.structured_products import EXACT, KINDS, Draw, Kind, drawn, loss
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.emulator import Options, run_plan

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.bulk_stores_on_gpu import BOX_BYTES, FIRST, ILLEGAL_INSTRUCTION, MEMORY, PITCH, ROWS, Case
+from benchmarks.emulator.bulk_stores_on_gpu import BOX_BYTES, FIRST, ILLEGAL_INSTRUCTION, MEMORY, PITCH, ROWS, Case
 from cutegen_lab.core.artifact import Relocation
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec
