@@ -1,4 +1,4 @@
-"""What every family of matrix products begins with: the operands' views, and the epilogue that all of them apply."""
+"""Base of all families of matrix products: the operands' views and the epilogue."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from cutegen_lab.templates.frontend.names import variable
 
 
 class ProductModule:
-    """One module's text in the making. ``reserved`` are the family's own names in ``launch``, by blanks.
+    """Base of the classes that write the module of a matrix product. A subclass's ``text`` returns the source.
 
-    Raises ProviderError where the result is no floating-point number of 16 or 32 bits.
+    Views of operands are (rows, k, batches); those of the result and of the epilogue's inputs are (m, n, batches). The
+    epilogue computes in fp32. Sizes and strides count elements. ``reserved``: the family's own names in ``launch``,
+    separated by spaces. Raises ProviderError if the result is not bf16, f16 or f32.
     """
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
@@ -49,7 +51,7 @@ class ProductModule:
                       for number, o in enumerate(side)}  # fmt: skip
 
     def _free(self, name: str) -> str:
-        """A tensor's name in ``launch`` and in the epilogue, whose parameters go by position."""
+        """A tensor's name in ``launch`` and ``epilogue``, which take tensors by position."""
         return f"{name}_" if name in self._reserved else name
 
     # --- the epilogue ---
@@ -68,10 +70,10 @@ class ProductModule:
             f"    return {text}",
         ]
 
-    # --- results in parts along k ---
+    # --- split-K ---
 
     def partials(self) -> list[str]:
-        """The first lines of ``workspace``: room for parts of the results, in ``wanted``."""
+        """The first lines of ``workspace``: ``wanted`` with the partial results of split-K."""
         space = Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
         m, n, batches = (space.product(over) for over in (self.products.m, self.products.n, self.products.batch))
         return [
@@ -87,7 +89,7 @@ class ProductModule:
 
     @property
     def fetched(self) -> list[tuple[str, str, Dims]]:
-        """(view, tensor, its dimensions) of each input that the epilogue reads."""
+        """(view, tensor, its dimensions) of each auxiliary load of the epilogue."""
         return [(variable("e", self.inputs[t]), self.inputs[t], dims) for t, dims in self.read.items()]
 
     @property
@@ -102,8 +104,9 @@ class ProductModule:
         return launch_head((*self.inputs, self.result, *workspace), self.config)
 
     def view_lines(self) -> list[str]:
-        """``m``, ``n``, ``batches``; operands as (rows, k, batch) in ``mAs`` and ``mBs``; the result, ``mC``, and
-        what the epilogue reads as (m, n, batch), in ``extras``; ``sizes``, which it takes after them."""
+        """Lines of ``launch``: ``m``, ``n``, ``batches``; operands as (rows, k, batches) in ``mAs`` and ``mBs``; the
+        result ``mC`` and the auxiliary loads ``extras`` as (m, n, batches); ``sizes``, which the epilogue takes
+        last."""
         p = self.products
         lines = [f"m = {self.space.product(p.m)}", f"n = {self.space.product(p.n)}"]
         lines += [f"batches = {self.space.product(p.batch)}", *(f"{n} = {text}" for n, text in self.sizes.items())]
@@ -121,7 +124,7 @@ class ProductModule:
         return [*lines, f"mAs, mBs = {sides}", f"extras, sizes = {extras}, {sizes}"]
 
     def _mode(self, name: str, dims: Dims, over: Sequence[int], count: str) -> tuple[str, str]:
-        """(shape, stride) of one mode; a nested one, innermost first, where the dimensions lie unevenly."""
+        """(shape, stride) of one mode: nested, innermost first, if its dimensions have no single stride."""
         walked = [d for d in over if dims[d] is not None]
         if not walked:
             return count, "0"
@@ -135,6 +138,6 @@ class ProductModule:
 
 
 def _view(view: str, name: str, modes: Sequence[tuple[str, str]]) -> list[str]:
-    """``view`` of tensor ``name`` with these (shape, stride) modes: rows, columns (or k), batches."""
+    """Lines for ``view`` of tensor ``name`` with these (shape, stride) modes: rows, columns (or k), batches."""
     shape, stride = (", ".join(mode[part] for mode in modes) for part in (0, 1))
     return call(f"{view} = view", [f"{name}.iterator", f"({shape})", f"({stride})"], 0)

@@ -1,4 +1,4 @@
-"""Which rows the family serves, and with what: domains, what each parameter is moved for, limits, the default."""
+"""Which graphs the family serves; parameter domains, reasons to change a parameter, limits, the default config."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ KNOBS = {
     ("loads", 1): "More loads in flight, and fewer steps that read the row again.",
     ("loads", -1): "Fewer registers a thread, so more warps an SM; every reduction reads the row again, from L2.",
 }
-_RESIDENT = {1024: 32, 512: 64}  # values that a thread of so many keeps without spilling
-_ALONE = 48 << 10  # bytes of a row up to which one block reads it
-_SHARE = 16 << 10  # bytes of a longer row that each block of a cluster reads, or twice as many of a row by itself
-_SMS = 132  # an H200's multiprocessors
+_RESIDENT = {1024: 32, 512: 64}  # values that a thread holds without spilling, by threads a row
+_ALONE = 48 << 10  # largest row in bytes that one block reads
+_SHARE = 16 << 10  # bytes of a longer row for each block of a cluster; twice that if only one input is kept
+_SMS = 132  # SMs of an H200
 _MANY_ROWS = 2 * _SMS  # enough blocks without a cluster
-_MEMORY_BLOCKS = 50  # read at the full rate: 8 take 262 µs for x / x.sum() of f32[4096, 4096], several kernels 54
-_FULL = 1 << 17  # threads that an H200 takes to read at its full rate, nearly
-_LONG = 1 << 13  # of a row that two reductions share one walk of: from here on in steps, by
-_STEPPING = (128, 256, 512)  # threads, that have
-_A_STEP = 16  # values each at once: more blocks than of rows in registers, and so more of their waits hidden
-_STEPS = 15  # of a row, at least, if larger blocks are to pay
-_FULL_STEPS = 0.96  # and so much of them not past its end
-_LONG_BYTES = 128 << 10  # of a row of four-byte elements, up to which the fewest threads take steps twice as long
-_WAVES = 8  # times as many threads as read at the full rate, that blocks begin and end at different times
-_L2_BYTES = 32 << 20  # of its 50 MB, what one can count on
+_MEMORY_BLOCKS = 50  # at the full rate: x / x.sum() of f32[4096, 4096] takes 262 µs with 8, 54 in several kernels
+_FULL = 1 << 17  # threads with which an H200 reads at almost its full rate
+_LONG = 1 << 13  # elements of a row above which a walk that two reductions share takes steps
+_STEPPING = (128, 256, 512)  # threads a row for such steps
+_A_STEP = 16  # values of a thread in a step: few registers, so that more blocks hide latency
+_STEPS = 15  # fewest steps of a row for which larger blocks pay
+_FULL_STEPS = 0.96  # least fraction of the steps' elements that lie inside the row
+_LONG_BYTES = 128 << 10  # largest row of 4-byte elements for which the fewest threads take double steps
+_WAVES = 8  # multiple of _FULL threads with which blocks start and end at different times
+_L2_BYTES = 32 << 20  # the usable part of an H200's 50 MB
 
 
 def matches(graph: Graph) -> bool:
@@ -57,13 +57,13 @@ def matches(graph: Graph) -> bool:
 
 
 def _gathers_once_a_row(graph: Graph) -> bool:
-    """What is indexed has one value a row, and the index is known before the row is."""
+    """Whether each gather has one value a row, and an index that depends on no reduction."""
     depths = graph.depths()
     return all(not graph.varies(index) and depths[index] == 0 for index, _ in graph.gathers())
 
 
 def _totals_last(graph: Graph) -> bool:
-    """Nothing of a row waits for a total."""
+    """Whether no value of a row depends on a full reduction."""
     late, single = graph.late(), graph.single()
     return all(
         not late[node.args[0]] if isinstance(node, FullReduce) else isinstance(node, Elementwise) and single[index]
@@ -73,16 +73,16 @@ def _totals_last(graph: Graph) -> bool:
 
 
 def partly_written(graph: Graph) -> bool:
-    """A result that has some but not all reduced dimensions."""
+    """Whether a result has some but not all reduced dimensions."""
     return any(len({output.dims[d] is None for d in graph.reduced}) > 1 for output in graph.outputs)
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors; threads a row so that each has about four and none is idle; full warps in a block.
+    """16-byte vectors; about four vectors a thread and no idle threads; full warps in a block.
 
-    A row too long for one block is shared by a cluster, so that it is read once; one too long for a cluster is walked
-    in steps, by as many blocks as it takes for L2 to hold the rows at work. Where one walk is all there is, nothing
-    needs to stay, and blocks share a row only if there are few rows. Few rows have more threads each.
+    A row too long for one block is shared by a cluster, so that it is read once. A row too long for a cluster is walked
+    in steps, by the fewest blocks for which L2 holds the rows in progress. If a row is walked only once, nothing is
+    kept, and blocks share a row only if there are few rows. Few rows get more threads each.
     """
     n, rows = _extent(graph)
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
@@ -111,13 +111,13 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 
 def _extent(graph: Graph) -> tuple[int, int]:
-    """A row's length, and how many there are."""
+    """(length of a row, number of rows)."""
     n = math.prod(graph.space[d] for d in graph.reduced)
     return n, math.prod(graph.space) // max(n, 1)
 
 
 def slowness(graph: Graph, workload: Workload) -> float:
-    """How many times longer than all of an H200's blocks those of the default config take to move the rows."""
+    """Time of the default config's blocks divided by that of enough blocks to fill an H200."""
     config = default_config(graph, workload)
     _, rows = _extent(graph)
     blocks = -(-rows // int(config["rows_per_block"])) * int(config["cluster_n"])
@@ -125,8 +125,8 @@ def slowness(graph: Graph, workload: Workload) -> float:
 
 
 def _alone(graph: Graph) -> bool:
-    """Is one input all that a thread keeps of a row? Where a sum's exponentials are not what is written (log-softmax),
-    they are in registers beside it."""
+    """Whether one input is all that a thread keeps of a row. Exponentials that are summed but not written (log-softmax)
+    are kept in registers too."""
     users = graph.users()
     beside = any(
         isinstance(node, Reduce)
@@ -139,7 +139,7 @@ def _alone(graph: Graph) -> bool:
 
 
 def _stepping(rows: int, n: int, itemsize: int) -> int:
-    """More threads where the rows are so few that all begin and end at a time, and elements are of two bytes."""
+    """Threads a row for steps: more for 2-byte elements if the rows are so few that all start and end together."""
     threads = _STEPPING[0]
     for more in _STEPPING[1:] if itemsize < 4 else ():
         steps = n / (more * _A_STEP)
@@ -151,14 +151,14 @@ def _stepping(rows: int, n: int, itemsize: int) -> int:
 
 
 def _filling(rows: int, threads: int, n: int) -> int:
-    """Twice as many threads a row, and again, while a GPU has room for them and they have a vector or two each."""
+    """``threads`` doubled while the GPU has room for them and each has a vector or two."""
     while rows * threads < _FULL and n >= 16 * threads and threads < DOMAINS["threads_per_row"][-1]:
         threads *= 2
     return threads
 
 
 def _threads(vectors: int, vec: int, wanted: int) -> int:
-    """Threads for a block's ``vectors`` of a row: nearly all have as many, and close to ``wanted`` values."""
+    """Threads for a block's ``vectors`` of a row: with almost equal shares of about ``wanted`` values."""
     if vectors <= 4 * FEWEST:
         return next(t for t in DOMAINS["threads_per_row"] if vectors <= t * (1 if t < FEWEST else 4))
 
@@ -174,28 +174,28 @@ def _threads(vectors: int, vec: int, wanted: int) -> int:
 
 
 def _walks(graph: Graph) -> int:
-    """How often a row that does not stay in registers is read."""
+    """How often a row is read if it does not stay in registers."""
     written = any(graph.varies(output.node) for output in graph.outputs)
     return max(graph.depths()) - (in_one_walk(graph) is not None) + written
 
 
 def _in_l2(row_bytes: int, cluster_n: int) -> bool:
-    """Do the rows that an H200 works on at a time stay in L2 until they are read again?"""
+    """Whether the rows in progress on an H200 stay in L2 until they are read again."""
     return cluster_n > 0 and row_bytes * (_SMS // cluster_n) <= _L2_BYTES
 
 
 def _held(graph: Graph, config: Config) -> int:
-    """Values of a row that are one thread's share."""
+    """Values of a row that one thread holds."""
     held: int = rules.share_of(config, *_row(graph)) * width_of(graph, int(config["vec"]))
     return held
 
 
 def _row(graph: Graph) -> tuple[int, int, bool]:
-    """What the rules go by: a row's length, how much of it one stride leads through, may it begin inside a vector?"""
+    """Arguments of the rules: row length, length of its single stride, whether a row may start inside a vector."""
     return _extent(graph)[0], math.prod(graph.space[d] for d in run_of(graph)), skewed(graph)
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     reason: str = rules.why_not(config, *_row(graph), False)
     return reason

@@ -1,4 +1,4 @@
-"""Which products with reductions of their rows one kernel serves, and with what."""
+"""Which matrix products with row reductions one kernel serves; parameter domains and limits."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def row_length(graph: Graph) -> int:
 
 
 def exchanged(graph: Graph) -> int:
-    """Values of each row that blocks which share it send each other at once."""
+    """Values of each row that the blocks of a cluster exchange at once."""
     return max(len(step.folded) for step in steps(graph))
 
 
 def settled(graph: Graph, config: Config) -> Config:
-    """``config`` with the stages that fit."""
+    """``config`` with at most the stages that fit."""
     teams = 2 if config["schedule"] == "pingpong" else 1
     places = rules.exchange_shape(
         config["tile_m"], config["cluster_n"], exchanged(graph), teams, rules.groups_of(config)
@@ -59,5 +59,5 @@ def settled(graph: Graph, config: Config) -> Config:
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     return str(rules.why_not_rows(config, row_length(graph), exchanged(graph), in_parts(graph) is not False))
