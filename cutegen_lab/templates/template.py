@@ -93,7 +93,7 @@ class Single:
         pairs = zip(self.graphs, self.problem.workloads, strict=True)
         configs = [self.family.default_config(graph, workload) for graph, workload in pairs]
         if not self._clusters:
-            configs = [alone for config in configs for alone in self._alone(config)]
+            configs = [alone for config in configs for alone in self._without_clusters(config)]
         return next(filter(self.feasible, configs), configs[0])
 
     def feasible(self, config: Config) -> bool:
@@ -116,7 +116,7 @@ class Single:
     def _clusters(self) -> bool:
         return target_gpu(self.arch).max_cluster > 1
 
-    def _alone(self, config: Config) -> Iterator[Config]:
+    def _without_clusters(self, config: Config) -> Iterator[Config]:
         """``config`` without clusters, then with each number of loads in flight, largest first."""
         single = {name: 1 if name in _CLUSTERS else value for name, value in config.items()}
         yield single

@@ -82,7 +82,7 @@ def with_constants_first(module: cst.Module) -> cst.Module:
 
 
 def _behind_imports(body: Sequence[Any]) -> int:
-    """Index after the docstring and the imports."""
+    """Index of the first statement after the docstring and the imports."""
     kinds = cst.Import | cst.ImportFrom | cst.Expr
     found = [at for at, s in enumerate(body) if isinstance(s, cst.SimpleStatementLine) and isinstance(s.body[0], kinds)]
     return found[-1] + 1 if found else 0
@@ -119,7 +119,7 @@ def _launch(function: cst.FunctionDef, spelled: Mapping[str, cst.BaseExpression]
 
 
 def _entry(function: cst.FunctionDef, spelled: Mapping[str, cst.BaseExpression]) -> cst.FunctionDef:
-    """``constraints`` or ``workspace``, whose ``config`` is now empty."""
+    """``constraints`` or ``workspace`` with ``config`` values inserted."""
     names = [parameter.name.value for parameter in function.params.params]
     if "config" not in names or not isinstance(function.body, cst.IndentedBlock):
         return function

@@ -63,15 +63,15 @@ def work_of(graph: Graph, workload: Workload) -> Work:
 
 
 def _candidates(found: Products) -> list[Config]:
-    beside = len(found.pairs)
+    count = len(found.pairs)
     if found.halved:
         shapes = [(tile, 1, "pingpong" if tile == (64, 128) else "cooperative") for tile in _F32_STEP_US]
     else:
-        wide = [tile for tile in (_F8_STEP_US if found.f8 else _STEP_US) if beside > 1 or tile != (256, 128)]
-        tiles = [(tile_m, tile_n // beside) for tile_m, tile_n in wide if tile_n // beside in DOMAINS["tile_n"]]
+        wide = [tile for tile in (_F8_STEP_US if found.f8 else _STEP_US) if count > 1 or tile != (256, 128)]
+        tiles = [(tile_m, tile_n // count) for tile_m, tile_n in wide if tile_n // count in DOMAINS["tile_n"]]
         shapes = [(tile, cluster_m, "cooperative") for tile in tiles for cluster_m in (1, 2)]
         clusters = (1,) if found.tf32 else (1, 2)  # in TF32, clusters of 2 take 1% longer
-        shapes += [((128, 128), cluster_m, "pingpong") for cluster_m in clusters if beside == 1 and not found.f8]
+        shapes += [((128, 128), cluster_m, "pingpong") for cluster_m in clusters if count == 1 and not found.f8]
     shorter, longer = (TF32_DOMAINS if found.tf32 else DOMAINS)["tile_k"]
     return [
         {
@@ -79,7 +79,7 @@ def _candidates(found: Products) -> list[Config]:
             "cluster_n": 1, "schedule": schedule, "raster": "m", "group": 8, "split_k": split,
         }
         for tile, cluster_m, schedule in shapes for split in (1, 2, 4, 8, 16) for tile_k in (longer, shorter)
-        if tile_k == shorter or found.f8 or (tile[0] == 64 and beside == 1)
+        if tile_k == shorter or found.f8 or (tile[0] == 64 and count == 1)
     ]  # fmt: skip
 
 
@@ -115,25 +115,25 @@ def expected_us(config: Config, work: Work) -> float:
         step = _F8_STEP_US[tile_m, tile_n * work.products] * (0.93 if cluster_m > 1 else 1.0)
     else:
         step = _STEP_US[tile_m, tile_n * work.products]
-    ends = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096
+    ends_us = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096
     if waves > 2 and not work.halved:  # in one or two waves, few loads are repeated
         step *= 0.9 + 0.1 * (128 / tile_m + 128 / (tile_n * work.products)) / 1.5
     read = work.matrices * (split == 1) * tile_m * tile_n / 4096
     if config["schedule"] == "pingpong":  # one team's epilogue overlaps the other's steps
-        step, ends = step * (1.0 if work.dense_k or work.halved else 1.2), ends * (0.15 if waves > 2 else 1.2)
-        ends += 0.6 * read  # loaded by the epilogue itself
+        step, ends_us = step * (1.0 if work.dense_k or work.halved else 1.2), ends_us * (0.15 if waves > 2 else 1.2)
+        ends_us += 0.6 * read  # loaded by the epilogue itself
         light = 2 * work.m * work.n * work.k * work.batches < _POWER_BOUND and not read
         if cluster_m > 1 and waves > 2 and light:
-            step, ends = step * 0.96, ends - 0.5
+            step, ends_us = step * 0.96, ends_us - 0.5
     else:
-        ends += 0.1 * read  # loaded ahead of the epilogue
+        ends_us += 0.1 * read  # loaded ahead of the epilogue
     if cluster_m > 1:
-        ends += 0.6
+        ends_us += 0.6
     elif not work.even:  # rows are not aligned to L2 lines: more lines are read
         step *= 1.2 if tile_m > 64 else 1.8
-    computed, moved = waves * (step * ceil(ceil(work.k / 64) / split) + ends), work.bytes_moved / BYTES_PER_US
-    added_up = 2.0 + split * work.m * work.n * work.batches * 4 / BYTES_PER_US if split > 1 else 0.0
-    return LAUNCH_US + max(computed, moved) + 0.1 * min(computed, moved) + added_up
+    compute_us, memory_us = waves * (step * ceil(ceil(work.k / 64) / split) + ends_us), work.bytes_moved / BYTES_PER_US
+    split_k_us = 2.0 + split * work.m * work.n * work.batches * 4 / BYTES_PER_US if split > 1 else 0.0
+    return LAUNCH_US + max(compute_us, memory_us) + 0.1 * min(compute_us, memory_us) + split_k_us
 
 
 def _even_pitches(found: Products, workload: Workload) -> bool:

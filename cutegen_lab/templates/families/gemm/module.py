@@ -22,9 +22,9 @@ class GemmModule(ProductModule):
 
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         super().__init__(problem, graph, config, "mPart partials fp32_operands terms by_tma ready")
-        self.converted = [o for o in self.views if self._to_convert(o)]
+        self.converted = [o for o in self.views if self._needs_copy(o)]
 
-    def _to_convert(self, operand: Operand) -> bool:
+    def _needs_copy(self, operand: Operand) -> bool:
         """Whether the operand is copied: split or widened to fp16, or in a layout that TMA or wgmma cannot read."""
         specs = [workload.inputs[operand.tensor] for workload in self.problem.workloads]
         even = 16 // specs[0].dtype.itemsize

@@ -33,7 +33,7 @@ class ProductModule:
         found = products(graph)
         assert found is not None
         self.products = found
-        self.inputs = tuple(self._free(t.name) for t in problem.workload.inputs)
+        self.inputs = tuple(self._unreserved(t.name) for t in problem.workload.inputs)
         (self.output,) = problem.workload.outputs
         if self.output.dtype not in (DType.BF16, DType.F16, DType.F32):
             raise NotCovered(
@@ -50,7 +50,7 @@ class ProductModule:
         self.views = {o: f"m{'AB'[right]}{number or ''}" for right, side in enumerate((found.lefts, found.rights))
                       for number, o in enumerate(side)}  # fmt: skip
 
-    def _free(self, name: str) -> str:
+    def _unreserved(self, name: str) -> str:
         """A tensor's name in ``launch`` and ``epilogue``, which take tensors by position."""
         return f"{name}_" if name in self._reserved else name
 
@@ -88,14 +88,14 @@ class ProductModule:
     # --- the launch ---
 
     @property
-    def fetched(self) -> list[tuple[str, str, Dims]]:
+    def aux_loads(self) -> list[tuple[str, str, Dims]]:
         """(view, tensor, its dimensions) of each auxiliary load of the epilogue."""
         return [(variable("e", self.inputs[t]), self.inputs[t], dims) for t, dims in self.read.items()]
 
     @property
     def result(self) -> str:
         """The output's name in ``launch``."""
-        return self._free(self.output.name)
+        return self._unreserved(self.output.name)
 
     def rows(self, operand: Operand) -> tuple[int, ...]:
         return self.products.m if operand in self.products.lefts else self.products.n
@@ -116,11 +116,11 @@ class ProductModule:
             rows = self._mode(name, dims, over, "m" if over is p.m else "n")
             along_k = (f"{name}.shape[{dims[-1]}]", f"{name}.stride[{dims[-1]}]")
             lines += _view(self.views[operand], name, [rows, along_k, self._mode(name, dims, p.batch, "batches")])
-        for view, name, dims in [("mC", self.result, self.graph.outputs[0].dims), *self.fetched]:
+        for view, name, dims in [("mC", self.result, self.graph.outputs[0].dims), *self.aux_loads]:
             modes = [(p.m, "m"), (p.n, "n"), (p.batch, "batches")]
             lines += _view(view, name, [self._mode(name, dims, over, count) for over, count in modes])
         sides = ", ".join(text_of_tuple(self.views[o] for o in side) for side in (p.lefts, p.rights))
-        extras, sizes = text_of_tuple(view for view, _, _ in self.fetched), text_of_tuple(self.sizes)
+        extras, sizes = text_of_tuple(view for view, _, _ in self.aux_loads), text_of_tuple(self.sizes)
         return [*lines, f"mAs, mBs = {sides}", f"extras, sizes = {extras}, {sizes}"]
 
     def _mode(self, name: str, dims: Dims, over: Sequence[int], count: str) -> tuple[str, str]:

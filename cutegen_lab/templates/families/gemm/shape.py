@@ -23,7 +23,7 @@ class Products:
     """The matrix products of one kernel: for each batch, a left operand (m, k) times a right operand (n, k).
 
     ``nodes``: their values in the graph. ``pairs``: for each product, the positions of its operands in ``lefts`` and
-    ``rights``. ``f32``: fp32 operands, multiplied as split fp16, or rounded to TF32 if ``tf32``. ``f8``: 8-bit
+    ``rights``. ``f32``: fp32 operands, split into two halves each, or rounded to TF32 if ``tf32``. ``f8``: 8-bit
     operands. ``as_f16``: 8-bit operands converted to fp16, because wgmma keeps only 13 bits of 8-bit sums.
 
     ``m``, ``n`` and ``batch`` are dimensions of the space. n is the last one, so that results are contiguous along n:
@@ -44,7 +44,7 @@ class Products:
 
     @property
     def halved(self) -> bool:
-        """Whether operands are multiplied as split fp16."""
+        """Whether each operand is split into two halves (split fp16; before Hopper, two TF32 numbers)."""
         return self.f32 and not self.tf32
 
     @property
@@ -64,8 +64,8 @@ class Products:
 
     @property
     def sums(self) -> int:
-        """Accumulators for each result. Split fp16 has three: large terms, their total, small terms. 8 bits have two:
-        the sum of a step along k, and the total."""
+        """Accumulators for each result. Split operands need three: large terms, their total, small terms. 8 bits need
+        two: the sum of a step along k, and the total."""
         return len(self.pairs) * (3 if self.halved else 2 if self.f8 else 1)
 
     @property

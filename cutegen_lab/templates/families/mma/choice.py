@@ -49,7 +49,7 @@ def _expected_us(graph: Graph, workload: Workload, gpu: GpuSpec, config: Config)
     reads = 1 + 16 * (warps_m / tile_m + warps_n / tile_n)  # shared-memory loads, for which the tensor cores wait
     step = 2 * tile_m * tile_n * tile_k * len(found.pairs) * reads / rate + 0.1 / at_once
     step *= 1.2 if at_once * warps_m * warps_n < _WARPS else 1.0
-    computed = waves * at_once * step * ceil(ceil(k / tile_k) / split) + waves * 1.5
-    moved = workload.compulsory_bytes / gpu.copy_bytes_per_s * 1e6
-    added_up = 2.0 + split * m * n * batches * 8 / gpu.copy_bytes_per_s * 1e6 if split > 1 else 0.0
-    return _LAUNCH_US + max(computed, moved) + 0.1 * min(computed, moved) + added_up
+    compute_us = waves * at_once * step * ceil(ceil(k / tile_k) / split) + waves * 1.5
+    memory_us = workload.compulsory_bytes / gpu.copy_bytes_per_s * 1e6
+    split_k_us = 2.0 + split * m * n * batches * 8 / gpu.copy_bytes_per_s * 1e6 if split > 1 else 0.0
+    return _LAUNCH_US + max(compute_us, memory_us) + 0.1 * min(compute_us, memory_us) + split_k_us

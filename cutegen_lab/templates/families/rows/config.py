@@ -32,20 +32,20 @@ KNOBS = {
     ("loads", 1): "More loads in flight, and fewer steps that read the row again.",
     ("loads", -1): "Fewer registers a thread, so more warps an SM; every reduction reads the row again, from L2.",
 }
-_RESIDENT = {1024: 32, 512: 64}  # values that a thread holds without spilling, by threads a row
-_ALONE = 48 << 10  # largest row in bytes that one block reads
-_SHARE = 16 << 10  # bytes of a longer row for each block of a cluster; twice that if only one input is kept
+_RESIDENT_VALUES = {1024: 32, 512: 64}  # values that a thread holds without spilling, by threads a row
+_ONE_BLOCK_BYTES = 48 << 10  # largest row in bytes that one block reads
+_CLUSTER_SHARE_BYTES = 16 << 10  # of a longer row, for each block of a cluster; twice that if only one input is kept
 _SMS = 132  # SMs of an H200
 _MANY_ROWS = 2 * _SMS  # enough blocks without a cluster
 _MEMORY_BLOCKS = 50  # at the full rate: x / x.sum() of f32[4096, 4096] takes 262 µs with 8, 54 in several kernels
-_FULL = 1 << 17  # threads with which an H200 reads at almost its full rate
-_LONG = 1 << 13  # elements of a row above which a walk that two reductions share takes steps
-_STEPPING = (128, 256, 512)  # threads a row for such steps
-_A_STEP = 16  # values of a thread in a step: few registers, so that more blocks hide latency
-_STEPS = 15  # fewest steps of a row for which larger blocks pay
-_FULL_STEPS = 0.96  # least fraction of the steps' elements that lie inside the row
+_FULL_RATE_THREADS = 1 << 17  # threads with which an H200 reads at almost its full rate
+_LONG_ROW = 1 << 13  # elements of a row above which a walk that two reductions share takes steps
+_STEP_THREADS = (128, 256, 512)  # threads a row for such steps
+_STEP_VALUES = 16  # values of a thread in a step: few registers, so that more blocks hide latency
+_MIN_STEPS = 15  # fewest steps of a row for which larger blocks pay
+_MIN_STEP_USE = 0.96  # least fraction of the steps' elements that lie inside the row
 _LONG_BYTES = 128 << 10  # largest row of 4-byte elements for which the fewest threads take double steps
-_WAVES = 8  # multiple of _FULL threads with which blocks start and end at different times
+_WAVES = 8  # multiple of _FULL_RATE_THREADS threads with which blocks start and end at different times
 _L2_BYTES = 32 << 20  # the usable part of an H200's 50 MB
 
 
@@ -88,22 +88,22 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     widest = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     vec = width_of(graph, widest)
-    stepwise = _walks(graph) == 1 and in_one_walk(graph) is not None and n > _LONG
+    stepwise = _walks(graph) == 1 and in_one_walk(graph) is not None and n > _LONG_ROW
     cluster_n = 1
-    if n * itemsize > _ALONE and (_walks(graph) > 1 or rows < (_SMS if stepwise else _MANY_ROWS)):
-        share = 2 * _SHARE if _walks(graph) > 1 and _alone(graph) else _SHARE
+    if n * itemsize > _ONE_BLOCK_BYTES and (_walks(graph) > 1 or rows < (_SMS if stepwise else _MANY_ROWS)):
+        share = 2 * _CLUSTER_SHARE_BYTES if _walks(graph) > 1 and _keeps_one_input(graph) else _CLUSTER_SHARE_BYTES
         cluster_n = next((c for c in DOMAINS["cluster_n"] if n * itemsize <= share * c), DOMAINS["cluster_n"][-1])
     stepwise = stepwise and cluster_n == 1
     threads = _threads(-(-n // (vec * cluster_n)), vec, (4 if cluster_n == 1 else 8) * widest)
     if cluster_n == 1:
-        threads = _filling(rows, _stepping(rows, n, itemsize) if stepwise else threads, n)
+        threads = _threads_to_fill_gpu(rows, _threads_for_steps(rows, n, itemsize) if stepwise else threads, n)
     per_block = max((64 if _walks(graph) > 1 else 128) // threads, 1)
     while per_block > rows and per_block * threads > 32:
         per_block //= 2
     config = {"vec": widest, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": cluster_n}
-    twice = itemsize >= 4 and n * itemsize <= _LONG_BYTES and threads == _STEPPING[0]
-    at_once = (2 if twice else 1) * _A_STEP if stepwise else 4 * widest
-    resident = _held(graph, config) <= (at_once if stepwise else _RESIDENT.get(threads, MAX_VALUES))
+    twice = itemsize >= 4 and n * itemsize <= _LONG_BYTES and threads == _STEP_THREADS[0]
+    at_once = (2 if twice else 1) * _STEP_VALUES if stepwise else 4 * widest
+    resident = _held(graph, config) <= (at_once if stepwise else _RESIDENT_VALUES.get(threads, MAX_VALUES))
     row_bytes = n * sum(t.dtype.itemsize for t in workload.inputs if t.numel >= n * rows)
     while not resident and _walks(graph) > 1 and _in_l2(row_bytes, config["cluster_n"] // 2):
         config["cluster_n"] //= 2
@@ -124,7 +124,7 @@ def slowness(graph: Graph, workload: Workload) -> float:
     return max(_MEMORY_BLOCKS / max(blocks, 1), 1.0)
 
 
-def _alone(graph: Graph) -> bool:
+def _keeps_one_input(graph: Graph) -> bool:
     """Whether one input is all that a thread keeps of a row. Exponentials that are summed but not written (log-softmax)
     are kept in registers too."""
     users = graph.users()
@@ -138,21 +138,21 @@ def _alone(graph: Graph) -> bool:
     return not beside and sum(load.dims[graph.reduced[-1]] is not None for _, load in graph.loads()) == 1
 
 
-def _stepping(rows: int, n: int, itemsize: int) -> int:
+def _threads_for_steps(rows: int, n: int, itemsize: int) -> int:
     """Threads a row for steps: more for 2-byte elements if the rows are so few that all start and end together."""
-    threads = _STEPPING[0]
-    for more in _STEPPING[1:] if itemsize < 4 else ():
-        steps = n / (more * _A_STEP)
-        even = steps >= _STEPS and steps >= _FULL_STEPS * math.ceil(steps)
-        if rows * threads >= _WAVES * _FULL or not even:
+    threads = _STEP_THREADS[0]
+    for more in _STEP_THREADS[1:] if itemsize < 4 else ():
+        steps = n / (more * _STEP_VALUES)
+        even = steps >= _MIN_STEPS and steps >= _MIN_STEP_USE * math.ceil(steps)
+        if rows * threads >= _WAVES * _FULL_RATE_THREADS or not even:
             break
         threads = more
     return threads
 
 
-def _filling(rows: int, threads: int, n: int) -> int:
+def _threads_to_fill_gpu(rows: int, threads: int, n: int) -> int:
     """``threads`` doubled while the GPU has room for them and each has a vector or two."""
-    while rows * threads < _FULL and n >= 16 * threads and threads < DOMAINS["threads_per_row"][-1]:
+    while rows * threads < _FULL_RATE_THREADS and n >= 16 * threads and threads < DOMAINS["threads_per_row"][-1]:
         threads *= 2
     return threads
 
@@ -168,7 +168,7 @@ def _threads(vectors: int, vec: int, wanted: int) -> int:
 
     fitting = [
         t for t in DOMAINS["threads_per_row"]
-        if t >= FEWEST and -(-vectors // t) * vec <= _RESIDENT.get(t, MAX_VALUES)
+        if t >= FEWEST and -(-vectors // t) * vec <= _RESIDENT_VALUES.get(t, MAX_VALUES)
     ]  # fmt: skip
     return min(fitting, key=idle_and_far, default=DOMAINS["threads_per_row"][-1])
 

@@ -78,12 +78,12 @@ def _expected_us(graph: Graph, workload: Workload, config: Config) -> float:
     if tile_m == 64 and tile_n > 128 and (cluster_m == 1 or not whole):  # each block loads many bytes for few rows
         along_k *= 1.14 + 0.03 * cluster_n
     read = sum(graph.varies(index) for index, _ in graph.loads())
-    ends = 1.0 + 0.3 * read + 0.15 * work.epilogue + 0.3 * len(steps(graph)) * (whole and cluster_n > 1)
-    ends *= tile_m * tile_n / 32768
+    ends_us = 1.0 + 0.3 * read + 0.15 * work.epilogue + 0.3 * len(steps(graph)) * (whole and cluster_n > 1)
+    ends_us *= tile_m * tile_n / 32768
     if config["schedule"] == "pingpong":  # one team's epilogue almost overlaps the other's steps
-        computed = waves * (along_k + 0.8 * tile_m * tile_n / 16384) + ends
+        compute_us = waves * (along_k + 0.8 * tile_m * tile_n / 16384) + ends_us
     else:
-        computed = waves * (along_k + ends)
-    moved = work.bytes_moved / BYTES_PER_US
-    put_together = 0.0 if whole else LAUNCH_US + 8 * work.m * work.batches * ceil(n / tile_n) / BYTES_PER_US
-    return _BEGIN_US + max(computed, moved) + 0.1 * min(computed, moved) + put_together
+        compute_us = waves * (along_k + ends_us)
+    memory_us = work.bytes_moved / BYTES_PER_US
+    combine_us = 0.0 if whole else LAUNCH_US + 8 * work.m * work.batches * ceil(n / tile_n) / BYTES_PER_US
+    return _BEGIN_US + max(compute_us, memory_us) + 0.1 * min(compute_us, memory_us) + combine_us

@@ -21,7 +21,7 @@ def from_parts(
     if not isinstance(pair, bool):
         one, other = pair.reductions
         walks = [({i: parts[i] for i in names if i != other}, [i for i in names if i != other])]
-        walks.append(({other: _second(names, parts, pair)}, [other, one]))
+        walks.append(({other: _second_term(names, parts, pair)}, [other, one]))
     lines, known, entries, places = list[str](), list[str](), list[str](), [*names]
     for at, (terms, read) in enumerate(walks):
         lines += [
@@ -42,7 +42,7 @@ def from_parts(
     return [*lines, *says, "FROM_PARTS = (", *entries, ")", "", ""]
 
 
-def _second(names: Mapping[int, str], parts: Mapping[int, str], pair: Online | Moments) -> str:
+def _second_term(names: Mapping[int, str], parts: Mapping[int, str], pair: Online | Moments) -> str:
     """The term of one tile for the second reduction of a pair, once the first is known."""
     one, other = pair.reductions
     if isinstance(pair, Online):
