@@ -29,7 +29,7 @@ class Template(Protocol):
     def knobs(self) -> Mapping[tuple[str, int], str]: ...
 
     def default_config(self) -> Config:
-        """The config to start from; feasible for every workload of the problem if there is such a one."""
+        """The config to start from; feasible for every workload of the problem if possible."""
         ...
 
     def feasible(self, config: Config) -> bool:

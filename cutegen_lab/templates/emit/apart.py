@@ -59,7 +59,7 @@ _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 def with_displays_unpacked(module: cst.Module) -> cst.Module:
-    """``module`` after these rewrites; itself if there are none."""
+    """``module`` with these rewrites; itself if there are none."""
     known = functions(module)
     bodies = {name: body for name, function in known.items() if name != "launch" and (body := body_of(function))}
     uses = loads(module)
@@ -75,6 +75,9 @@ def with_displays_unpacked(module: cst.Module) -> cst.Module:
 
 
 class _Walk:
+    """Rewrites one function, statement by statement. ``known``: displays and functions by the names that stand for
+    them."""
+
     def __init__(
         self, function: cst.FunctionDef, module: cst.Module, bodies: Mapping[str, Body], uses: Mapping[str, int]
     ) -> None:
@@ -184,8 +187,8 @@ class _Walk:
     def _split(
         self, target: cst.BaseAssignTargetExpression, value: cst.BaseExpression, known: Known
     ) -> list[cst.BaseStatement] | None:
-        """``xs = [f()]`` as ``x = f()`` and ``xs = [x]``; likewise ``[f(x) for x in xs]``. ``(x,) = (y,)`` as ``x =
-        y``."""
+        """Splits ``xs = [f()]`` into ``x = f()`` and ``xs = [x]``; also ``xs = [f(y) for y in ys]``. ``(x,) = (y,)``
+        becomes ``x = y``."""
         value = self._visited(value, known)
         several = self._each(value, known)
         whole = several or display(value)

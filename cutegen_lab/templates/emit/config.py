@@ -37,8 +37,8 @@ def settings(module: cst.Module, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_constants(module: cst.Module, values: Mapping[str, Any]) -> cst.Module:
-    """``launch`` without its tunable parameters. Numbers over 1 become constants in capitals, in the place of
-    ``TUNABLE``; other values stand where the parameter stood."""
+    """``launch`` without its tunable parameters. Numbers over 1 become module constants in capitals, in place of
+    ``TUNABLE``; other values replace the parameter itself."""
     spelled = _spelled(module, values)
     constants = [
         cst.parse_statement(f"{expression.value} = {values[name]!r}")

@@ -15,7 +15,7 @@ from cutegen_lab.templates.emit.names import const_expr_argument, dotted, names_
 
 
 class _Unknown:
-    pass
+    """The type of :data:`UNKNOWN`."""
 
 
 UNKNOWN: Final = _Unknown()

@@ -65,6 +65,7 @@ class Names:
 
 
 def base_of(name: str) -> str:
+    """``x`` for the made names ``x__2`` and ``x__any__2``."""
     return _MADE.sub("", name)
 
 
@@ -75,10 +76,12 @@ def one_of(name: str) -> str:
 
 
 def is_made(name: str) -> bool:
+    """Whether inlining made the name."""
     return base_of(name) != name
 
 
 def is_vague(name: str) -> bool:
+    """Whether a more specific name should replace it."""
     return _VAGUE.search(name) is not None
 
 
@@ -94,7 +97,7 @@ class Body:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it does the same as Python and as compiled code: no loops, no branches."""
+        """Whether Python and the DSL do the same with it: it has no branches and no loops over ranges."""
         code = [*within(self.function.body)]
         loops = any(isinstance(each, cst.For) and is_range(each.iter) for each in code)
         return not loops and not any(isinstance(each, _OPEN) for each in code)

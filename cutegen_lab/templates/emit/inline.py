@@ -11,8 +11,8 @@ _LONGEST = 60  # characters, so that the line has room for the rest
 
 
 def inlined(module: cst.Module, before: cst.Module) -> cst.Module:
-    """``module`` with such calls replaced. ``before``: the module before folding. Functions that were already as short
-    there stay, because their names are informative."""
+    """``module`` with these calls replaced. ``before``: the module before folding. Functions that were as short there
+    stay, because their names are informative."""
     short = {name: _text(value) for name, value in _returned(before).items()}
     values = {name: value for name, value in _returned(module).items() if short.get(name) != _text(value)}
     changed = module.visit(_Inline(values, functions(module)))
@@ -37,6 +37,8 @@ def _text(value: cst.BaseExpression) -> str:
 
 
 class _Inline(Quick):
+    """Replaces calls of functions in ``values``."""
+
     def __init__(self, values: dict[str, cst.BaseExpression], known: dict[str, cst.FunctionDef]) -> None:
         super().__init__()
         self._values, self._known = values, known

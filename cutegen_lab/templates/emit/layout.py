@@ -87,7 +87,7 @@ def joined(text: str) -> str:
     line = re.sub(r" ([)\]}])", r"\1", line)
     for comma in reversed([found.start() for found in re.finditer(r",(?=[)\]}])", line)]):
         shorter = line[:comma] + line[comma + 1 :]
-        line = shorter if _same(text, shorter) else line  # not for the comma of a one-element tuple
+        line = shorter if _same(text, shorter) else line  # a one-element tuple needs its comma
     return line
 
 

@@ -256,7 +256,7 @@ def _is_known(token: str | None) -> bool:
 
 
 def _checked(token: str) -> str:
-    """A value of a report, which is untrusted: anything but a plain value is unknown."""
+    """A value in a report. Reports are untrusted: anything but a plain value is unknown."""
     try:
         if _is_known(token):
             _value(token)

@@ -46,7 +46,8 @@ class _Dropped:
 def without_constant_parameters(
     module: cst.Module, constants: Constants, arguments: Mapping[tuple[str, str], Any], numbers: bool = True
 ) -> tuple[cst.Module, dict[str, dict[str, str | None]]]:
-    """``module`` without such parameters, and the removed ones by function with their values' texts (None: unused).
+    """``module`` without unused and constant parameters; and these by function, with their values' texts (None:
+    unused).
 
     ``constants``: of the module. ``arguments``: the value that a parameter had at every call of every workload, by
     function and name. Without ``numbers``, only values that need no name are used. Functions that are used as values
@@ -161,6 +162,7 @@ def calls_of(module: cst.Module) -> dict[str, list[cst.Call]]:
 
 
 def is_plain(function: cst.FunctionDef) -> bool:
+    """Whether all parameters are positional or keyword, without ``*args`` and ``**kwargs``."""
     of = function.params
     starred = isinstance(of.star_arg, cst.Param | cst.ParamStar) or of.star_kwarg is not None
     return not (starred or of.kwonly_params or of.posonly_params) and isinstance(function.body, cst.IndentedBlock)
@@ -264,6 +266,7 @@ def _written(given: _Given, seen: Any, uses: _Uses) -> str | None:
 
 
 def is_kernel(function: cst.FunctionDef) -> bool:
+    """Whether it has the decorator ``@cute.kernel``."""
     return any(dotted(decorator.decorator) == "cute.kernel" for decorator in function.decorators)
 
 

@@ -53,7 +53,7 @@ def _module_names(module: cst.Module) -> set[str]:
 
 
 class _Words(Quick):
-    """``gone``: removed names and their replacements."""
+    """Updates docstrings and comments. ``gone``: removed names and the texts that replace them."""
 
     def __init__(self, gone: Replaced) -> None:
         super().__init__()

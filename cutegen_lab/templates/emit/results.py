@@ -72,6 +72,8 @@ def _is_flat(assign: cst.Assign) -> bool:
 
 
 class _Open(Quick):
+    """Returns the single element instead of a tuple, in functions named in ``one`` and at their calls."""
+
     def __init__(self, one: set[str]) -> None:
         super().__init__()
         self._one, self._function = one, ""
@@ -89,6 +91,8 @@ class _Open(Quick):
 
 
 class _Kept(Quick):
+    """Keeps only the results with the numbers in ``kept``, by function."""
+
     def __init__(self, kept: dict[str, list[int]]) -> None:
         super().__init__()
         self._kept, self._function = kept, ""

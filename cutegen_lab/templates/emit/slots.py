@@ -24,6 +24,8 @@ def with_slots_as_names(function: cst.FunctionDef, module: cst.Module) -> cst.Fu
 
 
 class _Slots(Quick):
+    """Replaces list elements that are only stored and read by index with variables."""
+
     def __init__(self, function: cst.FunctionDef, changeable: set[str], names: Names) -> None:
         super().__init__()
         self._function, self._mutated, self._names = function, changeable, names
@@ -119,6 +121,8 @@ def with_lists_whole(function: cst.FunctionDef) -> cst.FunctionDef:
 
 
 class _Whole(Quick):
+    """Merges ``xs = […]`` and ``xs += (…)``."""
+
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
@@ -136,7 +140,7 @@ class _Whole(Quick):
 
 
 def _begun(body: Sequence[cst.BaseStatement], name: str) -> int | None:
-    """Index of the list that ``name`` is: of literals and unused since, or in the last statement."""
+    """Index of the last ``name = […]``, if it has only literals and is unused since, or if it is the last statement."""
     for at in reversed(range(len(body))):
         found = _list_of(body[at])
         if found is not None and found[0] == name:

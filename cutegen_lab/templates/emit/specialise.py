@@ -96,7 +96,8 @@ def _simple(text: str | None) -> str | None:
 
 
 def _simplified(module: cst.Module, constants: Mapping[str, Any], settled: dict[cst.CSTNode, str]) -> cst.Module:
-    """``settled``: statements that no longer change, with what that depends on."""
+    """``module`` simplified once. ``settled``: statements that no longer change, with the facts that this depends
+    on."""
     pure, returns = _pure(module), _returns(module, constants)
     given = repr((sorted(constants.items()), sorted(pure), sorted(returns.items())))
     body = []

@@ -104,6 +104,8 @@ def _with_opened(function: cst.FunctionDef, opened: Mapping[str, list[cst.Param]
 
 
 class _Calls(Quick):
+    """Passes the elements of tuples in calls."""
+
     def __init__(
         self, opened: Mapping[str, Mapping[str, list[cst.Param]]], known: Mapping[str, cst.FunctionDef]
     ) -> None:

@@ -42,6 +42,7 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
+    """256 threads; four or two results a thread if the blocks still fill an H200."""
     results = math.prod(workload.outputs[0].shape)
     outputs = next(n for n in (4, 2, 1) if n == 1 or results >= n * _THREADS * _BLOCKS)
     config = {"threads": _THREADS, "outputs": outputs}

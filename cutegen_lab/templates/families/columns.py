@@ -51,6 +51,8 @@ _LONG = 128  # rows of a thread: bf16[65536, 8192] takes 247 µs with 16 slices,
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph reduces dimensions before the last, without products, gathers, positions, scans, full
+    reductions."""
     rank = len(graph.space)
     if not graph.reduced or graph.reduced[-1] == rank - 1 or partly_written(graph):
         return False

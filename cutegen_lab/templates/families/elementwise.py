@@ -32,6 +32,7 @@ _THREADS, _BLOCKS = 128, 2048  # enough to fill an H200
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph has no reductions and no products, and gathers only at positions read from an input."""
     if graph.reduced or not graph.space or any(graph.dots()):
         return False
     return all(isinstance(graph.nodes[gather.args[0]], Load) for _, gather in graph.gathers())
@@ -81,7 +82,7 @@ class _Elementwise(KernelModule):
     def _wide(self, view: View) -> bool:
         return view.dims[-1] is not None
 
-    # --- what is computed ---
+    # --- the generated function ---
 
     def _body(self) -> list[str]:
         """``body``: computes results from vectors of the inputs; first the values that are constant along a vector."""

@@ -11,6 +11,7 @@ NAME, DOMAINS = config.TF32_NAME, config.TF32_DOMAINS
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph is matrix products that may be rounded to TF32, with one output."""
     return config.matches(graph, tf32=True)
 
 

@@ -54,8 +54,8 @@ class Axes:
         return self.find(symbol) not in self._parts
 
     def split(self, symbol: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Splits ``symbol`` into new symbols of ``sizes``, whose product is its size. Raises Misfit if it already has
-        incompatible parts."""
+        """Splits ``symbol`` into symbols of ``sizes``, whose product is its size, and returns these. Raises Misfit if
+        it already has incompatible parts."""
         made = self.join([self.fresh(size) for size in sizes])
         self.unify(symbol, made)
         return self._parts[made]

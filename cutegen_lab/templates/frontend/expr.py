@@ -272,8 +272,8 @@ class Graph:
         return result
 
     def fixed(self, dim: int) -> list[bool]:
-        """For each node, whether its value is constant along dimension ``dim`` of the space and contains no
-        reduction."""
+        """For each node, whether its value is constant along dimension ``dim`` of the space. For graphs without
+        reductions."""
         result: list[bool] = []
         for node in self.nodes:
             own = not isinstance(node, Dot | ReducedIota | Pool | Scan)

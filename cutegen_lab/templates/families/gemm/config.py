@@ -57,6 +57,7 @@ KNOBS = {
 
 
 def matches(graph: Graph, tf32: bool = False) -> bool:
+    """Whether the graph is matrix products (and an epilogue) with one output. ``tf32``: rounded to TF32."""
     found = products(graph)
     return found is not None and found.tf32 == tf32 and not graph.reduced and len(graph.outputs) == 1
 

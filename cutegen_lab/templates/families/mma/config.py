@@ -37,6 +37,7 @@ KNOBS = {
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph is products of 16-bit or fp32 operands (and an epilogue) with one output."""
     found = products(graph)
     return found is not None and not found.of_8_bits and not graph.reduced and len(graph.outputs) == 1
 

@@ -50,6 +50,7 @@ _L2_BYTES = 32 << 20  # the usable part of an H200's 50 MB
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph reduces the last dimensions, without products and scans."""
     rank = len(graph.space)
     if not graph.reduced or graph.reduced[-1] != rank - 1 or any(graph.dots()) or any(graph.scans()):
         return False

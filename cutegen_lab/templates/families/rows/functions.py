@@ -68,7 +68,7 @@ class RowFunctions(RowKernel):
         self._local: dict[int, str] = {}  # names of values that several functions compute
         self._of_row = self._row_values()
 
-    # --- what is read ---
+    # --- loads ---
 
     @cached_property
     def _wide(self) -> list[str]:
@@ -116,7 +116,7 @@ class RowFunctions(RowKernel):
         self._reads = lines
         return named
 
-    # --- what is computed ---
+    # --- generated functions ---
 
     def _function(self, name: str, roots: Sequence[int]) -> Function:
         """A function that computes ``roots``. Its ``before`` computes what is the same in all steps of a walk."""

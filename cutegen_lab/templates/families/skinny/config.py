@@ -36,6 +36,7 @@ _MANY_BLOCKS = 300
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph is products with at most MOST rows or columns, of 16-bit or fp32 operands, with one output."""
     found = products(graph)
     if found is None or found.of_8_bits or graph.reduced or len(graph.outputs) != 1:
         return False

@@ -24,6 +24,7 @@ KNOBS = {
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph is one product of 16-bit operands and reductions over all of n, with one output."""
     found = products(graph)
     reductions = [node for node in graph.nodes if isinstance(node, Reduce)]
     if found is None or not reductions or graph.reduced != found.n or len(graph.outputs) != 1:
@@ -40,6 +41,7 @@ def matches(graph: Graph) -> bool:
 
 
 def row_length(graph: Graph) -> int:
+    """Elements in a row of the result."""
     return prod(graph.space[d] for d in graph.reduced)
 
 

@@ -20,10 +20,10 @@ from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Load, Reduce
 
 
 class ReducedModule(ProductModule):
-    """Writes the module of a product (batches, m, n) whose rows, of n, are reduced in steps in the epilogue.
+    """Writes the module of a product (batches, m, n) whose epilogue reduces rows of n elements, in steps.
 
-    Operands are bf16 or f16; each step is a generated function from a row's fp32 values to the values that are kept and
-    the terms that are folded. The workspace holds ``parts``, f32 (reductions, batches, m, tiles of a row), and a copy
+    Operands are bf16 or f16. Each step is a generated function: it takes a row's fp32 values and returns the values to
+    keep and the terms to fold. The workspace holds ``parts``, f32 (reductions, batches, m, tiles of a row), and a copy
     of each operand that TMA cannot address.
     """
 
