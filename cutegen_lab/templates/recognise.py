@@ -1,4 +1,4 @@
-"""From a problem to the template that serves it: one family's kernel, or several kernels one after another."""
+"""Finds the template that serves a problem: one family's kernel, or several kernels in sequence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutegen_lab.templates.template import Single
 
 
 def template_for(problem: Problem, arch: str) -> Single | Pipeline:
-    """Raises ProviderError naming the operation that no family serves on ``arch``."""
+    """The template for ``problem``. Raises ProviderError naming the operation that no family serves on ``arch``."""
     programs = Programs(problem, arch)
     try:
         single = single_for(programs)
@@ -26,7 +26,7 @@ def template_for(problem: Problem, arch: str) -> Single | Pipeline:
 
 
 def single_for(programs: Programs) -> Single:
-    """One kernel for everything. Raises ProviderError where no family has it."""
+    """A template with a single kernel. Raises ProviderError if no family serves the whole reference."""
     problem = programs.problem
     graph = read(problem, programs)
     family = family_for(graph, programs.arch)

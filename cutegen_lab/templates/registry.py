@@ -1,4 +1,4 @@
-"""The families, in the order they are asked. A new one is a :class:`Family` and a name here."""
+"""The families, in the order in which they are asked. A new one is a :class:`Family` and a name here."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
 from cutegen_lab.templates.frontend.expr import Graph
 
-LAUNCH_BYTES = 8 << 20  # that an H200 moves while a further kernel starts
+LAUNCH_BYTES = 8 << 20  # bytes that an H200 moves while one more kernel starts
 _ARCHS = tuple(dict.fromkeys(gpu.arch for gpu in GPUS.values()))
 
 
 class ServedElsewhere(NotCovered):
-    """No family serves a graph on its arch, and one does on another."""
+    """No family serves a graph on its arch, but one does on another arch."""
 
 
 def families(arch: str) -> tuple[Family, ...]:
-    """Those that have kernels for ``arch``. Raises InputError where nothing is known of its GPUs."""
+    """The families with kernels for ``arch``. Raises InputError if no GPU of that arch is known."""
     hopper = arch == "sm_90a"
     products = (gemm.FAMILY, tf32.FAMILY, reduced.FAMILY) if hopper else (mma.family(target_gpu(arch)),)
     by_memory = (totals, rows, columns, row_scans, column_scans, elementwise, avg_pool2d)
@@ -30,8 +30,8 @@ def families(arch: str) -> tuple[Family, ...]:
 
 
 def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
-    """Raises ServedElsewhere or another ProviderError where no family serves the graph, InputError where nothing is
-    known of the arch."""
+    """The first family that serves the graph. Raises ServedElsewhere or another ProviderError if none does, InputError
+    if no GPU of that arch is known."""
     if (found := _serving(graph, arch)) is not None:
         return found
     if others := [other for other in _ARCHS if other != arch and _serving(graph, other) is not None]:
@@ -48,12 +48,12 @@ def _serving(graph: Graph, arch: str) -> Family | None:
 
 
 def pays(family: Family, graph: Graph, workload: Workload) -> bool:
-    """Is one kernel of ``family`` all but as fast as memory: may it lose less than a further kernel's start takes?"""
+    """Whether one kernel of ``family`` loses less time against memory than one more kernel takes to start."""
     return workload.compulsory_bytes * (family.slowness(graph, workload) - 1.0) < LAUNCH_BYTES
 
 
 def _computed(graph: Graph) -> str:
-    """What some GPUs have kernels for, and others not."""
+    """Name of an operation that only some GPUs have kernels for."""
     if any(dot.f8 or dot.as_f16 for _, dot in graph.dots()):
         return "a matrix product of 8-bit floats"
     return _hindrance(graph)

@@ -1,4 +1,4 @@
-"""A template for one problem: kernel text with parameters, their domains and limits. What everyone above asks for."""
+"""A template for one problem: kernel text with parameters, their domains and limits. The interface for all callers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cutegen_lab.templates.registry import pays
 
 
 class Template(Protocol):
-    """``knobs`` gives, for a parameter and a direction (+1, −1), why one would move it."""
+    """``knobs``: the reason to change a parameter, by name and direction (+1, −1)."""
 
     @property
     def name(self) -> str: ...
@@ -29,23 +29,24 @@ class Template(Protocol):
     def knobs(self) -> Mapping[tuple[str, int], str]: ...
 
     def default_config(self) -> Config:
-        """A sound one; where there is such a one, feasible for every workload of the problem."""
+        """The config to start from; feasible for every workload of the problem if possible."""
         ...
 
     def feasible(self, config: Config) -> bool:
-        """For every workload of the problem, derived ones aside: what ``constraints`` say, without running the text."""
+        """Whether ``constraints`` accepts the config for every workload except derived ones, without running the
+        text."""
         ...
 
     def why_not(self, config: Config) -> str:
-        """The limit that a config is beyond, with its figures; empty where it is feasible."""
+        """The limit that a config exceeds, with its figures; empty if it is feasible."""
         ...
 
     def estimate_us(self, config: Config) -> float | None:
-        """What the main workload takes about, in microseconds, by a formula; None where there is none for it."""
+        """Estimated time of the main workload in microseconds; None if there is no formula for it."""
         ...
 
     def settled(self, config: Config) -> Config:
-        """The config that runs: parameters that are upper bounds have the values that they come to."""
+        """The config that runs: parameters that are upper bounds are reduced to what fits."""
         ...
 
     def write(self, config: Config) -> str:
@@ -58,7 +59,7 @@ _CLUSTERS = ("cluster_m", "cluster_n", "cluster_k")
 
 @dataclass(frozen=True)
 class Single:
-    """One family's kernel for a problem on ``arch``. ``graphs`` are those of its workloads, the main one first."""
+    """One family's kernel for a problem on ``arch``. ``graphs``: one for each workload, the main one first."""
 
     problem: Problem
     graphs: tuple[Graph, ...]
@@ -85,14 +86,14 @@ class Single:
 
     @property
     def pays(self) -> bool:
-        """Is it faster than several kernels, for the main workload?"""
+        """Whether it is faster than several kernels for the main workload."""
         return pays(self.family, self.graph, self.problem.workload)
 
     def default_config(self) -> Config:
         pairs = zip(self.graphs, self.problem.workloads, strict=True)
         configs = [self.family.default_config(graph, workload) for graph, workload in pairs]
         if not self._clusters:
-            configs = [alone for config in configs for alone in self._alone(config)]
+            configs = [alone for config in configs for alone in self._without_clusters(config)]
         return next(filter(self.feasible, configs), configs[0])
 
     def feasible(self, config: Config) -> bool:
@@ -115,8 +116,8 @@ class Single:
     def _clusters(self) -> bool:
         return target_gpu(self.arch).max_cluster > 1
 
-    def _alone(self, config: Config) -> Iterator[Config]:
-        """``config`` for blocks that share nothing, with as much in flight as they can hold by themselves."""
+    def _without_clusters(self, config: Config) -> Iterator[Config]:
+        """``config`` without clusters, then with each number of loads in flight, largest first."""
         single = {name: 1 if name in _CLUSTERS else value for name, value in config.items()}
         yield single
         for loads in reversed(self.family.domains.get("loads", ())):

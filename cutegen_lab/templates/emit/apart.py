@@ -1,7 +1,7 @@
-"""Takes tuples and lists apart whose elements a function shows, along its statements: loops over few of them become
-their rounds, and a call that is handed such things its function's statements.
+"""Replaces tuples and lists with their elements, unrolls loops over a few elements, and inlines functions whose
+arguments are such tuples.
 
-What is known of a name ends where it is bound again, so that nothing need be bound only once.
+Facts about a name hold until it is bound again, so names may be bound more than once.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from cutegen_lab.templates.emit.expand import (
     assignment,
     base_of,
     body_of,
-    called_at,
+    inlined_call,
     is_vague,
+    iteration_of,
     one_of,
-    round_of,
 )
 from cutegen_lab.templates.emit.names import (
     bindings,
@@ -52,14 +52,14 @@ from cutegen_lab.templates.emit.slots import with_lists_whole, with_slots_as_nam
 from cutegen_lab.templates.emit.unpacked import Known, Unpacked, targets_of
 
 _MOST_ROUNDS = 8
-_MOST_NAMES = 4  # of the elements of one list
+_MOST_NAMES = 4  # for the elements of one list
 _TENSOR = re.compile(r"[a-z]([A-Z]\w*)")  # gX, rX, sX
-_SHORT, _SHORTEST = 6, 2  # statements of a function that is written at each of its calls
+_SHORT, _SHORTEST = 6, 2  # most statements of a function that is inlined at every call
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
-def taken_apart(module: cst.Module) -> cst.Module:
-    """Itself where there is nothing to take apart."""
+def with_displays_unpacked(module: cst.Module) -> cst.Module:
+    """``module`` with these rewrites; itself if there are none."""
     known = functions(module)
     bodies = {name: body for name, function in known.items() if name != "launch" and (body := body_of(function))}
     uses = loads(module)
@@ -75,6 +75,9 @@ def taken_apart(module: cst.Module) -> cst.Module:
 
 
 class _Walk:
+    """Rewrites one function, statement by statement. ``known``: displays and functions by the names that stand for
+    them."""
+
     def __init__(
         self, function: cst.FunctionDef, module: cst.Module, bodies: Mapping[str, Body], uses: Mapping[str, int]
     ) -> None:
@@ -99,15 +102,15 @@ class _Walk:
         return block.with_changes(body=self._statements(block.body, known))
 
     def _statements(self, statements: Sequence[cst.BaseStatement], known: Known) -> list[cst.BaseStatement]:
-        """``known`` changes along them."""
+        """Rewritten statements. Updates ``known`` in order."""
         found, todo = list[cst.BaseStatement](), [*statements]
         while todo:
             statement = todo.pop(0)
-            instead = self._expanded(statement, known)
+            instead = self._replacement(statement, known)
             if instead is None:
                 found.append(self._statement(statement, known))
             else:
-                todo = [*_below(statement, instead), *todo]
+                todo = [*_with_comments_of(statement, instead), *todo]
                 self._mutated |= {name for each in instead for name in mutated(each)}
         return found
 
@@ -115,7 +118,7 @@ class _Walk:
         match statement:
             case cst.SimpleStatementLine():
                 changed = self._visited(statement, known)
-                self._learn(changed, known)
+                self._record_facts(changed, known)
                 return changed
             case cst.If():
                 test = self._visited(statement.test, known)
@@ -141,8 +144,8 @@ class _Walk:
         assert isinstance(changed, cst.CSTNode)
         return changed
 
-    def _learn(self, line: cst.SimpleStatementLine, known: Known) -> None:
-        """What an assignment says of its names, as long as it stays true."""
+    def _record_facts(self, line: cst.SimpleStatementLine, known: Known) -> None:
+        """Adds what an assignment says about its names to ``known``."""
         bound = bindings(line)
         _forget(known, bound)
         for small in line.body:
@@ -155,10 +158,10 @@ class _Walk:
     def _is_function(self, value: cst.BaseExpression) -> bool:
         return isinstance(value, cst.Name) and value.value in self._functions
 
-    def _expanded(self, statement: cst.BaseStatement, known: Known) -> list[cst.BaseStatement] | None:
-        """What stands for the statement."""
+    def _replacement(self, statement: cst.BaseStatement, known: Known) -> list[cst.BaseStatement] | None:
+        """The statements that replace ``statement``, or None."""
         if isinstance(statement, cst.For):
-            return self._rounds(statement, known)
+            return self._unrolled(statement, known)
         only = only_part(statement)
         match only:
             case cst.Assign(targets=[cst.AssignTarget(target=target)], value=cst.Call() as call):
@@ -184,8 +187,8 @@ class _Walk:
     def _split(
         self, target: cst.BaseAssignTargetExpression, value: cst.BaseExpression, known: Known
     ) -> list[cst.BaseStatement] | None:
-        """``xs = [f()]`` as ``x = f()`` and ``xs = [x]``; so each of ``[f(x) for x in xs]``; ``(x,) = (y,)`` as
-        ``x = y``."""
+        """Splits ``xs = [f()]`` into ``x = f()`` and ``xs = [x]``; also ``xs = [f(y) for y in ys]``. ``(x,) = (y,)``
+        becomes ``x = y``."""
         value = self._visited(value, known)
         several = self._each(value, known)
         whole = several or display(value)
@@ -204,7 +207,7 @@ class _Walk:
         return [*(assignment(cst.Name(n), each) for n, each in named), assignment(target, put(map(cst.Name, own)))]
 
     def _names_of(self, name: str, count: int, value: cst.BaseExpression, known: Known) -> Iterator[str]:
-        """``rW`` for what is made of ``gW``."""
+        """Names for the elements: ``rW`` if made from ``gW``."""
         name, walked = base_of(name), value.for_in.iter if isinstance(value, cst.ListComp) else value
         whole = sequence(walked, lambda each: self._shown(each, known)) if count > 1 else None
         for each in elements(whole) if whole is not None else [value] * count:
@@ -217,7 +220,7 @@ class _Walk:
                 yield self._names.vague(one_of(name))
 
     def _each(self, value: cst.BaseExpression, known: Known) -> cst.List | None:
-        """The elements of a comprehension over names that are known, which computes with each."""
+        """The elements of a comprehension that computes something from each of several known names."""
         if not isinstance(value, cst.ListComp) or value.for_in.inner_for_in is not None or value.for_in.ifs:
             return None
         whole = sequence(value.for_in.iter, lambda each: self._shown(each, known))
@@ -247,15 +250,15 @@ class _Walk:
         once = self._uses[name] == 1 and apart
         lines = all(isinstance(each, cst.SimpleStatementLine) for each in body.statements)
         most = _SHORT if records else _SHORTEST if apart and lines and not body.compiled else -1
-        if not once and not looked_up and (len(body.statements) > most or _says_what_it_is(body)):
+        if not once and not looked_up and (len(body.statements) > most or _is_named_call(body)):
             return None
-        found = called_at(body, given, target, self._names)
+        found = inlined_call(body, given, target, self._names)
         for parameter, value in given.items() if found is not None else ():
             self._wish(value, parameter)
         return found
 
     def _wish(self, value: cst.BaseExpression, name: str) -> None:
-        """A name that says nothing is to be the one that it is handed on as."""
+        """A vague name gets the name of the parameter or variable that it is assigned to."""
         if isinstance(value, cst.Name) and is_vague(value.value) and not is_vague(name):
             self._wishes.setdefault(value.value, self._names.made(name))
 
@@ -265,8 +268,8 @@ class _Walk:
     def _has_function(self, node: cst.CSTNode) -> bool:
         return any(self._is_function(each) for each in within(node) if isinstance(each, cst.Name))
 
-    def _rounds(self, loop: cst.For, known: Known) -> list[cst.BaseStatement] | None:
-        """The rounds of a loop over one element, or over records with functions."""
+    def _unrolled(self, loop: cst.For, known: Known) -> list[cst.BaseStatement] | None:
+        """The iterations of a loop over one element, or over records with functions."""
         walked = self._visited(loop.iter, known)
         whole = sequence(walked, lambda value: self._shown(value, known))
         if whole is None or loop.orelse or not isinstance(loop.body, cst.IndentedBlock):
@@ -286,17 +289,17 @@ class _Walk:
         for at, each in enumerate(given):
             if each is None:
                 return None
-            found += round_of(loop.body.body, each, only, self._names, at == 0)
+            found += iteration_of(loop.body.body, each, only, self._names, at == 0)
         return found or [cst.parse_statement("pass")]
 
 
-def _says_what_it_is(body: Body) -> bool:
-    """Is it a name for one call, such as ``view``?"""
+def _is_named_call(body: Body) -> bool:
+    """Whether it only gives a name to one call, such as ``view``."""
     return not body.statements and isinstance(body.returned, cst.Call)
 
 
 def _read_outside(node: cst.CSTNode, name: str) -> bool:
-    """Is it read other than in loops and comprehensions over it?"""
+    """Whether ``name`` is read outside of loops and comprehensions over it."""
     if isinstance(node, cst.For) and name in names_of(node.target):
         return loads(node.iter)[name] > 0
     if isinstance(node, cst.ListComp | cst.GeneratorExp) and name in targets_of(node.for_in):
@@ -309,7 +312,7 @@ def _read_outside(node: cst.CSTNode, name: str) -> bool:
 
 
 def _names_a_display(statement: cst.CSTNode) -> bool:
-    """``xs = (a, b)``."""
+    """Whether it is like ``xs = (a, b)``."""
     match statement:
         case cst.SimpleStatementLine(body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=value)]):
             return display(value) is not None and is_steady(value)
@@ -321,8 +324,8 @@ def _forget(known: Known, bound: Mapping[str, int]) -> None:
         del known[name]
 
 
-def _below(statement: cst.BaseStatement, instead: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """``instead`` with the comments of what they stand for."""
+def _with_comments_of(statement: cst.BaseStatement, instead: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """``instead`` with the comments of the statement that it replaces."""
     above = [*getattr(statement, "leading_lines", ())]
     behind = statement.trailing_whitespace if isinstance(statement, cst.SimpleStatementLine) else None
     if isinstance(statement, cst.For) and isinstance(statement.body, cst.IndentedBlock):

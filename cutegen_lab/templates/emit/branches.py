@@ -31,7 +31,7 @@ class Branches(Quick):
         """Values of a loop's target; None if unknown."""
 
     def stays(self, loop: cst.For) -> bool:
-        """Whether it is a loop on the GPU, and remains one."""
+        """Whether it stays a loop on the GPU."""
         return isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "cutlass.range"
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool | None:
@@ -59,7 +59,7 @@ class Branches(Quick):
         before = updated_node.leading_lines
         if known:
             return flattened(updated_node.body, [*before, *_comment(updated_node.body)])
-        before = [line for line in before if line.comment is None]  # a comment there is about what does not happen
+        before = [line for line in before if line.comment is None]  # these comments describe the removed branch
         if isinstance(other, cst.Else):
             return flattened(other.body, [*before, *other.leading_lines, *_comment(other.body)])
         if other is not None:
@@ -101,15 +101,15 @@ class Branches(Quick):
 
 
 class _Carried:
-    """Names that a function's loops on the GPU bind. The DSL takes such a name for carried if it is bound before the
-    loop too, as it would be by the body of a loop of one trip in that loop's place."""
+    """Names that a function's GPU loops bind. The DSL makes such a name a loop-carried variable if it is also bound
+    before the loop; unrolling a one-trip loop could do that."""
 
     def __init__(self, function: cst.FunctionDef, stays: Callable[[cst.For], bool]) -> None:
         self.function, self._stays = function, stays
 
     @cached_property
     def _spans(self) -> dict[cst.For, tuple[int, int]]:
-        """Of every loop, the places in the function where it begins and where it has ended."""
+        """Positions in the function at which each loop starts and ends."""
         found = dict[cst.For, tuple[int, int]]()
         for at, node in enumerate(within(self.function)):
             if isinstance(node, cst.For):
@@ -117,7 +117,7 @@ class _Carried:
         return found
 
     def behind(self, loop: cst.For) -> set[str]:
-        """Those of the loops that begin after ``loop`` has ended."""
+        """Names bound by loops that start after ``loop`` ends."""
         end = self._spans[loop][1] if loop in self._spans else 0
         later = [each for each, (first, _) in self._spans.items() if first >= end and self._stays(each)]
         return {name for each in later for name in bindings(each)}
@@ -183,7 +183,7 @@ def _does_nothing(suite: cst.BaseSuite) -> bool:
 
 
 def _comment(suite: cst.BaseSuite) -> list[cst.EmptyLine]:
-    """The comment after the colon, as a line of its own."""
+    """The comment after the colon, as a separate line."""
     header = suite.header if isinstance(suite, cst.IndentedBlock) else None
     return [cst.EmptyLine(comment=header.comment)] if header is not None and header.comment else []
 

@@ -59,12 +59,12 @@ class KernelFile:
 
     @cached_property
     def definitions(self) -> dict[str, str]:
-        """What the file defines, by :func:`definitions`."""
+        """Texts of its definitions, from :func:`definitions`."""
         return definitions(self._text)
 
     @cached_property
     def overrides(self) -> frozenset[str]:
-        """Functions of the files it imports from that its own replace, also where those files call them."""
+        """Functions of imported files that this file replaces, also where those files call them."""
         lists = (
             node.value for node in self._tree.body if isinstance(node, ast.Assign) and _defined(node) == [OVERRIDES]
         )
@@ -111,7 +111,7 @@ def kernel_file(name: str) -> KernelFile:
 
 @cache
 def names_of_kernels() -> frozenset[str]:
-    """What kernel files define and import at their top level."""
+    """Names that kernel files define or import at top level."""
     paths = [path.relative_to(_FOLDER).with_suffix("") for path in _FOLDER.rglob("*.py")]
     files = [kernel_file(".".join(path.parts)) for path in paths]
     return frozenset(_EVERYWHERE).union(*(file.definitions for file in files), *(file.imports for file in files))

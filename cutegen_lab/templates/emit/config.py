@@ -37,8 +37,8 @@ def settings(module: cst.Module, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_constants(module: cst.Module, values: Mapping[str, Any]) -> cst.Module:
-    """``launch`` without its tunable parameters. Numbers over 1 become constants in capitals, in the place of
-    ``TUNABLE``; other values stand where the parameter stood."""
+    """``launch`` without its tunable parameters. Numbers over 1 become module constants in capitals, in place of
+    ``TUNABLE``; other values replace the parameter itself."""
     spelled = _spelled(module, values)
     constants = [
         cst.parse_statement(f"{expression.value} = {values[name]!r}")
@@ -82,7 +82,7 @@ def with_constants_first(module: cst.Module) -> cst.Module:
 
 
 def _behind_imports(body: Sequence[Any]) -> int:
-    """Index after the docstring and the imports."""
+    """Index of the first statement after the docstring and the imports."""
     kinds = cst.Import | cst.ImportFrom | cst.Expr
     found = [at for at, s in enumerate(body) if isinstance(s, cst.SimpleStatementLine) and isinstance(s.body[0], kinds)]
     return found[-1] + 1 if found else 0
@@ -119,7 +119,7 @@ def _launch(function: cst.FunctionDef, spelled: Mapping[str, cst.BaseExpression]
 
 
 def _entry(function: cst.FunctionDef, spelled: Mapping[str, cst.BaseExpression]) -> cst.FunctionDef:
-    """``constraints`` or ``workspace``, whose ``config`` is now empty."""
+    """``constraints`` or ``workspace`` with ``config`` values inserted."""
     names = [parameter.name.value for parameter in function.params.params]
     if "config" not in names or not isinstance(function.body, cst.IndentedBlock):
         return function

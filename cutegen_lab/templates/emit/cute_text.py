@@ -35,7 +35,7 @@ _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div":
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _FAST = frozenset({"exp", "exp2", "log", "log2", "rsqrt"})  # sin.approx is inaccurate for small and large arguments
 _MATH = _FAST | {"sin", "cos", "log1p", "expm1", "sqrt", "tanh", "erf", "abs", "floor", "ceil", "trunc"}
-_TWICE = frozenset({"max", "min", "isnan"})  # their texts may have an operand twice
+_TWICE = frozenset({"max", "min", "isnan"})  # their texts may contain an operand twice
 _INLINE_CHARS = 44
 
 Text = tuple[str, int]  # expression, precedence
@@ -93,7 +93,7 @@ class Writer:
         return lines
 
     def _word(self, node: Elementwise) -> str:
-        """What the operator does, in a word."""
+        """A word for the operation."""
         if node.op in _BY_SECOND:
             first, second = _BY_SECOND[node.op]
             return first if all(map(self.graph.varies, node.args)) else second
@@ -210,13 +210,13 @@ class Writer:
 _WORDS = {"sigmoid": "logistic", "recip": "inverse", "where": "selected", "abs": "magnitude", "neg": "negated",
           "floor": "whole", "ceil": "whole", "round": "whole", "trunc": "whole", "sin": "sine",
           "cos": "cosine"}  # fmt: skip
-# Words for an operator of two vectors, and of one and a value that is the same for all of it.
+# Words for an operator of two vectors, and of a vector and a scalar.
 _BY_SECOND = {"add": ("summed", "shifted"), "sub": ("difference", "shifted"), "mul": ("product", "scaled"),
               "div": ("ratio", "scaled"), "max": ("maximum", "clamped"), "min": ("minimum", "clamped")}  # fmt: skip
 
 
 def _length(text: str, names: Collection[str]) -> int:
-    """Number of characters if ``names`` had one letter: what a value is called changes no order of operations."""
+    """Number of characters if ``names`` had one letter, so that names do not change the order of operations."""
     return len(re.sub(r"[\w.]+", lambda found: "v" if found[0] in names else found[0], text))
 
 

@@ -1,4 +1,4 @@
-"""Tuples and lists whose elements a text shows."""
+"""Tuples and lists whose elements the text shows (displays)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutegen_lab.templates.emit.names import dotted, loads, within
 
 Display = cst.Tuple | cst.List
 Shown = Callable[[cst.BaseExpression], Display | None]
-"""The display that an expression stands for, where that is known."""
+"""Returns the display that an expression stands for, if known."""
 
 
 def display(node: cst.CSTNode | None) -> Display | None:
@@ -35,8 +35,8 @@ def list_of(values: Iterable[cst.BaseExpression]) -> cst.List:
 
 
 def is_steady(node: cst.CSTNode) -> bool:
-    """Whether it says the same as long as its names do, and computes nothing: a literal, a name, an attribute, or a
-    tuple or list of such. ``Float32`` of a literal is one too."""
+    """Whether it computes nothing and changes only with its names: a literal, a name, an attribute, ``Float32`` of a
+    literal, or a tuple or list of these."""
     match node:
         case cst.Name() | cst.Integer() | cst.Float() | cst.SimpleString():
             return True
@@ -50,7 +50,7 @@ def is_steady(node: cst.CSTNode) -> bool:
 
 
 def index_of(node: cst.CSTNode) -> int | None:
-    """``i`` of ``x[i]``, if it is a number from 0."""
+    """``i`` of ``x[i]``, if it is a literal of at least 0."""
     if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
         at = evaluate(node.slice[0].slice.value, {})
         return at if at is not UNKNOWN and type(at) is int and at >= 0 else None
@@ -58,7 +58,7 @@ def index_of(node: cst.CSTNode) -> int | None:
 
 
 def sequence(node: cst.BaseExpression, shown: Shown) -> Display | None:
-    """The elements of what a loop walks, ``zip`` and ``enumerate`` included."""
+    """The elements that a loop walks; also through ``zip`` and ``enumerate``."""
     if not isinstance(node, cst.Call) or dotted(node.func) not in ("zip", "enumerate", "tuple"):
         return shown(node)
     plain = all(argument.keyword is None and not argument.star for argument in node.args)
@@ -74,7 +74,7 @@ def sequence(node: cst.BaseExpression, shown: Shown) -> Display | None:
 
 
 def matched(target: cst.CSTNode, value: cst.BaseExpression, shown: Shown) -> dict[str, cst.BaseExpression] | None:
-    """What each name of ``target`` gets of ``value``; None where the text does not show it."""
+    """The value of each name in ``target``; None if the text does not show it."""
     if isinstance(target, cst.Name):
         return {target.value: value}
     whole = shown(value) if isinstance(target, cst.Tuple | cst.List) else None
@@ -112,7 +112,7 @@ def reads_any(node: cst.CSTNode, names: Iterable[str] | Mapping[str, object]) ->
 
 
 def mutated(node: cst.CSTNode) -> set[str]:
-    """Names within ``node`` into whose elements something is stored, or of which a method is called."""
+    """Names whose elements are assigned within ``node``, or on which a method is called."""
     found = set[str]()
     for each in within(node):
         if isinstance(each, cst.AssignTarget | cst.AugAssign):

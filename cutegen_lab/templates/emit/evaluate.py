@@ -15,7 +15,7 @@ from cutegen_lab.templates.emit.names import const_expr_argument, dotted, names_
 
 
 class _Unknown:
-    pass
+    """The type of :data:`UNKNOWN`."""
 
 
 UNKNOWN: Final = _Unknown()
@@ -88,7 +88,7 @@ def _element(values: Any, index: Any) -> Any:
 
 
 def _elements(node: cst.ListComp | cst.GeneratorExp, constants: Constants) -> Any:
-    """A comprehension's elements, as a tuple, over a tuple that is known."""
+    """The elements of a comprehension over a known tuple, as a tuple."""
     walk = node.for_in
     values = _evaluate(walk.iter, constants)
     names = names_of(walk.target)
@@ -105,7 +105,7 @@ def _elements(node: cst.ListComp | cst.GeneratorExp, constants: Constants) -> An
 
 
 def _boolean(node: cst.BooleanOperation, constants: Constants) -> Any:
-    """A boolean operation; known also if one side alone decides it."""
+    """Value of a boolean operation; one side may decide it."""
     left, right = (_evaluate(side, constants) for side in (node.left, node.right))
     deciding = isinstance(node.operator, cst.Or)
     if left is not UNKNOWN:
@@ -119,7 +119,7 @@ def _applied(function: Callable[..., Any] | None, nodes: list[cst.BaseExpression
 
 
 def returned(function: cst.FunctionDef, constants: Constants) -> Any:
-    """What a function without parameters returns, if it assigns and returns what can be evaluated; else UNKNOWN."""
+    """The result of a function without parameters, if its statements can be evaluated; else UNKNOWN."""
     known = dict(constants)
     if function.params.params or not isinstance(function.body, cst.IndentedBlock):
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""The statements that a call of a function, or a round of a loop, stands for, with names of their own."""
+"""Inlines functions and unrolls loops: the statements of a call or of one iteration, with renamed local variables."""
 
 from __future__ import annotations
 
@@ -30,28 +30,29 @@ _WIDE = 100
 _MADE = re.compile(r"(__any)?__\d+$")
 _VAGUE = re.compile(r"__any__\d+$")
 _OPEN = cst.If | cst.IfExp | cst.BooleanOperation | cst.Comparison | cst.While | cst.With
-"""What the DSL compiles to something else than Python does."""
+"""Nodes for which the DSL generates other code than Python would run."""
 
 
 class Names:
-    """Names that a function has, and new ones for what is written into it: ``x``, or ``x__2`` until all are written
-    (:mod:`~cutegen_lab.templates.emit.rename`)."""
+    """Names in a function, and new ones for statements that are inlined into it: ``x``, or ``x__2`` until inlining is
+    finished (:mod:`~cutegen_lab.templates.emit.rename`)."""
 
     def __init__(self, function: cst.FunctionDef, module: cst.Module) -> None:
         self._taken = {*bindings(function), *loads(function), *names_of_module(module)}
         self.local = set(bindings(function))
         self.indices = [each for each in top_assignments(function) if _is_index(each)]
-        """Where it asks for the number of its thread or block."""
+        """Assignments of the thread index or block index."""
 
     def fresh(self, wish: str) -> str:
-        """``wish`` itself if it is free."""
+        """``wish`` itself if it is free, else a made name."""
         return self._new(base_of(wish), base_of(wish))
 
     def made(self, wish: str) -> str:
+        """A name that is finally renamed to ``wish`` if possible."""
         return self._new(base_of(wish), f"{base_of(wish)}__1")
 
     def vague(self, wish: str) -> str:
-        """One that gives way to any that says more."""
+        """A made name that any more specific name replaces."""
         return self._new(f"{base_of(wish)}__any", f"{base_of(wish)}__any__1")
 
     def _new(self, base: str, name: str) -> str:
@@ -64,43 +65,46 @@ class Names:
 
 
 def base_of(name: str) -> str:
+    """``x`` for the made names ``x__2`` and ``x__any__2``."""
     return _MADE.sub("", name)
 
 
 def one_of(name: str) -> str:
-    """``x`` of ``xs``."""
+    """Name for one element of ``name``: ``x`` for ``xs``."""
     base = base_of(name)
     return base.removesuffix("s") if len(base) > 2 else base
 
 
 def is_made(name: str) -> bool:
+    """Whether inlining made the name."""
     return base_of(name) != name
 
 
 def is_vague(name: str) -> bool:
+    """Whether a more specific name should replace it."""
     return _VAGUE.search(name) is not None
 
 
 @dataclass(frozen=True)
 class Body:
-    """A function that a call may be replaced by: ``statements`` and then what it returns, if anything."""
+    """A function that can be inlined: its ``statements``, and the expression that it returns, if any."""
 
     function: cst.FunctionDef
     statements: Sequence[cst.BaseStatement]
     returned: cst.BaseExpression | None
     compiled: bool
-    """By the DSL."""
+    """Whether the DSL compiles it."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the same Python or compiled by the DSL."""
+        """Whether Python and the DSL do the same with it: it has no branches and no loops over ranges."""
         code = [*within(self.function.body)]
         loops = any(isinstance(each, cst.For) and is_range(each.iter) for each in code)
         return not loops and not any(isinstance(each, _OPEN) for each in code)
 
 
 def body_of(function: cst.FunctionDef) -> Body | None:
-    """None where it cannot be written in the place of its calls."""
+    """``function`` as a :class:`Body`; None if it cannot be inlined."""
     of = function.params
     if of.star_arg is not cst.MaybeSentinel.DEFAULT or of.star_kwarg or of.kwonly_params or of.posonly_params:
         return None
@@ -120,7 +124,7 @@ def body_of(function: cst.FunctionDef) -> Body | None:
 
 
 def arguments(function: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
-    """What each parameter gets; None where the call does not show it."""
+    """The argument of each parameter; None if the call does not show all of them."""
     names = parameters(function)
     found = {p.name.value: p.default for p in function.params.params if p.default is not None}
     for at, argument in enumerate(call.args):
@@ -130,11 +134,11 @@ def arguments(function: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseEx
     return found if found.keys() == {*names} else None
 
 
-def called_at(
+def inlined_call(
     body: Body, given: Mapping[str, cst.BaseExpression], target: cst.BaseAssignTargetExpression | None, names: Names
 ) -> tuple[list[cst.BaseStatement], cst.BaseExpression | None] | None:
-    """The statements of a call and what it returns. ``target`` is assigned that. None where it would say another
-    thing: a name of the module that is another one here."""
+    """The inlined statements of a call, and its result, which the caller assigns to ``target``. None if a global name
+    of the function is a local name of the caller."""
     function = body.function
     inner = _comprehended(function)
     known = [each for each in body.statements if _is_known(each, function, names)]
@@ -153,7 +157,7 @@ def called_at(
             replaced[name] = cst.Name(own)
     captured = {name for value in given.values() for name in loads(value)} & inner
     for name in rebound:
-        local = name in inner and name not in captured and rebound[name] <= _times(function, name)
+        local = name in inner and name not in captured and rebound[name] <= _comprehensions_binding(function, name)
         if name in kept:
             replaced[name] = cst.Name(kept[name])
         elif name not in replaced and name != "_" and not local:
@@ -162,15 +166,15 @@ def called_at(
     result = None if body.returned is None else body.returned.visit(Renamed(replaced))
     assert result is None or isinstance(result, cst.BaseExpression)
     statements = [*before, *renamed]
-    return _with_comment(statements, _said(function)), result
+    return _with_comment(statements, _summary(function)), result
 
 
 def _passed(
     body: Body, given: Mapping[str, cst.BaseExpression], target: cst.BaseAssignTargetExpression | None
 ) -> set[str]:
-    """Parameters whose last value is assigned to the name that was given for them: they are that name."""
+    """Parameters that are updated in place: their last value is assigned to the variable that is their argument."""
     found = set[str]()
-    for goal, value in _goals(body, target):
+    for goal, value in _assigned_results(body, target):
         own = given.get(value)
         once = [n for n, each in given.items() if loads(each)[goal]]
         if isinstance(own, cst.Name) and own.value == goal and once == [value]:
@@ -181,8 +185,8 @@ def _passed(
 def _kept(
     body: Body, given: Mapping[str, cst.BaseExpression], target: cst.BaseAssignTargetExpression | None
 ) -> dict[str, str]:
-    """Names of its own that are free to be those that they are assigned to."""
-    goals, inside = _goals(body, target), {*loads(body.function), *bindings(body.function)}
+    """Local names that can become the names to which the caller assigns them."""
+    goals, inside = _assigned_results(body, target), {*loads(body.function), *bindings(body.function)}
     times = Counter(name for pair in goals for name in {*pair})
     read = {name for value in given.values() for name in loads(value)}
     return {
@@ -192,8 +196,8 @@ def _kept(
     }
 
 
-def _goals(body: Body, target: cst.BaseAssignTargetExpression | None) -> list[tuple[str, str]]:
-    """Names that are assigned names that the function returns."""
+def _assigned_results(body: Body, target: cst.BaseAssignTargetExpression | None) -> list[tuple[str, str]]:
+    """(name in ``target``, name that the function returns) for each returned name."""
     pairs = parts(target, body.returned) if target is not None and body.returned is not None else []
     return [
         (goal.value, value.value)
@@ -203,7 +207,7 @@ def _goals(body: Body, target: cst.BaseAssignTargetExpression | None) -> list[tu
 
 
 def _is_index(assign: cst.Assign) -> bool:
-    """``tidx, _, _ = cute.arch.thread_idx()``."""
+    """Whether it is like ``tidx, _, _ = cute.arch.thread_idx()``."""
     return isinstance(assign.value, cst.Call) and dotted(assign.value.func) in (
         "cute.arch.thread_idx",
         "cute.arch.block_idx",
@@ -211,7 +215,7 @@ def _is_index(assign: cst.Assign) -> bool:
 
 
 def _is_known(statement: cst.BaseStatement, function: cst.FunctionDef, names: Names) -> bool:
-    """Does it ask for a thread's or block's number that the caller has, under the same name, and bound once?"""
+    """Whether it assigns a thread or block index that the caller has under the same name, bound once."""
     only = only_part(statement)
     if not isinstance(only, cst.Assign) or not _is_index(only):
         return False
@@ -223,8 +227,8 @@ def _comprehended(node: cst.CSTNode) -> set[str]:
     return {name for each in within(node) if isinstance(each, cst.CompFor) for name in names_of(each.target)}
 
 
-def _times(node: cst.CSTNode, name: str) -> int:
-    """How often comprehensions bind it."""
+def _comprehensions_binding(node: cst.CSTNode, name: str) -> int:
+    """How many comprehensions bind ``name``."""
     return sum(name in names_of(each.target) for each in within(node) if isinstance(each, cst.CompFor))
 
 
@@ -234,12 +238,12 @@ def _renamed(statement: cst.BaseStatement, replaced: Mapping[str, cst.BaseExpres
     return changed
 
 
-def round_of(
+def iteration_of(
     body: Sequence[cst.BaseStatement], given: Mapping[str, cst.BaseExpression], local: Sequence[str], names: Names,
     first: bool,
 ) -> list[cst.BaseStatement]:  # fmt: skip
-    """A loop's statements for one value of its target. ``local``: names that only this loop has; the first round keeps
-    them."""
+    """The statements of one loop iteration. ``given``: values of the loop's targets. ``local``: names that only this
+    loop uses; the first iteration keeps them."""
     replaced, before = dict[str, cst.BaseExpression](), list[cst.BaseStatement]()
     for name, value in given.items():
         if is_steady(value):
@@ -261,8 +265,8 @@ def assignment(target: cst.BaseAssignTargetExpression, value: cst.BaseExpression
     return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(target)], value)])
 
 
-def _said(function: cst.FunctionDef) -> str:
-    """What its docstring says first that is not about its parameters."""
+def _summary(function: cst.FunctionDef) -> str:
+    """The first sentence of its docstring, if it names no parameters."""
     text = (function.get_docstring() or "").partition("\n\n")[0]
     first = re.split(r"(?<=[.:;])\s", " ".join(text.split()))[0].rstrip(".:;")
     return "" if "``" in first or not first or len(first) > _WIDE else first

@@ -1,6 +1,6 @@
-"""Folding of a module in steps that keep no state between them, so that each can be done in another process.
+"""Folding of a module in stateless steps, so that each can run in another process.
 
-Between them the caller compiles what :func:`next_probe` returns, once for each workload, and collects its reports:
+Between two steps the caller compiles the text of :func:`next_probe` once for each workload and collects the reports:
 one list for each probe, with one report a workload.
 """
 
@@ -16,23 +16,23 @@ from cutegen_lab.templates.emit.specialise import specialise
 
 
 def folded_values(source: str, config: Config) -> dict[str, Any]:
-    """The parameters of the module ``source``, and the values that ``config`` folds. Raises CannotSpecialise."""
+    """The tunable parameters of module ``source`` with the values that folding uses. Raises CannotSpecialise."""
     return settings(Probe(source).module, config)
 
 
 def next_probe(source: str, reports: Sequence[Sequence[str]]) -> str | None:
-    """Text that reports what ``reports`` do not contain yet; None if they contain everything."""
+    """Text that reports the sites missing in ``reports``; None if none are missing."""
     probe, first = _probed(source, reports)
     return probe.text(first) if first < len(probe) else None
 
 
 def folded_text(source: str, config: Config, reports: Sequence[Sequence[str]], *, rules: bool) -> str:
-    """As :func:`~cutegen_lab.templates.emit.specialise.specialise`. Raises CannotSpecialise."""
+    """Like :func:`~cutegen_lab.templates.emit.specialise.specialise`. Raises CannotSpecialise."""
     return specialise(_probed(source, reports)[0], config, rules=rules)
 
 
 def _probed(source: str, reports: Sequence[Sequence[str]]) -> tuple[Probe, int]:
-    """The module's probe that has read ``reports``, and the number of the first site that they leave out."""
+    """The module's probe with ``reports`` read, and the number of the first missing site."""
     probe, first = Probe(source), 0
     for each in reports:
         first = probe.read(each, first)

@@ -1,16 +1,16 @@
-"""Writes a kernel's launcher, such as ``reduce_rows``, where it is called."""
+"""Inlines the functions that launch a kernel, such as ``reduce_rows``, into ``launch``."""
 
 from __future__ import annotations
 
 import libcst as cst
 
-from cutegen_lab.templates.emit.expand import Body, Names, arguments, body_of, called_at
+from cutegen_lab.templates.emit.expand import Body, Names, arguments, body_of, inlined_call
 from cutegen_lab.templates.emit.names import dotted, functions, loads, only_part
 
 
 def with_launchers_written_out(module: cst.Module) -> cst.Module:
-    """``launch_it(x)`` as the statements of ``def launch_it(x):``, for functions that Python runs and whose last
-    statement launches a kernel: what the kernel gets is then seen where it is made. Itself where there is none."""
+    """Inlines functions that Python runs and whose last statement launches a kernel: the kernel's arguments then stand
+    next to the code that makes them. Returns ``module`` itself if there are none."""
     bodies = {name: body_of(function) for name, function in functions(module).items() if not function.decorators}
     known = {name: body for name, body in bodies.items() if body is not None and _launches(body)}
     if not known:
@@ -38,12 +38,12 @@ def _written_out(function: cst.FunctionDef, module: cst.Module, known: dict[str,
         call = _call(statement)
         body = known.get(dotted(call.func)) if call is not None else None
         given = arguments(body.function, call) if body is not None and call is not None else None
-        found = called_at(body, given, None, names) if body is not None and given is not None else None
+        found = inlined_call(body, given, None, names) if body is not None and given is not None else None
         statements += [statement] if found is None else found[0]  # type: ignore[list-item]
     return function.with_changes(body=function.body.with_changes(body=statements))
 
 
 def _call(statement: cst.CSTNode) -> cst.Call | None:
-    """The call that is all of a statement."""
+    """The call that is the whole statement, else None."""
     only = only_part(statement)
     return only.value if isinstance(only, cst.Expr) and isinstance(only.value, cst.Call) else None

@@ -1,4 +1,4 @@
-"""Puts what a function returns in the place of its calls, where folding left nothing but that of it."""
+"""Replaces calls with the returned expression, for functions that folding reduced to a ``return``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import libcst as cst
 from cutegen_lab.templates.emit.branches import Renamed, parenthesised
 from cutegen_lab.templates.emit.names import Quick, bindings, functions, loads, names_of, parameters, within
 
-_LONGEST = 60  # characters: a line has room for more around it
+_LONGEST = 60  # characters, so that the line has room for the rest
 
 
 def inlined(module: cst.Module, before: cst.Module) -> cst.Module:
-    """The module with calls replaced by what their function returns, where that is all that folding left of it.
-    Functions that were as short in ``before``, the module that was not folded, stay: they say what something is."""
+    """``module`` with these calls replaced. ``before``: the module before folding. Functions that were as short there
+    stay, because their names are informative."""
     short = {name: _text(value) for name, value in _returned(before).items()}
     values = {name: value for name, value in _returned(module).items() if short.get(name) != _text(value)}
     changed = module.visit(_Inline(values, functions(module)))
@@ -21,7 +21,7 @@ def inlined(module: cst.Module, before: cst.Module) -> cst.Module:
 
 
 def _returned(module: cst.Module) -> dict[str, cst.BaseExpression]:
-    """What each function returns that does nothing else and that the DSL does not compile."""
+    """The expression of each function that is only a ``return`` and that the DSL does not compile."""
     found: dict[str, cst.BaseExpression] = {}
     for name, function in functions(module).items():
         body = [*function.body.body][1 if function.get_docstring() is not None else 0 :]
@@ -37,6 +37,8 @@ def _text(value: cst.BaseExpression) -> str:
 
 
 class _Inline(Quick):
+    """Replaces calls of functions in ``values``."""
+
     def __init__(self, values: dict[str, cst.BaseExpression], known: dict[str, cst.FunctionDef]) -> None:
         super().__init__()
         self._values, self._known = values, known
@@ -46,7 +48,7 @@ class _Inline(Quick):
         self._local = set(bindings(node))
 
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
-        """Only a whole value: within another the line would get long."""
+        """Inlines only a whole value: inside another expression the line would become long."""
         value = updated_node.value
         return updated_node.with_changes(value=self._returned(value)) if isinstance(value, cst.Call) else updated_node
 
@@ -70,10 +72,10 @@ class _Inline(Quick):
 
 
 def _is_plain(argument: cst.BaseExpression) -> bool:
-    """Reading it twice, or not at all, is the same as reading it once."""
+    """Whether it can be evaluated twice, or never, without a difference."""
     return isinstance(argument, cst.Name | cst.Integer)
 
 
 def _bound_within(value: cst.BaseExpression) -> set[str]:
-    """Names that comprehensions of an expression bind."""
+    """Names that comprehensions in an expression bind."""
     return {name for each in within(value) if isinstance(each, cst.CompFor) for name in names_of(each.target)}

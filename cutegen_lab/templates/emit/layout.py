@@ -1,4 +1,4 @@
-"""Line breaks of a text from which much has gone: what fits one line stands in one, the rest is broken at brackets."""
+"""Line breaks of a shortened text: joins what fits in one line and breaks the rest at brackets."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 def laid_out(text: str) -> str:
-    """``text`` with each statement's lines, and each header's, as one where they fit. Statements that hold a comment or
-    a text of several lines stay as they are."""
+    """``text`` with each statement, and each header of a compound statement, in one line if it fits. Statements with a
+    comment or a multi-line string stay unchanged."""
     lines = text.split("\n")
     out, done = list[str](), 0
     for first, last in _statements(text):
@@ -26,7 +26,7 @@ def laid_out(text: str) -> str:
 
 
 def _statements(text: str) -> list[tuple[int, int]]:
-    """The first and the last line of each that may be laid out anew."""
+    """(first line, last line) of each statement that may be laid out."""
     found = list[tuple[int, int]]()
     first = last = 0
     movable = True
@@ -67,7 +67,7 @@ def _comment_at(line: str) -> int | None:
 
 
 def _code(text: str) -> list[tuple[int, str]]:
-    """The characters of ``text`` that stand in no quotes, with their places."""
+    """Characters of ``text`` outside of quotes, with their positions."""
     found, quote, escaped = list[tuple[int, str]](), "", False
     for at, character in enumerate(text):
         if quote:
@@ -87,19 +87,19 @@ def joined(text: str) -> str:
     line = re.sub(r" ([)\]}])", r"\1", line)
     for comma in reversed([found.start() for found in re.finditer(r",(?=[)\]}])", line)]):
         shorter = line[:comma] + line[comma + 1 :]
-        line = shorter if _same(text, shorter) else line  # a tuple of one keeps its comma
+        line = shorter if _same(text, shorter) else line  # a one-element tuple needs its comma
     return line
 
 
 def broken(line: str, width: int) -> list[str]:
-    """``line`` in rows of at most ``width``, where its brackets allow it: what stands in its last ones goes below, in
-    as few rows as it fits; one part in a row of parameters, and where a part must be broken too."""
+    """``line`` in rows of at most ``width``, if possible: the contents of its last brackets move below it, in the
+    fewest rows. Parameters, and parts that must be broken too, get one row each."""
     found = _last_brackets(line) if len(line) > width else None
     if found is None:
         return [line]
     start, end = found
     head, body, tail = line[: start + 1], line[start + 1 : end].strip(), line[end:]
-    above = broken(head, width)  # of a call of what another call gives, both may be broken
+    above = broken(head, width)  # in ``f(…)(…)``, both calls may be broken
     if len(body) + 4 <= width:
         return [*above, f"    {body}", tail]
     parts, clauses = _parts(body), _clauses(body)
@@ -111,7 +111,7 @@ def broken(line: str, width: int) -> list[str]:
 
 
 def _filled(parts: list[str], width: int) -> list[str]:
-    """As few rows of parts as fit ``width``."""
+    """``parts`` in the fewest rows that fit ``width``."""
     rows = [parts[0]]
     for part in parts[1:]:
         fits = len(rows[-1]) + 1 + len(part) <= width
@@ -120,7 +120,7 @@ def _filled(parts: list[str], width: int) -> list[str]:
 
 
 def _last_brackets(line: str) -> tuple[int, int] | None:
-    """The places of the last outermost brackets that hold something."""
+    """Positions of the last outermost brackets that are not empty."""
     open_at, found = list[int](), None
     for at, character in _code(line):
         if character in "([{":
@@ -133,7 +133,7 @@ def _last_brackets(line: str) -> tuple[int, int] | None:
 
 
 def _parts(text: str) -> list[str]:
-    """``text`` cut at the commas that stand in no brackets."""
+    """``text`` split at commas outside of brackets."""
     found, depth, start = list[str](), 0, 0
     for at, character in _code(text):
         depth += (character in "([{") - (character in ")]}")
@@ -144,7 +144,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _clauses(text: str) -> list[str]:
-    """A comprehension cut before its ``for`` and ``if``, an expression before ``if``, ``else``, ``and`` and ``or``."""
+    """A comprehension split before ``for`` and ``if``; an expression before ``if``, ``else``, ``and`` and ``or``."""
     depth, cuts = 0, [0]
     for at, character in _code(text):
         depth += (character in "([{") - (character in ")]}")
@@ -158,7 +158,7 @@ def _same(text: str, line: str) -> bool:
 
 
 def _tree(text: str) -> str | None:
-    """What it says, of a statement or of a header."""
+    """Dump of the syntax tree of a statement or header; None if it does not parse."""
     text = text.strip()
     if text.startswith("@"):
         text = f"{text}\ndef f(): pass"

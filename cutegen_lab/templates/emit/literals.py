@@ -1,4 +1,4 @@
-"""Names of a function that only ever stand for a literal, a constant of the module or another name."""
+"""Replaces names that only stand for a literal, a constant of the module or another name."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _COUNTING = {"len", "min", "max", "sum", "math.prod"}
 
 
 def with_literals_in_place(function: cst.FunctionDef, constants: Constants) -> cst.FunctionDef:
-    """Names that the function binds once, to 0, 1, a truth value, None, a constant of the module, or a number that is
-    read twice at most; elements of tuples of such; and names that are never anything but another name, which is bound
-    once. ``function`` itself where there are none."""
+    """Replaces names that are bound once: to 0, 1, a boolean, None, a constant of the module, or a number read at most
+    twice. Also elements of tuples of these, and names that are copies of one other name, which is bound once. Returns
+    ``function`` itself if there are none."""
     bound, read = bindings(function), loads(function)
     found: dict[str, cst.BaseExpression] = {}
     tuples: dict[str, cst.Tuple] = {}
@@ -60,7 +60,7 @@ def _with_tuples_in_place(
 
 
 class _Tuples(Quick):
-    """Puts a tuple where it is taken apart: indexed, unpacked, counted."""
+    """Replaces expressions that index, unpack or count a known tuple."""
 
     def __init__(self, tuples: Mapping[str, cst.Tuple], constants: Constants) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class _Tuples(Quick):
         return self._decided(updated_node)
 
     def _decided(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """The value of what reads a tuple."""
+        """The value of an expression that reads a tuple, if known."""
         read = loads(node)
         value = evaluate(node, self._known) if any(read[name] for name in self._tuples) else UNKNOWN
         if value is UNKNOWN or not (isinstance(value, int | bool) or value == ()):
@@ -100,7 +100,7 @@ class _Tuples(Quick):
         return updated_node.with_changes(value=value)
 
     def _unpacked(self, target: cst.CSTNode, value: cst.BaseExpression) -> cst.BaseExpression:
-        """``value`` with tuples where ``target`` is one."""
+        """``value`` with tuples in place of names where ``target`` is a tuple."""
         if not isinstance(target, cst.Tuple):
             return value
         whole = self._of(value)
@@ -145,7 +145,7 @@ def _is_number(value: cst.BaseExpression) -> bool:
 
 
 def _copies(function: cst.FunctionDef, bound: Mapping[str, int]) -> dict[str, cst.BaseExpression]:
-    """Names that are only ever assigned one other name, which is bound once, as a parameter or outside of branches."""
+    """Names that are only assigned one other name, which is bound once: a parameter, or outside of branches."""
     steady = {name for assign in top_assignments(function) for name in target_names(assign)} | {*parameters(function)}
     assigned: dict[str, list[cst.BaseExpression]] = {}
     for node in assignments(function):
@@ -166,7 +166,7 @@ def _is_short(value: cst.BaseExpression) -> bool:
 
 
 class ReadsReplaced(Renamed):
-    """Reads only: the assignment itself stays, and goes as one that nobody reads."""
+    """Replaces reads only. The assignment stays until unread names are removed."""
 
     def leave_AssignTarget(self, original_node: cst.AssignTarget, updated_node: cst.AssignTarget) -> cst.AssignTarget:
         return original_node if names_of(original_node.target) else updated_node

@@ -89,7 +89,7 @@ def signature(name: str, parameters: Sequence[str]) -> list[str]:
 
 
 def launch_head(tensors: Iterable[str], config: Config) -> list[str]:
-    """The first lines of ``launch``: what it takes."""
+    """The first lines of ``launch``: its decorator and parameters."""
     parameters = [*(f"{name}: cute.Tensor" for name in tensors), "stream: cuda.CUstream", *constexprs(config)]
     return ["@cute.jit", *signature("launch", parameters)]
 
@@ -107,7 +107,7 @@ def call(function: str, arguments: Sequence[str], indent: int) -> list[str]:
 
 
 def text_of_tuple(parts: Iterable[str]) -> str:
-    """``(a, b)``, ``(a,)`` or ``()``."""
+    """Text of a tuple: ``(a, b)``, ``(a,)`` or ``()``."""
     found = list(parts)
     return f"({', '.join(found)}{',' * (len(found) == 1)})"
 

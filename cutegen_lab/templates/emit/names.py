@@ -28,7 +28,7 @@ RANGES = ("cutlass.range", "cutlass.range_constexpr", "range")
 
 
 def only_part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
-    """What a line consists of; None for a compound statement, and for a line of several statements."""
+    """The statement of a line; None for a compound statement and for a line of several."""
     return statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
 
 
@@ -92,7 +92,7 @@ _visited: dict[type[cst.CSTNode], tuple[str, ...]] = {}
 
 
 def _visited_fields(node: cst.CSTNode) -> tuple[str, ...]:
-    """As :func:`_fields`, in the order of the text."""
+    """Like :func:`_fields`, in text order."""
     kind = type(node)
     if (known := _visited.get(kind)) is None:
         order = _Order()
@@ -103,18 +103,18 @@ def _visited_fields(node: cst.CSTNode) -> tuple[str, ...]:
 
 @cache
 def _handler(transformer: type[cst.CSTTransformer], event: str, kind: type[cst.CSTNode]) -> Callable[..., Any] | None:
-    """The transformer's method for nodes of a type; None if it has only LibCST's, which does nothing."""
+    """The transformer's method for nodes of a type; None if it is LibCST's, which does nothing."""
     method: Callable[..., Any] | None = getattr(transformer, f"{event}_{kind.__name__}", None)
     return None if getattr(method, "_is_no_op", False) else method
 
 
 class Quick(cst.CSTTransformer):
-    """A transformer that skips white space and punctuation, and keeps nodes of which nothing changes: LibCST's own
-    builds each anew."""
+    """A transformer that skips white space and punctuation, and keeps unchanged nodes (LibCST's own transformer
+    rebuilds every node)."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._left: list[cst.CSTNode] = []  # nodes between on_visit and on_leave, with their children as they are then
+        self._left: list[cst.CSTNode] = []  # nodes between on_visit and on_leave, with changed children
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         kind = type(node)
@@ -145,7 +145,7 @@ class Quick(cst.CSTTransformer):
         return node.with_changes(**changed) if changed else node
 
     def _sequence(self, nodes: Sequence[cst.CSTNode]) -> tuple[cst.CSTNode, ...] | None:
-        """Without statements of which nothing is left; None if nothing changes."""
+        """Visited ``nodes`` without removed ones; None if nothing changes."""
         found, same = list[cst.CSTNode](), True
         for node in nodes:
             new = self._visited(node)
@@ -165,7 +165,7 @@ def functions(module: cst.Module) -> dict[str, cst.FunctionDef]:
 
 
 def names_of_module(module: cst.Module) -> set[str]:
-    """What its top level binds."""
+    """Names that the module's top level binds."""
     found = set[str]()
     for statement in module.body:
         if isinstance(statement, cst.FunctionDef | cst.ClassDef):
@@ -192,7 +192,7 @@ def parameters(function: cst.FunctionDef) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def calls_in(node: cst.CSTNode) -> tuple[cst.Call, ...]:
-    """Calls within ``node``, in the order of the text."""
+    """Calls within ``node``, in text order."""
     return tuple(each for each in within(node) if isinstance(each, cst.Call))
 
 
@@ -232,7 +232,7 @@ def target_names(node: cst.Assign) -> list[str]:
 def loads(node: cst.CSTNode) -> Counter[str]:
     """Number of reads of each name within ``node``, without attributes, keywords, targets and parameters."""
     counts: Counter[str] = Counter()
-    if type(node) in _COMPOUND:  # most parts are those of the tree before, and known
+    if type(node) in _COMPOUND:  # cached: most parts are unchanged
         for part in read_in(node):
             counts.update(loads(part))
         return counts
@@ -293,7 +293,7 @@ def top_assignments(function: cst.FunctionDef) -> list[cst.Assign]:
 
 
 def parts(target: cst.CSTNode, value: cst.BaseExpression) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:
-    """(target, its value) of every assignment that ``target = value`` stands for, as far as its tuples show them."""
+    """(target, value) of each assignment in ``target = value``, as far as its tuples show them."""
     sides = (target, value)
     shown = all(isinstance(side, cst.Tuple) for side in sides) and len(target.elements) == len(value.elements)  # type: ignore[attr-defined]
     if not shown or any(isinstance(e, cst.StarredElement) for side in sides for e in side.elements):  # type: ignore[attr-defined]
@@ -303,11 +303,11 @@ def parts(target: cst.CSTNode, value: cst.BaseExpression) -> list[tuple[cst.CSTN
 
 
 def pairs(assign: cst.Assign) -> list[tuple[str, cst.BaseExpression]]:
-    """(name, its value) of ``a = x`` and ``a, (b, c) = x, (y, z)``, as far as its tuples show them."""
+    """(name, value) in ``a = x`` and ``a, (b, c) = x, (y, z)``, as far as its tuples show them."""
     found = parts(assign.targets[0].target, assign.value) if len(assign.targets) == 1 else []
     return [(target.value, value) for target, value in found if isinstance(target, cst.Name)]
 
 
 def assignments(function: cst.FunctionDef) -> list[cst.Assign]:
-    """A function's assignments with one target, those in branches and loops too."""
+    """A function's assignments with one target, also in branches and loops."""
     return [node for node in within(function.body) if isinstance(node, cst.Assign) and len(node.targets) == 1]

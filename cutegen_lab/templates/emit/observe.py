@@ -102,7 +102,7 @@ class _Site:
 
 @lru_cache(maxsize=4)
 def _with_records_open(source: str) -> cst.Module:
-    """A module's tree, which takes about a second: each step of a folding starts from the same one."""
+    """A module's tree with open records. Cached: it takes about a second and all steps of a folding need it."""
     try:
         return with_records_open(with_launchers_written_out(cst.parse_module(source)))
     except cst.ParserSyntaxError as error:
@@ -256,7 +256,7 @@ def _is_known(token: str | None) -> bool:
 
 
 def _checked(token: str) -> str:
-    """A value of a report, which is untrusted: anything but a plain value is unknown."""
+    """A value in a report. Reports are untrusted: anything but a plain value is unknown."""
     try:
         if _is_known(token):
             _value(token)

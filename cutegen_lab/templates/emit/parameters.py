@@ -46,11 +46,13 @@ class _Dropped:
 def without_constant_parameters(
     module: cst.Module, constants: Constants, arguments: Mapping[tuple[str, str], Any], numbers: bool = True
 ) -> tuple[cst.Module, dict[str, dict[str, str | None]]]:
-    """The module, and by function the parameters that left with their values' texts (None: nobody reads them).
+    """``module`` without unused and constant parameters; and these by function, with their values' texts (None:
+    unused).
 
-    ``constants`` are the module's own; ``arguments`` the values that parameters had at every call of every
-    workload, by function and name: without ``numbers``, only those are used that need no name. Functions that are
-    handed around keep theirs."""
+    ``constants``: of the module. ``arguments``: the value that a parameter had at every call of every workload, by
+    function and name. Without ``numbers``, only values that need no name are used. Functions that are used as values
+    keep their parameters.
+    """
     uses = _Uses(module, constants)
     dropped = {
         name: found
@@ -71,15 +73,15 @@ def without_constant_parameters(
 
 @dataclass(frozen=True)
 class _Given:
-    """An argument, and what names stand for where the call is."""
+    """An argument, and the values of names where the call is."""
 
     value: cst.BaseExpression
     names: Mapping[str, cst.BaseExpression]
     bound: Collection[str] = ()
-    """What the function binds that the call is in."""
+    """Names that the calling function binds."""
 
     def is_function(self, name: str, uses: _Uses) -> bool:
-        """Is it the function of the module that is called ``name``?"""
+        """Whether it is the module's function ``name``."""
         own = isinstance(self.value, cst.Name) and self.value.value == name
         return own and name in uses.functions and name not in self.bound
 
@@ -87,7 +89,7 @@ class _Given:
         return _Given(value, self.names)
 
     def resolved(self) -> cst.BaseExpression:
-        """Itself, or what its name stands for."""
+        """The argument, or the value of its name."""
         return self.names.get(self.value.value, self.value) if isinstance(self.value, cst.Name) else self.value
 
 
@@ -107,7 +109,7 @@ class _Uses:
         }
 
     def arguments(self, function: cst.FunctionDef) -> list[dict[str, _Given]]:
-        """What its parameters get, a call each; none where one of the calls does not show it."""
+        """The arguments of its parameters for each call; empty if a call does not show them."""
         calls = self._calls.get(function.name.value, [])
         found = [
             _arguments(function, call, self._aliases.get(id(call), {}), self._bound.get(id(call), ())) for call in calls
@@ -136,7 +138,7 @@ def _all_dropped(
 def _repeated(
     function: cst.FunctionDef, given: Sequence[Mapping[str, _Given]], dropped: Collection[str]
 ) -> dict[str, _Dropped]:
-    """Parameters that get the name that another one gets, at every call."""
+    """Parameters that get the same name as another parameter at every call."""
     first, found = dict[tuple[str, ...], str](), dict[str, _Dropped]()
     constant = [p for p in parameters(function) if not is_kernel(function) or is_constexpr(function, p)]
     for parameter in sorted(constant, key=is_made):
@@ -160,13 +162,14 @@ def calls_of(module: cst.Module) -> dict[str, list[cst.Call]]:
 
 
 def is_plain(function: cst.FunctionDef) -> bool:
+    """Whether all parameters are positional or keyword, without ``*args`` and ``**kwargs``."""
     of = function.params
     starred = isinstance(of.star_arg, cst.Param | cst.ParamStar) or of.star_kwarg is not None
     return not (starred or of.kwonly_params or of.posonly_params) and isinstance(function.body, cst.IndentedBlock)
 
 
 def _steady_names(module: cst.Module) -> set[str]:
-    """What only the module binds."""
+    """Names that only the module's top level binds."""
     local = {
         name for function in functions(module).values() for name in bindings(function.params) | bindings(function.body)
     }
@@ -174,7 +177,7 @@ def _steady_names(module: cst.Module) -> set[str]:
 
 
 def _aliases(module: cst.Module, steady: Collection[str]) -> dict[int, dict[str, cst.BaseExpression]]:
-    """Of each call in a function, the local names that only ever stand for constants of the module, or a tuple."""
+    """For each call in a function (by id), local names that only stand for constants of the module or a tuple."""
     found: dict[int, dict[str, cst.BaseExpression]] = {}
     for function in functions(module).values():
         bound = bindings(function)
@@ -183,7 +186,7 @@ def _aliases(module: cst.Module, steady: Collection[str]) -> dict[int, dict[str,
             for assign in top_assignments(function)
             for name, value in pairs(assign)
             if bound[name] == 1
-            and not isinstance(value, cst.List)  # which may change
+            and not isinstance(value, cst.List)  # lists may change
             and (isinstance(value, cst.Tuple) or _is_static(value, steady))
         }
         if names:
@@ -194,7 +197,7 @@ def _aliases(module: cst.Module, steady: Collection[str]) -> dict[int, dict[str,
 def _arguments(
     function: cst.FunctionDef, call: cst.Call, aliases: Mapping[str, cst.BaseExpression], bound: Collection[str]
 ) -> dict[str, _Given] | None:
-    """What each parameter gets; None where the call does not show it."""
+    """The argument of each parameter; None if the call does not show it."""
     names = parameter_names(parameters(function), call)
     if names is None:
         return None
@@ -247,7 +250,7 @@ def _dropped(
 
 
 def _written(given: _Given, seen: Any, uses: _Uses) -> str | None:
-    """The text of an argument that was ``seen`` to be this: as the call spells it, as far as that names constants."""
+    """Text of an argument with the observed value ``seen``: as in the call if that names constants, else a literal."""
     value = given.resolved()
     known = evaluate(value, uses.constants)
     if known is not UNKNOWN and (seen is UNKNOWN or known == seen) and _is_static(value, uses.constants):
@@ -263,6 +266,7 @@ def _written(given: _Given, seen: Any, uses: _Uses) -> str | None:
 
 
 def is_kernel(function: cst.FunctionDef) -> bool:
+    """Whether it has the decorator ``@cute.kernel``."""
     return any(dotted(decorator.decorator) == "cute.kernel" for decorator in function.decorators)
 
 
@@ -272,7 +276,7 @@ def is_constexpr(function: cst.FunctionDef, name: str) -> bool:
 
 
 def _is_static(node: cst.BaseExpression, steady: Collection[str]) -> bool:
-    """Whether it only refers to names of the module that stay."""
+    """Whether it only refers to names of the module that never change."""
     return loads(node).keys() <= {*steady, "True", "False", "None"}
 
 

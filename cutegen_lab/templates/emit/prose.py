@@ -1,7 +1,7 @@
-"""What docstrings and comments say of parameters and functions that folding removed.
+"""Updates docstrings and comments after folding has removed parameters and functions.
 
-A name that folding replaced by a constant or a number is written as that; what is said of any other is left out: what
-stands in parentheses, between semicolons, or the sentence.
+A removed name is replaced with its constant or number. Text about a name without such a value is removed: its
+parentheses, the part between semicolons, or the sentence.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from cutegen_lab.templates.emit.names import Quick, bindings, functions, paramet
 _WIDE = 120
 _QUOTED = re.compile(r"``[^`]+``")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_IN_COMMENT = re.compile(r"\b[A-Za-z]\w*_\w+\b")  # a word that can only be a name
-_TELLS = re.compile(r"[A-Z]{2}|[2-9]|\d\d")  # of a tuple: a constant, or a number over 1
+_IN_COMMENT = re.compile(r"\b[A-Za-z]\w*_\w+\b")  # a word with an underscore is a name
+_TELLS = re.compile(r"[A-Z]{2}|[2-9]|\d\d")  # worth printing in a tuple: a constant, or a number above 1
 _SAYS_NOTHING = {"True", "False", "None", "0", "1", ""}
 Replaced = Mapping[str, str | None]
-"""A name that is gone, and the text in its place; None where there is none."""
+"""Removed names with the texts that replace them, or None."""
 
 
-def with_true_words(module: cst.Module, before: cst.Module, replaced: Mapping[str, Replaced]) -> cst.Module:
-    """``module``, folded from ``before``. ``replaced``: by function, its parameters that left; those of ``launch`` are
-    the config's."""
+def with_updated_docs(module: cst.Module, before: cst.Module, replaced: Mapping[str, Replaced]) -> cst.Module:
+    """``module``, folded from ``before``, with updated docstrings and comments. ``replaced``: removed parameters by
+    function; those of ``launch`` are the config's."""
     old, new = functions(before), functions(module)
     known, left = _module_names(before), _module_names(module)
     config = replaced.get("launch", {})
@@ -47,20 +47,20 @@ def with_true_words(module: cst.Module, before: cst.Module, replaced: Mapping[st
 
 
 def _module_names(module: cst.Module) -> set[str]:
-    """Names of its functions and of what it assigns."""
+    """Names of its functions and assigned variables."""
     lines = [s for s in module.body if isinstance(s, cst.SimpleStatementLine)]
     return set(functions(module)) | {name for line in lines for name in bindings(line)}
 
 
 class _Words(Quick):
-    """``gone``: names that are no more, and what is written for them."""
+    """Updates docstrings and comments. ``gone``: removed names and the texts that replace them."""
 
     def __init__(self, gone: Replaced) -> None:
         super().__init__()
         self._gone = gone
 
     def of(self, function: cst.FunctionDef) -> cst.FunctionDef:
-        """``function`` with a docstring and comments that are true; without the docstring if nothing is left of it."""
+        """``function`` with updated docstring and comments; an empty docstring is removed."""
         changed = cst.ensure_type(function.visit(self), cst.FunctionDef)
         body = changed.body
         first = body.body[0] if isinstance(body, cst.IndentedBlock) else None
@@ -88,7 +88,7 @@ class _Words(Quick):
         return None if line.comment is not None and self._lost(line.comment.value, _IN_COMMENT) else line
 
     def docstring(self, line: cst.SimpleStatementLine, indent: int) -> cst.SimpleStatementLine | None:
-        """The docstring's line, true; None if nothing of it is."""
+        """The updated docstring line; None if nothing is left."""
         only = line.body[0]
         if not isinstance(only, cst.Expr) or not isinstance(only.value, cst.SimpleString):
             return line
@@ -105,7 +105,7 @@ class _Words(Quick):
         return line.with_changes(body=[only.with_changes(value=value)])
 
     def _paragraph(self, text: str, indent: int, first: bool) -> str:
-        """``first``: behind the opening quotes."""
+        """``first``: the paragraph after the opening quotes."""
         if not any(self._names(span) for span in _QUOTED.findall(text)):
             return text.rstrip()
         one = " ".join(text.split())
@@ -128,7 +128,7 @@ class _Words(Quick):
         return f"{true[0].upper()}{true[1:]}." if true else ""
 
     def _written(self, span: str) -> str:
-        """Quoted code, with what is written for names in it that are gone."""
+        """Quoted code with removed names replaced."""
         return _WORD.sub(lambda word: word[0] if self._is_lost(word[0]) else self._gone.get(word[0]) or word[0], span)
 
     def _names(self, span: str) -> set[str]:
@@ -140,7 +140,7 @@ class _Words(Quick):
         return name in self._gone and (text in _SAYS_NOTHING or text == name or nested)
 
     def _lost(self, text: str, spans: re.Pattern[str]) -> bool:
-        """Does it name something of which nothing is left to say?"""
+        """Whether it contains a removed name without a replacement."""
         return any(self._is_lost(name) for span in spans.findall(text) for name in _WORD.findall(span))
 
     def _lost_quotes(self, text: str) -> bool:

@@ -1,7 +1,7 @@
-"""Parameters that are records, as a parameter for each field.
+"""Replaces parameters that are records (tuples) with a parameter for each field.
 
-A kernel file hands records on as tuples: ``share = start, stride`` in one function, ``start, stride = share`` at the
-top of the one that gets it. Opened before a module is observed, each field is known by itself.
+A kernel file passes records as tuples: ``share = start, stride`` in one function, ``start, stride = share`` at the top
+of the function that receives it. They are opened before a module is observed, so that each field is observed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from cutegen_lab.templates.emit.signature import with_parameters
 
 _Fields = tuple[str, ...]
 _Names = Mapping[tuple[str, int], Sequence[str]]
-"""Names of fields, by the record's name and their number."""
+"""Names of fields, by the record's name and number of fields."""
 _Tuples = Mapping[str, cst.Tuple]
-"""Names, and the tuple that each stands for."""
+"""Tuples, by the names that stand for them."""
 
 
 def with_records_open(module: cst.Module) -> cst.Module:
-    """``f((x, y))`` with ``def f(record): a, b = record`` as ``f(x, y)`` with ``def f(a, b):``, where every call shows
-    the fields. Itself where there is no such parameter."""
+    """Rewrites ``f((x, y))`` with ``def f(record): a, b = record`` to ``f(x, y)`` with ``def f(a, b):``, if every call
+    shows the fields. Returns ``module`` itself if there is no such parameter."""
     names = _field_names(module)
     while opened := _opened(module, names):
         known, body = functions(module), list[cst.CSTNode]()
@@ -70,19 +70,19 @@ def _opened(module: cst.Module, names: _Names) -> dict[str, dict[str, _Fields]]:
     for name, function in known.items():
         if name in ENTRIES or not is_plain(function) or name not in calls:
             continue
-        given = [_handed_over(function, call, local.get(id(call), {})) for call in calls[name]]
+        given = [_tuple_arguments(function, call, local.get(id(call), {})) for call in calls[name]]
         for parameter in function.params.params:
             if (name, parameter.name.value) in whole:
                 continue
             handed = [each.get(parameter.name.value) for each in given]
             fields = _fields(function, parameter, handed, names)
-            if fields is not None and (not is_kernel(function) or _tells(handed, constant)):
+            if fields is not None and (not is_kernel(function) or _shows_a_value(handed, constant)):
                 found.setdefault(name, {})[parameter.name.value] = fields
     return found
 
 
-def _handed_over(function: cst.FunctionDef, call: cst.Call, local: _Tuples) -> _Tuples:
-    """The parameters that get a tuple."""
+def _tuple_arguments(function: cst.FunctionDef, call: cst.Call, local: _Tuples) -> _Tuples:
+    """Tuples that the call passes, by parameter."""
     given = parameter_names(parameters(function), call)
     if given is None or "" in given:
         return {}
@@ -91,7 +91,7 @@ def _handed_over(function: cst.FunctionDef, call: cst.Call, local: _Tuples) -> _
 
 
 def _tuple(value: cst.BaseExpression, local: _Tuples) -> cst.Tuple | None:
-    """The tuple of several that it is, or that its name stands for."""
+    """The tuple of two or more elements that ``value`` is or names, else None."""
     if isinstance(value, cst.Name):
         return local.get(value.value)
     plain = isinstance(value, cst.Tuple) and all(isinstance(each, cst.Element) for each in value.elements)
@@ -100,7 +100,7 @@ def _tuple(value: cst.BaseExpression, local: _Tuples) -> cst.Tuple | None:
 
 @lru_cache(maxsize=1024)
 def _local_tuples(function: cst.FunctionDef) -> _Tuples:
-    """Names that a function binds once, to a tuple of what is bound before."""
+    """Names that a function binds once, to a tuple whose parts do not change afterwards."""
     bound, last, found = bindings(function.body), dict[str, int](), dict[str, tuple[int, cst.Tuple]]()
     for at, each in enumerate(within(function)):
         if isinstance(each, cst.AssignTarget | cst.AugAssign | cst.For | cst.CompFor):
@@ -113,10 +113,10 @@ def _local_tuples(function: cst.FunctionDef) -> _Tuples:
 
 
 def _used_whole(module: cst.Module) -> set[tuple[str, str]]:
-    """(function, parameter) that are used as a tuple there, or handed on to a function that does: not only taken
-    apart."""
+    """(function, parameter) pairs whose tuple is used other than by unpacking, there or in a function that it is passed
+    to."""
     known, found = functions(module), set[tuple[str, str]]()
-    handed = {name: _handed_on(function, known) for name, function in known.items()}
+    handed = {name: _forwarded(function, known) for name, function in known.items()}
     while True:
         before = len(found)
         for name, function in known.items():
@@ -129,8 +129,8 @@ def _used_whole(module: cst.Module) -> set[tuple[str, str]]:
             return found
 
 
-def _handed_on(function: cst.FunctionDef, known: Mapping[str, cst.FunctionDef]) -> list[tuple[str, tuple[str, str]]]:
-    """Each name that is an argument, and (function, parameter) that gets it."""
+def _forwarded(function: cst.FunctionDef, known: Mapping[str, cst.FunctionDef]) -> list[tuple[str, tuple[str, str]]]:
+    """(argument name, (function, parameter)) of each argument that is a name."""
     found = list[tuple[str, tuple[str, str]]]()
     for call in calls_in(function.body):
         to = dotted(call.func)
@@ -143,7 +143,7 @@ def _handed_on(function: cst.FunctionDef, known: Mapping[str, cst.FunctionDef]) 
 
 
 def _field_names(module: cst.Module) -> dict[tuple[str, int], list[str]]:
-    """What the functions call the fields of each record, by its name and their number; "" for one without a name."""
+    """Names that functions use for the fields of a record, by its name and number of fields; "" if a field has none."""
     found = dict[tuple[str, int], list[str]]()
     for function in functions(module).values():
         for assign in assignments(function):
@@ -166,7 +166,7 @@ def _fields(
     given: Sequence[cst.Tuple | None],
     names: _Names,
 ) -> _Fields | None:
-    """A parameter's fields; None where it is no record."""
+    """Field names of a parameter; None if it is no record."""
     name, whole = parameter.name.value, [each for each in given if each is not None]
     sizes = {len(each.elements) for each in whole}
     if len(whole) < len(given) or len(sizes) != 1 or bindings(function.body)[name] or parameter.default is not None:
@@ -190,14 +190,14 @@ def _fields(
     return tuple(fields) if fields and all(fields) and len({*fields}) == len(fields) and free else None
 
 
-def _tells(given: Sequence[cst.Tuple | None], constant: set[str]) -> bool:
-    """Is a field known from the text: a literal, a tuple, a function, a parameter of the config?"""
+def _shows_a_value(given: Sequence[cst.Tuple | None], constant: set[str]) -> bool:
+    """Whether the text shows a field's value: a literal, a tuple, a function, a parameter of the config."""
     fields = [field for each in given if each is not None for field in elements(each)]
     return any(not isinstance(field, cst.Name) or field.value in {*constant, "None"} for field in fields)
 
 
 def _unpackings(function: cst.FunctionDef, name: str) -> list[cst.Assign]:
-    """The assignments that take a parameter apart."""
+    """The assignments that unpack a parameter."""
     return [each for each in top_assignments(function) if isinstance(each.value, cst.Name) and each.value.value == name]
 
 
@@ -215,7 +215,7 @@ def _with_fields(function: cst.FunctionDef, name: str, fields: _Fields) -> cst.F
 
 
 class _Calls(Quick):
-    """Calls that hand over the fields."""
+    """Passes the fields in calls."""
 
     def __init__(
         self, opened: Mapping[str, Mapping[str, _Fields]], known: Mapping[str, cst.FunctionDef], local: _Tuples

@@ -1,4 +1,4 @@
-"""Names for good for those that were made while a function was written into another."""
+"""Final names for variables that inlining created."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutegen_lab.templates.emit.names import bindings, loads, names_of_module
 
 
 def with_good_names(module: cst.Module) -> cst.Module:
-    """``x__2`` as ``x`` where that has its last use before, or is free, else ``x_2``."""
+    """``x__2`` as ``x`` if ``x`` is free or no longer used, else as ``x_2``."""
     body = [_renamed(s, module) if isinstance(s, cst.FunctionDef) else s for s in module.body]
     return module.with_changes(body=body)
 
@@ -23,15 +23,16 @@ def _renamed(function: cst.FunctionDef, module: cst.Module) -> cst.FunctionDef:
         taken = {*bindings(function), *loads(function), *names_of_module(module)}
         wish, count = base_of(name), 2
         good = wish
-        while good in taken and not _is_over(function.body.body, good, name):
+        while good in taken and not _ends_before(function.body.body, good, name):
             good, count = f"{wish}_{count}", count + 1
         changed = function.visit(_Everywhere({name: cst.Name(good)}))
         function = cst.ensure_type(changed, cst.FunctionDef)
     return function
 
 
-def _is_over(body: Sequence[cst.CSTNode], old: str, new: str) -> bool:
-    """Both are bound once, among a function's own statements, and ``old`` has its last use before ``new`` is bound."""
+def _ends_before(body: Sequence[cst.CSTNode], old: str, new: str) -> bool:
+    """Whether both are bound once, by statements of the function's top level, and ``old`` is last used before ``new``
+    is bound."""
     places = [[at for at, each in enumerate(body) if bindings(each)[name]] for name in (old, new)]
     plain = all(
         len(at) == 1 and isinstance(body[at[0]], cst.SimpleStatementLine) and bindings(body[at[0]])[name] == 1
@@ -44,7 +45,7 @@ def _is_over(body: Sequence[cst.CSTNode], old: str, new: str) -> bool:
 
 
 class _Everywhere(Renamed):
-    """Parameters too."""
+    """Renames parameters too."""
 
     def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
         return updated_node

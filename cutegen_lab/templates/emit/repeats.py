@@ -41,7 +41,7 @@ class Repeats(Quick):
 
 def _without_repeats(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
     kept = list[cst.BaseStatement]()
-    blank = False  # above a statement that went
+    blank = False  # above a removed statement
     for statement in body:
         assign, above = _only_assign(statement), getattr(statement, "leading_lines", ())
         if assign is not None and _is_known(assign, kept):
@@ -55,7 +55,7 @@ def _without_repeats(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
 
 
 def _without_overwritten(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Without ``x = 0`` where the next statement is another ``x = …``, which gets its comment, and 0 for ``x``."""
+    """Without ``x = 0`` if the next statement assigns ``x`` again; that gets its comment, and 0 in place of ``x``."""
     kept = list[cst.BaseStatement]()
     for statement in body:
         before, now = (_only_assign(kept[-1]) if kept else None), _only_assign(statement)
@@ -72,7 +72,7 @@ def _without_overwritten(body: list[cst.BaseStatement]) -> list[cst.BaseStatemen
 
 
 def _without_dead(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Without ``x = None`` where another ``x = …`` of the block comes before anything that reads it."""
+    """Without ``x = None`` if the block assigns ``x`` again before it is read."""
     kept = list[cst.BaseStatement]()
     for at, statement in enumerate(body):
         assign = _only_assign(statement)
@@ -98,7 +98,7 @@ def _is_dead(target: cst.CSTNode, value: cst.BaseExpression, behind: Sequence[cs
 
 
 def _overwrites(before: cst.Assign, now: cst.Assign) -> bool:
-    """Is a literal, or what the next statement does not read, assigned to what that one assigns too?"""
+    """Whether ``now`` assigns the name that ``before`` assigns, so that the value of ``before`` is not needed."""
     first, second = before.targets[0].target, now.targets[0].target
     if not isinstance(first, cst.Name) or first.value not in names_of(second):
         return False
@@ -112,7 +112,7 @@ def _is_known(assign: cst.Assign, before: Sequence[cst.BaseStatement]) -> bool:
 
 
 def _known_as(assign: cst.Assign, before: Sequence[cst.BaseStatement], names: Collection[str]) -> str | None:
-    """Which of ``names`` a statement before gave this value, if nothing since changed it or what it is computed of."""
+    """The name among ``names`` that already has this value, if nothing has changed the value's operands since."""
     loaded = _loaded(assign.value) if isinstance(assign.targets[0].target, cst.Name) else None
     if loaded is None:
         return None
@@ -129,7 +129,7 @@ def _known_as(assign: cst.Assign, before: Sequence[cst.BaseStatement], names: Co
 
 
 def computed_once(module: cst.Module) -> cst.Module:
-    """Without a second name for a value that a function has already, where both are bound once."""
+    """Removes second names for a value that a function already has, if both names are bound once."""
     body = [_computed_once(each) if isinstance(each, cst.FunctionDef) else each for each in module.body]
     return module.with_changes(body=body)
 
@@ -142,7 +142,7 @@ def _computed_once(function: cst.FunctionDef) -> cst.FunctionDef:
 
 
 def _second_name(function: cst.FunctionDef) -> tuple[str, str] | None:
-    """A name that was made while folding, and the one that has its value already."""
+    """(name that folding made, name that already has its value), or None."""
     bound = bindings(function)
     once = {name for name, times in bound.items() if times == 1} - set(parameters(function))
     for block in within(function):

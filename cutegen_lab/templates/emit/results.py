@@ -1,4 +1,4 @@
-"""What functions return that nobody reads."""
+"""Removes results that no caller reads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cutegen_lab.templates.emit.parameters import ENTRIES, calls_of
 
 
 def with_read_results_only(module: cst.Module) -> cst.Module:
-    """``a, b = f()`` and ``return x, y`` as ``a = f()`` and ``return x``, where no caller reads ``b``. Itself where
-    every result is read."""
+    """Rewrites ``a, b = f()`` and ``return x, y`` to ``a = f()`` and ``return x``, if no caller reads ``b``. Returns
+    ``module`` itself if every result is read."""
     calls, targets = calls_of(module), _targets(module)
     kept = dict[str, list[int]]()
     for name, function in functions(module).items():
@@ -32,7 +32,7 @@ def with_read_results_only(module: cst.Module) -> cst.Module:
 
 
 def with_results_of_one_open(module: cst.Module) -> cst.Module:
-    """``return (x,)`` and ``f()`` as ``return x`` and ``(f(),)``."""
+    """Rewrites ``return (x,)`` and ``f()`` to ``return x`` and ``(f(),)``."""
     calls = calls_of(module)
     one = {name for name, f in functions(module).items() if name in calls and _count_returned(f) == 1} - ENTRIES
     if not one:
@@ -43,7 +43,7 @@ def with_results_of_one_open(module: cst.Module) -> cst.Module:
 
 
 def _count_returned(function: cst.FunctionDef) -> int:
-    """How many values its only ``return`` shows; 0 for another function."""
+    """Number of values in the tuple of its only ``return``; 0 if there is none."""
     returns = [each for each in within(function) if isinstance(each, cst.Return)]
     nested = any(isinstance(each, cst.FunctionDef | cst.Lambda) for each in within(function.body))
     whole = display(returns[0].value) if len(returns) == 1 and not nested else None
@@ -52,7 +52,7 @@ def _count_returned(function: cst.FunctionDef) -> int:
 
 
 def _targets(module: cst.Module) -> dict[int, list[str]]:
-    """By each call that is all of an assignment, the names that it assigns; "" for one that is never read."""
+    """Names that each call's result is assigned to, by call; "" for a name that is never read."""
     found = dict[int, list[str]]()
     for function in functions(module).values():
         read = loads(function)
@@ -63,7 +63,7 @@ def _targets(module: cst.Module) -> dict[int, list[str]]:
 
 
 def _is_flat(assign: cst.Assign) -> bool:
-    """``a, b = …``."""
+    """Whether its target is a tuple of names: ``a, b = …``."""
     target = assign.targets[0].target
     plain = isinstance(target, cst.Tuple) and all(
         isinstance(each, cst.Element) and isinstance(each.value, cst.Name) for each in target.elements
@@ -72,6 +72,8 @@ def _is_flat(assign: cst.Assign) -> bool:
 
 
 class _Open(Quick):
+    """Returns the single element instead of a tuple, in functions named in ``one`` and at their calls."""
+
     def __init__(self, one: set[str]) -> None:
         super().__init__()
         self._one, self._function = one, ""
@@ -89,6 +91,8 @@ class _Open(Quick):
 
 
 class _Kept(Quick):
+    """Keeps only the results with the numbers in ``kept``, by function."""
+
     def __init__(self, kept: dict[str, list[int]]) -> None:
         super().__init__()
         self._kept, self._function = kept, ""

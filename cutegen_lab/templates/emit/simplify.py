@@ -1,4 +1,4 @@
-"""Arithmetic that does nothing, and tests that are decided."""
+"""Simplifies arithmetic without effect, and tests with a known result."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _DEFAULTS = {("cluster", "None"), ("use_pdl", "False")}
 
 
 class Simplify(Branches):
-    """One pass over a module. ``constants`` are its own; ``pure`` the names of functions that change nothing;
-    ``returns`` what functions without parameters return."""
+    """One pass over a module. ``constants``: of the module. ``pure``: functions without side effects. ``returns``:
+    results of functions without parameters."""
 
     def __init__(self, constants: Constants, pure: set[str], returns: Mapping[str, Any]) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Simplify(Branches):
         return self._values(updated.iter)
 
     def _values(self, node: cst.BaseExpression) -> range | None:
-        """What a range that is known walks."""
+        """The values of a range, if known."""
         if not is_range(node):
             return None
         assert isinstance(node, cst.Call)
@@ -143,7 +143,7 @@ class Simplify(Branches):
         return updated_node if elements is None else updated_node.with_changes(elements=elements)
 
     def _spread(self, elements: Sequence[cst.BaseElement]) -> list[cst.BaseElement] | None:
-        """``*(f(i) for i in range(1))`` is ``f(0)``; None where there is no such element."""
+        """Elements with unpacked comprehensions: ``*(f(i) for i in range(1))`` is ``f(0)``. None if there are none."""
         found = list[cst.BaseElement]()
         for each in elements:
             of = each.value
@@ -206,7 +206,7 @@ def _walks(node: cst.BaseExpression) -> TypeGuard[cst.ListComp | cst.GeneratorEx
 
 
 def _over_nothing(walk: cst.CompFor | None) -> bool:
-    """Is one of a comprehension's sequences ``()`` or ``[]``?"""
+    """Whether one of a comprehension's sequences is ``()`` or ``[]``."""
     while walk is not None:
         if isinstance(walk.iter, cst.Tuple | cst.List) and not walk.iter.elements:
             return True

@@ -1,4 +1,4 @@
-"""Lists whose elements a function assigns one by one, as a name for each."""
+"""Replaces a list whose elements are assigned one by one with a variable for each element."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cutegen_lab.templates.emit.names import Quick, bindings, loads, within
 
 
 def with_slots_as_names(function: cst.FunctionDef, module: cst.Module) -> cst.FunctionDef:
-    """``xs = [None]; xs[0] = …`` as ``x = …``, where every other use of ``xs`` is ``xs[0]`` too, and it is assigned
-    beside the list. Itself where there is no such list."""
+    """``xs = [None]; xs[0] = …`` as ``x = …``, if ``xs`` is only used as ``xs[0]`` and assigned in the block of the
+    list. Returns ``function`` itself if there is no such list."""
     changeable = mutated(function)
     if not changeable:
         return function
@@ -24,6 +24,8 @@ def with_slots_as_names(function: cst.FunctionDef, module: cst.Module) -> cst.Fu
 
 
 class _Slots(Quick):
+    """Replaces list elements that are only stored and read by index with variables."""
+
     def __init__(self, function: cst.FunctionDef, changeable: set[str], names: Names) -> None:
         super().__init__()
         self._function, self._mutated, self._names = function, changeable, names
@@ -36,7 +38,7 @@ class _Slots(Quick):
         return True
 
     def _is_only_indexed(self, block: cst.IndentedBlock, name: str, count: int) -> bool:
-        """Every use is an element by its number, and every element is stored in the block before it is read."""
+        """Whether every use is an element with a known index, stored in the block before it is read."""
         used = [each for each in within(self._function) if isinstance(each, cst.Name) and each.value == name]
         indexed = [each for each in within(self._function) if _of(each, name)]
         known = [at for each in indexed if (at := index_of(each)) is not None and at < count]
@@ -55,7 +57,7 @@ class _Slots(Quick):
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine]:
-        """The list's elements that are no literals, each to its name."""
+        """Assigns the list's elements to their variables, except literals."""
         found = _list_of(original_node)
         if found is None or found[0] not in self._slots:
             return updated_node
@@ -88,7 +90,7 @@ def _of(node: cst.CSTNode, name: str) -> bool:
 
 
 def _stored(statement: cst.CSTNode, name: str) -> int | None:
-    """The element that a statement stores alone."""
+    """Index of the element that a statement assigns, if it assigns nothing else."""
     match statement:
         case cst.SimpleStatementLine(body=[cst.Assign(targets=[cst.AssignTarget(target=target)])]):
             return index_of(target) if _of(target, name) else None
@@ -96,7 +98,7 @@ def _stored(statement: cst.CSTNode, name: str) -> int | None:
 
 
 def _is_read_first(statements: Sequence[cst.BaseStatement], name: str) -> bool:
-    """Is a literal read that the list begins with?"""
+    """Whether an initial literal of the list is read."""
     known = set[int]()
     for statement in statements:
         found = _list_of(statement)
@@ -112,13 +114,15 @@ def _is_read_first(statements: Sequence[cst.BaseStatement], name: str) -> bool:
 
 
 def with_lists_whole(function: cst.FunctionDef) -> cst.FunctionDef:
-    """``xs = [None]``, and ``xs += (y,)`` behind it, as one list."""
+    """``xs = [None]`` followed by ``xs += (y,)`` as one list."""
     changed = function.visit(_Whole())
     assert isinstance(changed, cst.FunctionDef)
     return changed
 
 
 class _Whole(Quick):
+    """Merges ``xs = […]`` and ``xs += (…)``."""
+
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
@@ -136,7 +140,7 @@ class _Whole(Quick):
 
 
 def _begun(body: Sequence[cst.BaseStatement], name: str) -> int | None:
-    """Where ``name`` became a list of literals that nothing has used since, or any list, if it is the last one."""
+    """Index of the last ``name = […]``, if it has only literals and is unused since, or if it is the last statement."""
     for at in reversed(range(len(body))):
         found = _list_of(body[at])
         if found is not None and found[0] == name:

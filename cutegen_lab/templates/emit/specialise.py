@@ -13,7 +13,7 @@ from typing import Any
 
 import libcst as cst
 
-from cutegen_lab.templates.emit.apart import taken_apart
+from cutegen_lab.templates.emit.apart import with_displays_unpacked
 from cutegen_lab.templates.emit.branches import Branches
 from cutegen_lab.templates.emit.config import settings, spellings, with_constants, with_constants_first
 from cutegen_lab.templates.emit.evaluate import UNKNOWN, evaluate, literal, returned
@@ -22,7 +22,7 @@ from cutegen_lab.templates.emit.literals import ReadsReplaced
 from cutegen_lab.templates.emit.names import bindings, called, dotted, functions, loads, names_of, target_names
 from cutegen_lab.templates.emit.observe import Facts, Probe
 from cutegen_lab.templates.emit.parameters import ENTRIES, without_constant_parameters
-from cutegen_lab.templates.emit.prose import with_true_words
+from cutegen_lab.templates.emit.prose import with_updated_docs
 from cutegen_lab.templates.emit.reach import reachable
 from cutegen_lab.templates.emit.rename import with_good_names
 from cutegen_lab.templates.emit.repeats import Repeats, computed_once
@@ -48,7 +48,7 @@ def specialise(probe: Probe, config: Mapping[str, Any], *, rules: bool = False) 
     replaced: dict[str, dict[str, str | None]] = {"launch": spellings(module, values)}
     module = _without_aliases(with_constants(module, values))
     entries = {"launch", "workspace", *(("constraints",) if rules else ())}
-    module = _folded(module, facts, entries, False, replaced)  # values for which a caller has a name keep it
+    module = _folded(module, facts, entries, False, replaced)  # named values keep their names
     module = inlined(module, probe.module)
     module = _folded(module, facts, entries, True, replaced)
     module = with_good_names(computed_once(module))
@@ -56,7 +56,7 @@ def specialise(probe: Probe, config: Mapping[str, Any], *, rules: bool = False) 
     for counted in (loads, bindings):  # metadata of trees that are no longer needed
         counted.cache_clear()
     assert isinstance(short, cst.Module)
-    return tidy(with_true_words(short, probe.module, replaced))
+    return tidy(with_updated_docs(short, probe.module, replaced))
 
 
 def _folded(
@@ -66,20 +66,20 @@ def _folded(
     numbers: bool,
     replaced: dict[str, dict[str, str | None]],
 ) -> cst.Module:
-    """Until nothing changes any more. ``replaced`` gets the parameters that leave, by function."""
+    """Repeats the passes until nothing changes. Adds the removed parameters to ``replaced``, by function."""
     settled = dict[cst.CSTNode, str]()
     for _ in range(_MOST_ROUNDS):
         before = module
         module = reachable(module, entries)
         constants = _constants(module)
         if numbers:
-            module = with_read_results_only(with_short_tuples_open(taken_apart(module)))
+            module = with_read_results_only(with_short_tuples_open(with_displays_unpacked(module)))
         simpler = _simplified(module, constants, settled)
         module, left = without_constant_parameters(simpler, constants, facts.arguments, numbers)
         for function, texts in left.items():
             replaced.setdefault(function, {}).update({name: _simple(text) for name, text in texts.items()})
         if len(module.body) == len(before.body) and all(a is b for a, b in zip(module.body, before.body, strict=True)):
-            opened = with_results_of_one_open(module) if numbers else module  # of those that stay functions
+            opened = with_results_of_one_open(module) if numbers else module  # of functions that are not inlined
             if opened is module:
                 break
             module = opened
@@ -87,7 +87,7 @@ def _folded(
 
 
 def _simple(text: str | None) -> str | None:
-    """The text of an expression without what changes nothing: ``THREADS * 1`` is ``THREADS``."""
+    """The simplified text of an expression: ``THREADS`` for ``THREADS * 1``."""
     if text is None:
         return None
     simple = cst.parse_expression(text).visit(Simplify({}, set(), {}))
@@ -96,7 +96,8 @@ def _simple(text: str | None) -> str | None:
 
 
 def _simplified(module: cst.Module, constants: Mapping[str, Any], settled: dict[cst.CSTNode, str]) -> cst.Module:
-    """``settled`` are statements that do not change any more, with what that depends on."""
+    """``module`` simplified once. ``settled``: statements that no longer change, with the facts that this depends
+    on."""
     pure, returns = _pure(module), _returns(module, constants)
     given = repr((sorted(constants.items()), sorted(pure), sorted(returns.items())))
     body = []
@@ -121,7 +122,7 @@ class _Observed(Branches):
         self._known = set[str]()
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool | None:
-        """Which of its parameters had one value."""
+        """Collects its parameters that had a single value."""
         self._known = {name for function, name in self._facts.arguments if function == node.name.value}
         self._known |= self._constants
         return super().visit_FunctionDef(node)
@@ -150,7 +151,7 @@ class _Observed(Branches):
 
 
 def _without_aliases(module: cst.Module) -> cst.Module:
-    """What a module's name for a function stands for, in its place."""
+    """Replaces module-level names of functions with the functions they stand for."""
     bound, found = bindings(module), dict[str, cst.BaseExpression]()
     for statement in module.body:
         only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
@@ -164,7 +165,7 @@ def _without_aliases(module: cst.Module) -> cst.Module:
 
 
 def _constants(module: cst.Module) -> dict[str, Any]:
-    """Names of the module that are assigned a literal."""
+    """Names to which the module assigns a literal, with their values."""
     found: dict[str, Any] = {}
     for statement in module.body:
         if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Assign):
@@ -176,14 +177,14 @@ def _constants(module: cst.Module) -> dict[str, Any]:
 
 
 def _returns(module: cst.Module, constants: Mapping[str, Any]) -> dict[str, Any]:
-    """What functions without parameters return, of those that are only computed from constants."""
+    """Results of functions without parameters that are computed from constants only."""
     plain = {name: f for name, f in functions(module).items() if name not in ENTRIES and not f.decorators}
     found = {name: returned(function, constants) for name, function in plain.items()}
     return {name: value for name, value in found.items() if isinstance(value, int | bool)}
 
 
 def _pure(module: cst.Module) -> set[str]:
-    """Functions that only compute with shapes: not compiled, and all that they call does so too."""
+    """Functions that only compute with shapes: neither they nor the functions they call are compiled."""
     calls = {name: called(function) for name, function in functions(module).items() if not function.decorators}
     found = set(calls)
     while effects := {name for name in found if not calls[name] <= found | CHANGE_NOTHING}:

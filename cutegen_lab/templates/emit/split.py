@@ -1,4 +1,4 @@
-"""Parameters that are tuples of one, or of a few tensors, as what they hold."""
+"""Replaces parameters that are tuples of one value, or of a few tensors, with their elements."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from cutegen_lab.templates.emit.names import pairs as assigned
 from cutegen_lab.templates.emit.parameters import ENTRIES, calls_of, is_plain, parameter_names
 from cutegen_lab.templates.emit.signature import with_parameters
 
-_MOST = 2  # tensors of a tuple
+_MOST = 2  # tensors in a tuple
 
 
 def with_short_tuples_open(module: cst.Module) -> cst.Module:
-    """``f((x,))`` with ``def f(xs: tuple)`` as ``f(x)``, where every call shows that it is one; of tensors, or two.
-    Itself where none does."""
+    """Rewrites ``f((x,))`` with ``def f(xs: tuple)`` to ``f(x)``, if every call shows a tuple of one value or of two
+    tensors. Returns ``module`` itself if there is none."""
     calls, tensors = calls_of(module), _given_tensors(module)
     opened = dict[str, dict[str, list[cst.Param]]]()
     for name, function in functions(module).items():
@@ -53,7 +53,7 @@ def with_short_tuples_open(module: cst.Module) -> cst.Module:
 def _opened(
     function: cst.FunctionDef, calls: list[cst.Call], tensors: set[int], module: cst.Module
 ) -> dict[str, list[cst.Param]]:
-    """What takes the place of a parameter."""
+    """The parameters that replace a parameter, by its name."""
     names, found = parameters(function), dict[str, list[cst.Param]]()
     names_in = Names(function, module)
     given = [parameter_names(names, call) for call in calls]
@@ -78,15 +78,14 @@ def _opened(
 
 
 def _annotation(parameter: cst.Param, tensor: bool) -> cst.Annotation | None:
-    """That of a tensor for a tuple of one; others stay."""
+    """The annotation of an element: ``cute.Tensor`` for a tuple of one tensor, else unchanged."""
     if parameter.annotation is None or dotted(parameter.annotation.annotation) != "tuple":
         return parameter.annotation
     return cst.Annotation(cst.parse_expression("cute.Tensor")) if tensor else None
 
 
 def _given_tensors(module: cst.Module) -> set[int]:
-    """The arguments of calls that are names of tensors: parameters that say so, and what ``make_tensor`` and the
-    kernels' ``view`` give."""
+    """Arguments of calls that name tensors: annotated parameters, and results of ``make_tensor`` and ``view``."""
     found = set[int]()
     for function in functions(module).values():
         typed = [p for p in function.params.params if p.annotation is not None]
@@ -105,6 +104,8 @@ def _with_opened(function: cst.FunctionDef, opened: Mapping[str, list[cst.Param]
 
 
 class _Calls(Quick):
+    """Passes the elements of tuples in calls."""
+
     def __init__(
         self, opened: Mapping[str, Mapping[str, list[cst.Param]]], known: Mapping[str, cst.FunctionDef]
     ) -> None:

@@ -1,4 +1,4 @@
-"""Blank lines, parentheses and line breaks of a module from which much has gone."""
+"""Cleans up blank lines, parentheses and line breaks after folding."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _Lines = Sequence[cst.EmptyLine]
 
 
 def tidy(module: cst.Module) -> str:
-    """The text of ``module``: two blank lines around functions, one at most inside them, and statements in one line
-    where they fit."""
+    """Text of ``module``: two blank lines around functions, at most one inside them, and statements in one line if they
+    fit."""
     plain = module.visit(_Plain())
     assert isinstance(plain, cst.Module)
     body: list[cst.CSTNode] = []
@@ -32,7 +32,7 @@ def tidy(module: cst.Module) -> str:
 
 
 class _Plain(Quick):
-    """No doubled blank lines, and no parentheses that do nothing."""
+    """Removes repeated blank lines and redundant parentheses."""
 
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
@@ -64,7 +64,7 @@ class _Plain(Quick):
 
 
 def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
-    """``node`` without parentheses around it, if they are in its line and nothing but parentheses."""
+    """``node`` without redundant parentheses around it, if it is in one line."""
     if not node.lpar or isinstance(node, _PARENTHESISED):
         return node
     bare = node.with_changes(lpar=(), rpar=())
@@ -72,7 +72,7 @@ def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _without_doubled(lines: _Lines, first: bool) -> list[cst.EmptyLine]:
-    """One blank line at most, and none at the top of a block."""
+    """At most one blank line in a row, and none at the top of a block."""
     kept = list[cst.EmptyLine]()
     for line in lines:
         doubled = not kept[-1].comment if kept else first

@@ -1,4 +1,4 @@
-"""Takes tuples and lists apart in an expression: their elements, unpacked, counted, walked by comprehensions."""
+"""Replaces expressions that index, unpack, count or walk a known tuple or list with its elements."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from cutegen_lab.templates.emit.literals import ReadsReplaced
 from cutegen_lab.templates.emit.names import dotted, names_of
 
 Known = dict[str, cst.BaseExpression]
-"""Names, and the display or the function of the module that each stands for."""
+"""By name, the display or function of the module that it stands for."""
 
 
 class Unpacked(ReadsReplaced):
-    """Takes apart what an expression reads of ``known``."""
+    """Replaces what an expression reads of ``known``."""
 
     def __init__(self, known: Known, module_functions: Collection[str]) -> None:
         short = {name: value for name, value in known.items() if isinstance(value, cst.Name) or _is_name_alone(value)}
@@ -89,7 +89,7 @@ class Unpacked(ReadsReplaced):
         return parenthesised(elements(whole)[at].deep_clone())
 
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
-        """``*xs, y = record`` as ``xs, y = [a, b], c``."""
+        """Rewrites ``*xs, y = record`` to ``xs, y = [a, b], c``."""
         target = updated_node.targets[0].target
         if len(updated_node.targets) > 1 or not isinstance(target, cst.Tuple):
             return updated_node
@@ -102,7 +102,7 @@ class Unpacked(ReadsReplaced):
         return updated_node.with_changes(targets=[cst.AssignTarget(left)], value=right)
 
     def _like(self, target: cst.CSTNode, value: cst.BaseExpression) -> cst.BaseExpression:
-        """``value`` with displays where ``target`` takes something apart."""
+        """``value`` with displays where ``target`` unpacks."""
         whole = self._shown(value) if isinstance(target, cst.Tuple) else None
         if whole is None or not isinstance(target, cst.Tuple):
             return value
@@ -142,7 +142,7 @@ class Unpacked(ReadsReplaced):
         return put([*elements(left), *elements(right)])
 
     def leave_Comparison(self, original_node: cst.Comparison, updated_node: cst.Comparison) -> cst.BaseExpression:
-        """``record is None``."""
+        """Decides ``record is None``."""
         match updated_node.comparisons:
             case [cst.ComparisonTarget(operator=cst.Is() | cst.IsNot() as sign, comparator=cst.Name(value="None"))]:
                 left = updated_node.left
@@ -165,6 +165,6 @@ def _is_slot(node: cst.CSTNode) -> bool:
 
 
 def _is_name_alone(node: cst.CSTNode) -> bool:
-    """``(x,)`` or ``[x]``."""
+    """Whether it is a display of one name: ``(x,)`` or ``[x]``."""
     whole = display(node)
     return whole is not None and len(whole.elements) == 1 and isinstance(elements(whole)[0], cst.Name)

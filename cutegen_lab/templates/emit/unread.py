@@ -1,4 +1,4 @@
-"""Drops assignments to names that nobody reads, and calls that change nothing."""
+"""Removes assignments to unread names, and calls without side effects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutegen_lab.templates.emit.names import dotted, loads, names_of, parts, wit
 
 
 def with_read_names_only(function: cst.FunctionDef, pure: set[str]) -> cst.FunctionDef:
-    """``function`` itself where there is nothing to drop. ``pure``: functions whose calls may be dropped."""
+    """``function`` itself if nothing can be removed. ``pure``: functions whose calls can be removed."""
     dropping = _Unread(loads(function), pure)
     changed = function.body.visit(dropping)
     assert isinstance(changed, cst.BaseSuite)
@@ -19,7 +19,7 @@ def with_read_names_only(function: cst.FunctionDef, pure: set[str]) -> cst.Funct
 
 
 class _Unread(Branches):
-    """Drops calls of ``pure`` functions, and assignments of such values to names that are never read."""
+    """Removes calls of ``pure`` functions, and assignments of their results to unread names."""
 
     def __init__(self, read: Mapping[str, int], pure: set[str]) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class _Unread(Branches):
         if len(updated_node.targets) != 1:
             return updated_node
         found = parts(updated_node.targets[0].target, updated_node.value)
-        kept = [(target, value) for target, value in found if not self._is_idle(target, value)]
+        kept = [(target, value) for target, value in found if not self._is_dead(target, value)]
         self.dropped += len(kept) < len(found)
         if not kept:
             return cst.Pass()
@@ -56,7 +56,7 @@ class _Unread(Branches):
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
-        """The blank line above what is dropped moves to what follows."""
+        """The blank line above a removed statement moves to the next one."""
         body, blank = list[cst.BaseStatement](), False
         for statement in updated_node.body:
             above = getattr(statement, "leading_lines", ())
@@ -69,8 +69,8 @@ class _Unread(Branches):
             blank = False
         return updated_node.with_changes(body=body or [cst.parse_statement("pass")])
 
-    def _is_idle(self, target: cst.CSTNode, value: cst.BaseExpression) -> bool:
-        """``x = x``, or names that nobody reads and a value that nothing happens to compute."""
+    def _is_dead(self, target: cst.CSTNode, value: cst.BaseExpression) -> bool:
+        """Whether it is ``x = x``, or assigns a value without side effects to unread names."""
         names = names_of(target)
         if names and isinstance(value, cst.Name) and names == [value.value]:
             return isinstance(target, cst.Name)
@@ -82,7 +82,7 @@ class _Unread(Branches):
 
 
 def assignment_of(kept: Sequence[tuple[cst.CSTNode, cst.BaseExpression]]) -> cst.Assign:
-    """``a, b = x, y`` of its parts."""
+    """``a, b = x, y`` from its (target, value) pairs."""
     bare = len(kept) == 1 and isinstance(kept[0][0], cst.Tuple)
     left, right = (", ".join(_code(part, bare) for part in side) for side in zip(*kept, strict=True))
     return cst.ensure_type(

@@ -30,7 +30,8 @@ _SENTENCES = (
 
 
 def matches(graph: Graph) -> bool:
-    """One pooled input, with all of the result's dimensions in order, beside inputs that are read where results are."""
+    """Whether the graph has one pooled input, with the result's dimensions in order, and otherwise elementwise
+    inputs."""
     pools = [pool for _, pool in graph.pools()]
     if len(pools) != 1 or graph.reduced or len(graph.outputs) != 1 or len(graph.space) < 2:
         return False
@@ -41,6 +42,7 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
+    """256 threads; four or two results a thread if the blocks still fill an H200."""
     results = math.prod(workload.outputs[0].shape)
     outputs = next(n for n in (4, 2, 1) if n == 1 or results >= n * _THREADS * _BLOCKS)
     config = {"threads": _THREADS, "outputs": outputs}
@@ -48,12 +50,12 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     return str(rules.why_not(config, _elements(graph)))
 
 
 def _elements(graph: Graph) -> int:
-    """Of a window."""
+    """Number of elements in a window."""
     ((_, pool),) = graph.pools()
     return pool.window[0] * pool.window[1]
 
@@ -64,6 +66,9 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 
 class _AvgPool(KernelModule):
+    """Writes the module of an average pooling. The input is (width, height, images); the result and the epilogue's
+    inputs are (columns, rows, images). The sum and the epilogue are fp32."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = "images mean extras sizes window stride padding gX gOut"
         super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="1.0", index="0.0")
@@ -101,7 +106,7 @@ class _AvgPool(KernelModule):
         ]
 
     def _view(self, view: View) -> list[str]:
-        """A tensor as (columns, rows, images) of results."""
+        """Lines that view a tensor as (columns, rows, images) of results."""
         *outer, row, column = range(len(self.graph.space))
         images = self.space.outer_mode(view, outer, "images") if outer else ("1", "0")
         shape = f"{self.space.size(column)}, {self.space.size(row)}, {images[0]}"

@@ -1,4 +1,4 @@
-"""How kernels see tensors along dimensions before the last: as vectors of columns, and rows of those."""
+"""Views of tensors for kernels that walk dimensions before the last: rows of vectors of adjacent columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from cutegen_lab.templates.frontend.expr import Const, Elementwise, Graph, Size
 
 
 class ColumnKernel(KernelModule):
-    """``axis`` is the first dimension that columns are walked down. Every value but constants is a vector."""
+    """Base of the classes that write kernels over columns. Views have the shape (width, columns, n): ``width`` adjacent
+    elements of the last dimension, ``n`` positions along the reduced dimensions. ``axis``: the first reduced dimension.
+    Every value except constants is a vector."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         constant: list[bool] = []
@@ -27,7 +29,7 @@ class ColumnKernel(KernelModule):
         return view.dims[-1] is not None
 
     def size_and_view_lines(self) -> list[str]:
-        """``n``, ``columns``, ``width``, sizes and every view's tensor, in a launcher."""
+        """Lines of ``launch``: ``n``, ``inner``, ``outer``, ``width``, ``columns``, sizes and each tensor's view."""
         rank = len(self.graph.space)
         rest = [d for d in range(rank - 1) if d not in self.graph.reduced]
         lines = [f"    n = {self.space.product(self.graph.reduced)}", f"    inner = {self.space.size(rank - 1)}"]

@@ -1,9 +1,9 @@
 """Reductions over dimensions before the last: threads lie along the inner dimensions, which stay contiguous.
 
-Each thread owns ``vec`` adjacent columns and, with ``slices - 1`` others, walks down the reduced dimension; the slices'
-partial results meet in shared memory, and those of a cluster's ``cluster_m`` blocks in its distributed shared memory.
-Every reduction is one pass, and a last pass writes what varies along it, so a column is read once a pass (from L2 where
-it fits).
+Each thread owns ``vec`` adjacent columns and walks down the reduced dimension, which it shares with ``slices - 1``
+others. Partial results are combined in shared memory, and those of a cluster's ``cluster_m`` blocks in distributed
+shared memory. Each reduction is one pass; a last pass writes results that vary along the column. A column is read once
+a pass (from L2 if it fits).
 """
 
 from __future__ import annotations
@@ -42,15 +42,17 @@ KNOBS = {
     ("vec", -1): "Twice as many threads for the same columns.",
     ("loads", -1): "Fewer registers a thread.",
 }
-_FULL = 1 << 17  # threads that an H200 takes to read at its full rate
-_ACROSS = 16  # of them next to each other, at least
-_BLOCK = 256  # of them in a block, at least
-_ALMOST = 1.4  # times as many threads as are in a block of most slices
-_ROWS = 16  # of a thread: two batches of loads
-_LONG = 128  # of a thread: sums of a bf16[65536, 8192] take 247 µs by 16 slices, 8 blocks, 2 loads; 255 by 32, 4 and 4
+_FULL = 1 << 17  # threads with which an H200 reads at its full rate
+_ACROSS = 16  # fewest threads next to each other
+_BLOCK = 256  # fewest threads in a block
+_ALMOST = 1.4  # threads a column, relative to most slices, above which a cluster of 2 pays
+_ROWS = 16  # rows of a thread: two batches of loads
+_LONG = 128  # rows of a thread: bf16[65536, 8192] takes 247 µs with 16 slices, 8 blocks, 2 loads; 255 with 32, 4, 4
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph reduces dimensions before the last, without products, gathers, positions, scans, full
+    reductions."""
     rank = len(graph.space)
     if not graph.reduced or graph.reduced[-1] == rank - 1 or partly_written(graph):
         return False
@@ -58,9 +60,9 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors and half a warp across; then slices, and blocks in clusters, until the GPU is full; where that
-    would leave threads few rows or is not enough, fewer rows a thread, then narrower vectors; wider blocks if small;
-    larger clusters of smaller blocks and fewer loads at once for long walks."""
+    """16-byte vectors and half a warp across; then slices, and blocks in clusters, until the GPU is full. If threads
+    would have few rows or the GPU is not full: fewer rows a thread, then narrower vectors. Small blocks are widened.
+    Long walks get larger clusters of smaller blocks, and fewer loads in flight."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     inner = math.prod(graph.space[graph.reduced[-1] + 1 :])
     walked = math.prod(graph.space[d] for d in graph.reduced)
@@ -69,14 +71,14 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     config = {}
     for vec, least_rows in ((widest, _ROWS), (widest, _ROWS // 2), (max(widest // 2, 1), _ROWS // 2)):
         across = max(-(-inner // (vec * _ACROSS)) * outer, 1) * _ACROSS
-        shared = max(min(_FULL // across, walked // least_rows), 1)  # by so many threads, a column
+        shared = max(min(_FULL // across, walked // least_rows), 1)  # threads a column
         slices = max(s for s in DOMAINS["slices"] if s <= shared)
         most = DOMAINS["cluster_m"][-1] if itemsize < 4 else DOMAINS["cluster_m"][-2]
         cluster_m = max(c for c in DOMAINS["cluster_m"] if slices * c <= shared and c <= most)
         if slices == DOMAINS["slices"][-1] and slices * _ALMOST <= shared < 2 * slices:
             cluster_m = 2  # 172 blocks take 17% longer than 344 for the sums of an f32[12193, 11008]
         threads = next(t for t in DOMAINS["threads"] if t * slices >= _BLOCK or t * vec >= inner or t >= 128)
-        few = vec < 8 or cluster_m < 4 or walked <= _ROWS * slices * cluster_m  # registers, or blocks, or rows
+        few = vec < 8 or cluster_m < 4 or walked <= _ROWS * slices * cluster_m  # few registers, blocks or rows
         loads = 8 if few else 4
         if not few and walked >= _LONG * slices * cluster_m:
             slices, cluster_m, loads = slices * cluster_m // most, most, 2
@@ -87,7 +89,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     return str(rules.why_not(config))
 
 
@@ -97,6 +99,9 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 
 class _Columns(ColumnKernel):
+    """Writes the module of column reductions. Views have the shape (width, columns, n), or (columns, n) for a tensor
+    that is broadcast along the last dimension. Sums are fp32."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         super().__init__(problem, graph, config, "n inner outer columns width extent position outs results")
         depths = graph.depths()
@@ -107,7 +112,7 @@ class _Columns(ColumnKernel):
         every = list(zip(self.outputs, graph.outputs, strict=True))
         self.walked = {name: output.node for name, output in every if output.dims[self.axis] is not None}
         self.single = {name: output.node for name, output in every if output.dims[self.axis] is None}
-        self._local = dict[int, str]()  # names of values, which the functions share
+        self._local = dict[int, str]()  # names of values that several functions compute
 
     def text(self) -> str:
         sentences = (
@@ -131,8 +136,8 @@ class _Columns(ColumnKernel):
         )
 
     def _function(self, name: str, roots: Sequence[int], reduced: Sequence[int]) -> tuple[list[str], str]:
-        """A function from views of a row and what is ``reduced`` so far to ``roots``; and the text of its name with the
-        numbers of the views."""
+        """A function that computes ``roots`` from the views of a row and the earlier reductions ``reduced``; and the
+        text of its name and its views' numbers."""
         env = {index: self.names[index] for index in reduced}
         needed = self.writer.pending(roots, env)
         views = {index: view.name for index, view in self.views.of_load.items() if index in needed}

@@ -1,7 +1,7 @@
-"""Elementwise chains of any arity, with broadcasting: every output element follows from one element of each input.
+"""Elementwise chains with broadcasting: every output element depends on one element of each input.
 
-The iteration space is walked in vectors along its last dimension (or along everything, where nothing is broadcast).
-Each thread takes ``loads`` vectors a block's width apart and issues all its loads before it uses the first.
+Threads walk the iteration space in vectors along its last dimension (along all of it if nothing is broadcast). Each
+thread takes ``loads`` vectors, one block's width apart, and issues all its loads before it uses the first.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ KNOBS = {
     ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
     ("vec", -1): "Narrower accesses: fewer registers a thread.",
 }
-_THREADS, _BLOCKS = 128, 2048  # what fills an H200
+_THREADS, _BLOCKS = 128, 2048  # enough to fill an H200
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph has no reductions and no products, and gathers only at positions read from an input."""
     if graph.reduced or not graph.space or any(graph.dots()):
         return False
     return all(isinstance(graph.nodes[gather.args[0]], Load) for _, gather in graph.gathers())
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors, 128 threads; two vectors a thread where the blocks then fill an H200 nevertheless."""
+    """16-byte vectors, 128 threads; two vectors a thread if the blocks still fill an H200."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     blocks = math.prod(graph.space) // (vec * _THREADS)
@@ -46,7 +47,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     return str(rules.why_not(config))
 
 
@@ -56,6 +57,9 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 
 class _Elementwise(KernelModule):
+    """Writes the module of an elementwise kernel. Views have the shape (width, vectors), or (width, positions, vectors)
+    for the table of a gather."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = "n rows width vectors body"
         super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="1.0", index="0.0")
@@ -64,7 +68,7 @@ class _Elementwise(KernelModule):
         self.iotas = dict(graph.iotas())
         beyond = any(view.beyond for view in self.views)
         self.flat = not (self.iotas or beyond) and all(view.dense(everything) for view in self.views)
-        self.along = everything if self.flat else everything[-1:]  # what vectors lie along
+        self.along = everything if self.flat else everything[-1:]  # dimensions along which vectors lie
         self.narrow = graph.fixed(everything[-1])
         self.loaded = [self.views.by_name[name] for name in self.views.loaded]
         self.tables = list(dict.fromkeys(view.name for view in self.views.of_gather.values()))
@@ -78,10 +82,10 @@ class _Elementwise(KernelModule):
     def _wide(self, view: View) -> bool:
         return view.dims[-1] is not None
 
-    # --- what is computed ---
+    # --- the generated function ---
 
     def _body(self) -> list[str]:
-        """From vectors of the inputs to results: first what is the same all along a vector."""
+        """``body``: computes results from vectors of the inputs; first the values that are constant along a vector."""
         env = dict[int, str]()
         for index, view in self.views.of_load.items():
             env[index] = view.name
@@ -107,7 +111,7 @@ class _Elementwise(KernelModule):
         return [*signature("body", [*taken, *self.sizes]), *(f"    {line}" for line in lines)]
 
     def _shared(self, roots: list[int]) -> set[int]:
-        """Values that are the same all along a vector, and are used by what is not."""
+        """Values that are constant along a vector and used by values that are not."""
         seen, found = set[int](), set[int]()
         stack = [*roots]
         while stack:
@@ -153,8 +157,7 @@ class _Elementwise(KernelModule):
         return [*lines, *call("elementwise", [*given, "stream"], 4)]
 
     def _layout(self, view: View, outer: list[int]) -> tuple[str, str]:
-        """Texts of shape and strides of (values of a vector, vectors); for a value that indexes it, (values of a
-        vector, choices, vectors)."""
+        """Texts of shape and stride: (width, vectors), or (width, positions, vectors) for the table of a gather."""
         shape, stride = self.space.outer_mode(view, outer, "rows") if outer else ("rows", "0")
         step = view.step(self.along) if self._wide(view) else "0"
         across = "width" if step == "1" else f"width * {step}" if step != "0" else "0"
@@ -165,15 +168,15 @@ class _Elementwise(KernelModule):
         return f"({values}, {size}, (n // width, {shape}))", f"({step}, {pitch}, ({across}, {stride}))"
 
     def _dim(self, dim: int, step: str = "width") -> str:
-        """Text of where a vector lies along a dimension of the space."""
+        """Text of a vector's position along a dimension of the space."""
         if dim == self.last:
             return f"((), n // width, {step})"
         within = self.space.product(range(dim + 1, self.last))
         return f"((n // width, {within}), {self.space.size(dim)}, 1)"
 
     def _bound(self, view: View, dim: int) -> str:
-        """Text of a dimension along which a part lies beyond its tensor, where the tensor begins and ends in it, and
-        how many vectors come before it."""
+        """Text of a dimension along which a part extends beyond its tensor: where the tensor starts and ends in the
+        part, and how many vectors precede it."""
         axis = view.dims[dim] or 0
         start = view.starts[axis]
         before = "width" if dim == self.last else f"(n // width * ({self.space.product(range(dim + 1, self.last))}))"
@@ -184,7 +187,7 @@ class _Elementwise(KernelModule):
         )
 
     def _gathers(self) -> list[str]:
-        """Text of each gather's table, of the input that holds its indices, and of whether these may be negative."""
+        """Text of each gather: its table, its index input, and whether indices may be negative."""
         found = []
         for index, gather in self.graph.gathers():
             table = self.tables.index(self.views.of_gather[index].name)
@@ -193,7 +196,7 @@ class _Elementwise(KernelModule):
         return found
 
     def _ranges(self) -> list[str]:
-        """Text of the dimensions along which places are wanted."""
+        """Text of the dimensions whose positions are used as values (iota)."""
         found = []
         for index, iota in self.iotas.items():
             within = self.space.product(range(iota.dim + 1, self.last))
@@ -202,7 +205,7 @@ class _Elementwise(KernelModule):
         return found
 
     def _repeats(self, name: str) -> str:
-        """Text of the dimensions of the space that an output does not have: who is first along them stores it."""
+        """Text of the dimensions that an output does not have: only the first position along them stores it."""
         dims = self.views.by_name[name].dims
         lacking = [d for d in range(len(dims)) if dims[d] is None and not self.flat]
         return text_of_tuple(self._dim(d, "1") for d in sorted(lacking, key=lambda d: d != self.last))

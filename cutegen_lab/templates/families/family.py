@@ -1,4 +1,4 @@
-"""What a family of kernels is to everyone above."""
+"""The interface of a kernel family."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ def _as_it_is(graph: Graph, config: Config) -> Config:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """One kernel family. Each of its modules ends with its ``FAMILY``."""
+    """One kernel family. Its module or package ends with its ``FAMILY``."""
 
     name: str
-    """As reports and specs have it."""
+    """The name in reports and specs."""
 
     domains: Mapping[str, Sequence[Scalar]]
-    """Values of each parameter that a search may take."""
+    """Values of each parameter that a search may try."""
 
     knobs: Mapping[tuple[str, int], str]
-    """For a parameter and a direction (+1, -1), why one would move it."""
+    """The reason to change a parameter, by name and direction (+1, -1)."""
 
     matches: Callable[[Graph], bool]
-    """Can it compute this graph?"""
+    """Whether it can compute this graph."""
 
     default_config: Callable[[Graph, Workload], Config]
-    """The config to begin with; feasible where there is a feasible one of its kind."""
+    """The config to start from; feasible if a feasible one of its kind exists."""
 
     why_not: Callable[[Graph, Config], str]
-    """The limit that a config is beyond, with its figures; empty where it is feasible. The kernel's rules say it."""
+    """The limit that a config exceeds, with its figures; empty if it is feasible. Calls the kernel's rules."""
 
     write: Callable[[Problem, Graph, Config], str]
-    """The module's text, with the config as defaults."""
+    """The module's text, with the config as defaults. Raises ProviderError."""
 
     estimate_us: Callable[[Graph, Workload, Config], float | None] = _unknown
-    """Microseconds that a config takes about on an H200, by a formula; None where there is none for it."""
+    """Estimated time of a config on an H200 in microseconds; None if there is no formula for it."""
 
     slowness: Callable[[Graph, Workload], float] = _as_memory
-    """How many times longer than the GPU's memory the kernel takes: 1 but where it leaves multiprocessors idle;
-    infinite where several kernels are always faster."""
+    """The kernel's time divided by the time that the GPU's memory takes: more than 1 if it leaves SMs idle, infinite if
+    several kernels are always faster."""
 
     windows: bool = False
-    """Does it read windows of an input (``Graph.pools``)? Only such a family is asked about a graph that has one."""
+    """Whether it reads windows of an input (``Graph.pools``). Only such families are asked about a graph with one."""
 
     settled: Callable[[Graph, Config], Config] = _as_it_is
-    """The config that runs, where a parameter is an upper bound, such as stages of which not all fit."""
+    """The config that runs: parameters that are upper bounds (``stages``) are reduced to what fits."""

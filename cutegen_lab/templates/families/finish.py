@@ -1,4 +1,4 @@
-"""The second kernel of a reduction of everything, ``total_kernel``: what it works out, and its call."""
+"""The second kernel of a full reduction: the function that computes the results, and its launch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cutegen_lab.templates.frontend.names import variable
 
 
 def finishing_function(module: KernelModule, outputs: Sequence[str], names: dict[int, str], count: str) -> list[str]:
-    """``finish_totals``: from the totals, by their nodes' ``names``, to ``outputs``. ``count`` is the text of how many
-    partial results each total is of."""
+    """``finish_totals``: computes ``outputs`` from the totals. ``names``: the totals' names by node. ``count``: text of
+    the number of partial results that each total folds."""
     given = dict(zip(module.outputs, module.graph.outputs, strict=True))
     roots = [given[name].node for name in outputs]
     env = names | module.single_numbers
@@ -26,8 +26,8 @@ def finishing_launch(
     module: KernelModule, outputs: Sequence[str], totals: Iterable[int], partials: str, sizes: Sequence[str],
     unroll: int = 0,
 ) -> list[str]:  # fmt: skip
-    """Lines of a launcher. Workspace ``partials`` has a row for each of the nodes ``totals``; ``sizes`` are the texts
-    of how many elements a total is of, of the block's threads, and of how many partial results a row has."""
+    """Lines of ``launch`` that start the kernel. ``partials``: workspace with a row for each node of ``totals``.
+    ``sizes``: texts of the number of elements in a total, of threads in the block, and of partial results in a row."""
     nodes = [module.graph.nodes[index] for index in totals]
     ops = [of_numbers(n.op) for n in nodes if isinstance(n, Reduce | FullReduce)]
     n, threads, count = sizes

@@ -1,4 +1,4 @@
-"""What every family that is bound by memory begins with: names, sizes, views and a writer of expressions."""
+"""Base of all memory-bound families: names, sizes, tensor views and a writer of expressions."""
 
 from __future__ import annotations
 
@@ -13,24 +13,28 @@ from cutegen_lab.templates.emit.views import View, Views
 from cutegen_lab.templates.frontend.expr import NEUTRAL, FullReduce, Graph, Reduce
 from cutegen_lab.templates.frontend.names import variable
 
-COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two numbers …
-COMBINE_VECTORS = {"add": "plus", "mul": "times", "max": "larger_each", "min": "smaller_each"}  # … of two vectors
+COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two scalars
+COMBINE_VECTORS = {"add": "plus", "mul": "times", "max": "larger_each", "min": "smaller_each"}  # of two vectors
 WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
 
 
 def of_numbers(op: str) -> str:
-    """Text of a reduction's function of two numbers and what changes nothing in it."""
+    """Text of a reduction's combine function (scalars) and its neutral element."""
     return f"({COMBINE[op]}, {number(NEUTRAL[op])})"
 
 
 def of_vectors(op: str) -> str:
-    """Text of a reduction's functions of two vectors and of two numbers, and what changes nothing in them."""
+    """Text of a reduction's combine functions (vectors, scalars) and its neutral element."""
     return f"({COMBINE_VECTORS[op]}, {COMBINE[op]}, {number(NEUTRAL[op])})"
 
 
 class KernelModule:
-    """One module's text in the making. ``vector`` says which values are vectors; ``extent`` and ``index`` are the texts
-    of the reduced length and of the positions along it; ``reserved`` are the kernel's own names, by blanks."""
+    """Base of the classes that write the module of one memory-bound kernel. A subclass's ``text`` returns the source.
+
+    Tensors have any dtype that the reader accepts; kernels compute in fp32 (:class:`Graph`). Sizes and strides count
+    elements. ``reserved``: the kernel's own names, separated by spaces. ``vector(i)``: whether node i is a vector of a
+    thread's elements, not a scalar. ``extent``, ``index``: texts of the reduced length and of the positions along it.
+    """
 
     def __init__(
         self, problem: Problem, graph: Graph, config: Config, reserved: str, *, vector: Callable[[int], bool],
@@ -50,14 +54,14 @@ class KernelModule:
         self, kernel: str, family: str, sentences: str, domains: Mapping[str, Sequence[Scalar]], host: Sequence[str],
         functions: Sequence[Sequence[str]],
     ) -> str:  # fmt: skip
-        """The whole text: ``host`` are the contract's functions, ``functions`` those of the problem alone, the kernel
-        file's the rest."""
+        """The module's source. ``host``: ``constraints`` and ``workspace``. ``functions``: the generated functions; all
+        others are in the kernel file. Raises KeyError if a name is defined in neither."""
         generated = [line for function in functions for line in ("", "", *function)]
         written = docstring(self.problem, self.graph, family, sentences)
         return bundle(kernel, written, [*tunable(domains), "", *host], generated)
 
     def reduction_name(self, index: int) -> str:
-        """A new variable's name for a reduction."""
+        """A new variable name for a reduction."""
         node = self.graph.nodes[index]
         assert isinstance(node, Reduce | FullReduce)
         return self.writer.name(self.writer.suggested.get(index, WISHES[node.op]))
@@ -66,11 +70,11 @@ class KernelModule:
         return launch_head((*self.inputs, *self.outputs, *workspace), self.config)
 
     def view_lines(self, view: View, shape: str, stride: str) -> list[str]:
-        """``gX = view(…)`` in a launcher: tensor ``x`` in that shape, with those strides."""
+        """Lines of ``launch``: ``gX = view(…)``, tensor ``x`` with this shape and stride."""
         return call(f"{variable('g', view.name)} = view", [view.pointer, shape, stride], 4)
 
     def size_lines(self) -> list[str]:
-        """Sizes that are constants of the reference, in a launcher."""
+        """Lines of ``launch``: constants that follow from input shapes."""
         return [f"    {name} = {text}" for name, text in self.sizes.items()]
 
     def _single(self, view: View) -> bool:
@@ -78,10 +82,10 @@ class KernelModule:
 
     @property
     def single_numbers(self) -> dict[int, str]:
-        """Names of inputs that are one number, by the nodes that load them."""
+        """Names of one-element inputs, by the nodes that load them."""
         return {index: view.name for index, view in self.views.of_load.items() if self._single(view)}
 
     @property
     def single_tensors(self) -> list[str]:
-        """Inputs that are one number, as kernels name them."""
+        """Variables of one-element inputs in ``launch``."""
         return [variable("g", n) for n in self.views.loaded if self._single(self.views.by_name[n])]

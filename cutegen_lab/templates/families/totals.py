@@ -1,7 +1,8 @@
-"""Reductions of everything to single numbers: losses, means. Two kernels, so that the whole GPU reads.
+"""Full reductions to single numbers: losses, means. Two kernels, so that the whole GPU reads.
 
-The first kernel's blocks walk all elements and leave a partial result each in a workspace; the second, one block,
-reduces those and works out the results. The order of every sum is fixed, so results are the same at every call.
+Each block of the first kernel reduces some of the elements and stores one partial result in a workspace. The second
+kernel, one block, reduces these and computes the results. The order of every sum is fixed, so results are the same at
+every call.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ KNOBS = {
     ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
     ("vec", -1): "Narrower accesses: fewer registers a thread.",
 }
-MIN_ELEMENTS = 1 << 15  # below, one block reads everything sooner than a second kernel starts
+MIN_ELEMENTS = 1 << 15  # with fewer, one block is faster than a second kernel
 
 
 def matches(graph: Graph) -> bool:
-    """Everything, and it is much, is reduced in one pass, and every input is read evenly or is a single number."""
+    """Whether one pass reduces all dimensions, of MIN_ELEMENTS or more; each input is contiguous or a single number."""
     if len(graph.reduced) != len(graph.space) or any(graph.dots()) or math.prod(graph.space) < MIN_ELEMENTS:
         return False
     if max(graph.depths()) != 1 or any(
@@ -54,14 +55,14 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors, four of them in flight a thread, two blocks for each of an H200's multiprocessors."""
+    """16-byte vectors, four in flight a thread, two blocks for each SM of an H200."""
     itemsize = min(t.dtype.itemsize for t in workload.inputs)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     return {"vec": vec, "threads": 512, "loads": 4, "blocks": 264}
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     return str(rules.why_not(config))
 
 
@@ -71,6 +72,9 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 
 class _Totals(KernelModule):
+    """Writes the module of full reductions of ``n`` elements. Workspace: ``partials`` f32 (reductions, blocks). Views
+    have the shape (width, vectors, 1), or (1) for a single number."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         super().__init__(problem, graph, config, "n vectors width blocks", vector=graph.varies, extent="n", index="0")
         self.loaded = [name for name in self.views.loaded if self._along(self.views.by_name[name])]
@@ -94,7 +98,7 @@ class _Totals(KernelModule):
         return view.dims[-1] is not None
 
     def _reduced(self) -> list[str]:
-        """From vectors of the inputs to what each reduction is of."""
+        """``reduced``: computes the operands of the reductions from vectors of the inputs."""
         env = {index: view.name for index, view in self.views.of_load.items()}
         roots = [node.args[0] for node in self.reductions.values()]
         lines = self.writer.assignments(roots, env, {})

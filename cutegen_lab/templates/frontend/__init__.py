@@ -1,1 +1,1 @@
-"""From PyTorch to an expression graph of what a reference computes. Knows nothing of GPUs."""
+"""Turns a PyTorch reference into an expression graph. Independent of GPUs."""

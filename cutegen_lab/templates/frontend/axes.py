@@ -1,8 +1,8 @@
-"""Identifies dimensions of different tensors with each other: broadcasting as unification.
+"""Finds which dimensions of different tensors are the same: broadcasting as unification.
 
 Every dimension of every input gets a symbol. Combining two values unifies the symbols of aligned dimensions (from the
 right, as PyTorch broadcasts), except a dimension of size 1 with a larger one. The remaining symbols are the dimensions
-of the iteration space, whatever the ranks of the tensors and however the reference unsqueezed them.
+of the iteration space, for any ranks and any unsqueezing in the reference.
 
 A view that regroups dimensions splits symbols into parts and joins symbols. A joined symbol stands for its parts,
 outermost first; unified dimensions are split in the same way.
@@ -20,8 +20,8 @@ class Misfit(Exception):
 
 
 class Axes:
-    """The symbols of all dimensions: which are the same, their sizes (elements), and the parts of those that are
-    split. Raises :class:`Misfit` where a view fits no such parts."""
+    """The symbols of all dimensions: which are unified, their sizes (elements), and the parts of split ones. Methods
+    raise :class:`Misfit` if a view does not fit the parts."""
 
     def __init__(self) -> None:
         self._parent: list[int] = []
@@ -61,7 +61,7 @@ class Axes:
         return self._parts[made]
 
     def join(self, symbols: Sequence[int]) -> int:
-        """The symbol of a dimension that is the product of ``symbols``: the same one at every call."""
+        """The symbol of a dimension that is the product of ``symbols``; always the same one."""
         wanted = self.resolve(symbols)
         if len(wanted) == 1:
             return wanted[0]
@@ -110,7 +110,7 @@ class Axes:
         return first
 
     def _align(self, first: int, second: int) -> None:
-        """Splits parts of both until they have equal sizes."""
+        """Splits both into parts of equal sizes."""
         for one, other in ((first, second), (second, first)):
             if self.whole(one):
                 self._parts[one] = self._parts[other]

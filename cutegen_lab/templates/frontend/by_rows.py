@@ -23,7 +23,7 @@ from cutegen_lab.templates.frontend.expr import (
 
 def by_rows(graph: Graph) -> Graph:
     """An equal graph that reduces rows first, if ``graph`` folds all dimensions in one pass and an input is broadcast
-    along some of them, so that no single stride reaches its elements; otherwise ``graph``."""
+    along some of them (it then has no single stride); otherwise ``graph``."""
     everything = tuple(range(len(graph.space)))
     plain = not any(
         isinstance(node, Dot | ReducedIota | Gather | Iota | Pool | Scan | FullReduce) for node in graph.nodes

@@ -14,7 +14,7 @@ _MAKES = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
 
 
 class Constants(TorchFunctionMode):
-    """While active, one-element tensors are made by ``torch.full``, which keeps the value (rounded to its dtype) in the
+    """While active, ``torch.full`` makes one-element tensors: their values (rounded to dtype) become part of the
     program."""
 
     def __torch_function__(

@@ -1,5 +1,5 @@
-"""Values at other elements of their inputs: a part of a dimension, a flipped dimension, or the element that an index
-selects. Only the loads are rewritten; the nodes between them and the value stay as they are."""
+"""Values at other positions of their inputs: a slice, a flipped dimension, or an indexed element. Only the loads
+change; the nodes between them and the value are copied."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cutegen_lab.templates.frontend.shape_exprs import fixed
 
 
 def part(g: Lowering, value: Value, dim: int, start: int, length: int, beyond: bool = False) -> Value:
-    """``value`` restricted to ``length`` elements from ``start`` along ``dim``. ``beyond``: elements outside of an
-    input are read as 0."""
+    """``value`` sliced to ``length`` elements from ``start`` along ``dim``. ``beyond``: elements outside of an input
+    are 0."""
     symbol = g.whole(value.axes[dim])
     new = g.axes.fresh(length, made=length == 1)
     node = _part(g, value.node, symbol, new, start, beyond)
@@ -41,18 +41,18 @@ def _part(g: Lowering, index: int, symbol: int, new: int, start: int, beyond: bo
     return g.build.add(Load(node.tensor, tuple(dims), tuple(slices)))
 
 
-def picked(g: Lowering, value: Value, dim: int, at: Value, wraps: bool = False) -> int:
-    """Node of the element of ``value`` at position ``at`` along ``dim``: its inputs are indexed. ``wraps``: negative
-    positions count from the end."""
-    return _picked(g, value.node, g.counted(g.whole(value.axes[dim])), at.node, wraps)
+def gathered(g: Lowering, value: Value, dim: int, at: Value, wraps: bool = False) -> int:
+    """Node of the element of ``value`` at position ``at`` along ``dim``. ``wraps``: negative positions count from the
+    end."""
+    return _gathered(g, value.node, g.counted(g.whole(value.axes[dim])), at.node, wraps)
 
 
-def _picked(g: Lowering, index: int, symbol: int, at: int, wraps: bool) -> int:
+def _gathered(g: Lowering, index: int, symbol: int, at: int, wraps: bool) -> int:
     node = g.build.nodes[index]
     if symbol not in g.depends(index):
         return index
     if isinstance(node, Elementwise):
-        return g.build.map(node.op, *(_picked(g, a, symbol, at, wraps) for a in node.args))
+        return g.build.map(node.op, *(_gathered(g, a, symbol, at, wraps) for a in node.args))
     if isinstance(node, ReducedIota | Iota) and not wraps:
         return at
     if not isinstance(node, Load) or node.slices:
@@ -63,7 +63,7 @@ def _picked(g: Lowering, index: int, symbol: int, at: int, wraps: bool) -> int:
 
 
 def flipped(g: Lowering, value: Value, dim: int) -> Value:
-    """``value`` reversed along a dimension: its inputs are read from the end, and scans run in reverse."""
+    """``value`` reversed along a dimension: its inputs are read in reverse, and scans change direction."""
     return Value(_flipped(g, value.node, g.whole(value.axes[dim])), value.axes)
 
 

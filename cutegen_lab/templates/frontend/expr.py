@@ -1,10 +1,9 @@
-"""What a reference computes, as a small typed graph: the input of every template family.
+"""The computation of a reference as a small typed graph: the input of every template family.
 
-A :class:`Graph` is a list of nodes in topological order. Nodes name their operands by index, so sharing is explicit,
-and equal subexpressions are one node. All values live on one *iteration space*: the dimensions to which everything is
-broadcast. A :class:`Reduce` folds the reduced dimensions of the space, a :class:`FullReduce` the remaining ones. Values
-are fp32 or booleans; families convert at loads and stores. Integers may only be compared or used as an index, which is
-exact in fp32 up to 2**24.
+A :class:`Graph` is a list of nodes in topological order. Nodes refer to operands by index; equal subexpressions are one
+node. All values share one *iteration space*: the dimensions to which everything is broadcast. A :class:`Reduce` folds
+the reduced dimensions of the space, a :class:`FullReduce` the remaining ones. Values are fp32 or booleans; families
+convert at loads and stores. Integers may only be compared or used as an index, which is exact in fp32 up to 2**24.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from dataclasses import dataclass, field, replace
 from cutegen_lab.templates.frontend.shape_exprs import ShapeExpr, Slice
 
 Dims = tuple[int | None, ...]
-"""For each dimension of the iteration space, the tensor dimension that walks along it (None: broadcast). Several may be
-parts of one tensor dimension, the outermost first."""
+"""For each dimension of the iteration space, the tensor dimension along it (None: broadcast). A tensor dimension may
+occur several times, if a view splits it: the outermost part first."""
 
 TRUTH_OPS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "isnan"})
-NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}  # every reduction, and its neutral element
+NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}  # neutral element of every reduction
 
 
 @dataclass(frozen=True)
 class Load:
-    """One element of input ``tensor`` (a position in the inputs of the problem). ``slices``: for each dimension the
-    index of a part in the graph if only a part is read, else None. ``flipped``: dimensions that are read in reverse."""
+    """One element of input ``tensor`` (its position in the problem's inputs). ``slices``: for each dimension, the index
+    of a slice of the graph, or None for the whole dimension. ``flipped``: dimensions that are read in reverse."""
 
     tensor: int
     dims: Dims
@@ -38,8 +37,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Gather:
-    """One element of input ``tensor``. Along dimension ``axis`` its position is ``args[0]``, clamped to the
-    tensor; along the others as ``dims`` say. ``wraps``: negative positions count from the end."""
+    """One element of input ``tensor``. Its position along dimension ``axis`` is ``args[0]``, clamped to the tensor;
+    ``dims`` gives the others. ``wraps``: negative positions count from the end."""
 
     tensor: int
     axis: int
@@ -50,7 +49,7 @@ class Gather:
 
 @dataclass(frozen=True)
 class Const:
-    """A number. ``source``: its position in the program, if it differs between workloads."""
+    """A number. ``source``: its position in the program, if it depends on the workload."""
 
     value: float
     source: str = ""
@@ -60,7 +59,7 @@ class Const:
 
 @dataclass(frozen=True)
 class Extent:
-    """Number of elements that a reduction (``rows``: a full reduction) folds; it differs between workloads."""
+    """Number of elements that a reduction (``rows``: a full reduction) folds. Depends on the workload."""
 
     rows: bool = False
 
@@ -136,12 +135,11 @@ class FullReduce:
 
 @dataclass(frozen=True)
 class Dot:
-    """One element of a matrix product: input ``first`` times input ``second``, summed over k; a value like any other.
+    """One element of a matrix product: input ``first`` times input ``second``, summed over k.
 
-    ``first_dims``, ``second_dims``: for each dimension of the iteration space, then for k, the corresponding dimension
-    of the tensor. ``f32``: inputs are fp32; ``tf32``: they may be rounded to TF32. ``f8``: inputs have 8 bits and bf16
-    precision is enough for the result; ``as_f16``: inputs have 8 bits and the result must be more precise than the
-    tensor cores' own 8-bit sums.
+    ``first_dims``, ``second_dims``: for each dimension of the iteration space, then for k, the dimension of the tensor.
+    ``f32``: inputs are fp32. ``tf32``: they may be rounded to TF32. ``f8``: inputs have 8 bits and bf16 precision is
+    enough for the result. ``as_f16``: inputs have 8 bits and the result must be more precise than wgmma's 8-bit sums.
     """
 
     first: int
@@ -156,15 +154,15 @@ class Dot:
     args: tuple[int, ...] = field(default=(), init=False)
 
     def along(self, dim: int) -> bool:
-        """Whether the product differs along a dimension of the space."""
+        """Whether the product varies along a dimension of the space."""
         return self.first_dims[dim] is not None or self.second_dims[dim] is not None
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The mean of a window of input ``tensor``, (…, height, width). ``dims``: for each dimension of the iteration
-    space, the corresponding dimension of the result. ``window``, ``stride``, ``padding``: (rows, columns). Padding is
-    zeros, which are counted if ``count_padding`` is set; ``divisor`` overrides the count."""
+    """The mean of a window of input ``tensor`` (…, height, width). ``dims``: for each dimension of the iteration space,
+    the dimension of the result. ``window``, ``stride``, ``padding``: (rows, columns) in elements. Padding with zeros
+    counts in the mean if ``count_padding``; ``divisor`` replaces the count."""
 
     tensor: int
     dims: Dims
@@ -192,9 +190,9 @@ class Output:
 
 @dataclass(frozen=True)
 class Graph:
-    """``extent_from[d]``: how the size of dimension ``d`` of the space follows from input shapes in every workload.
+    """``extent_from[d]``: formula for the size of dimension ``d`` of the space, from input shapes, in every workload.
     ``reduced``: adjacent dimensions of the space, outermost first; empty if the graph is elementwise. ``names``:
-    suggested variable names of nodes. ``slices``: the parts of inputs that loads read."""
+    suggested variable names by node. ``slices``: the slices of inputs that loads read."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
@@ -250,7 +248,7 @@ class Graph:
         return [node for node in self.nodes if isinstance(node, Size)]
 
     def varies(self, index: int) -> bool:
-        """Whether the value differs along the reduced dimensions (elementwise graphs: along any dimension)."""
+        """Whether the value varies along the reduced dimensions (in elementwise graphs: along any dimension)."""
         return self._varying()[index]
 
     def _varying(self) -> list[bool]:
@@ -274,8 +272,8 @@ class Graph:
         return result
 
     def fixed(self, dim: int) -> list[bool]:
-        """For each node, whether its value is constant along dimension ``dim`` of the space (it contains no
-        reduction)."""
+        """For each node, whether its value is constant along dimension ``dim`` of the space. For graphs without
+        reductions."""
         result: list[bool] = []
         for node in self.nodes:
             own = not isinstance(node, Dot | ReducedIota | Pool | Scan)
@@ -301,8 +299,7 @@ class Graph:
         return result
 
     def single(self) -> list[bool]:
-        """For each node, whether it is a single number for the whole space, computed from constants and full reductions
-        only."""
+        """For each node, whether it is a single number, computed only from constants and full reductions."""
         result: list[bool] = []
         for node in self.nodes:
             if isinstance(node, Load):
@@ -354,8 +351,8 @@ class Builder:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self.names: dict[int, str] = {}  # a rule's, unless the reference's text has one
-        self._named: set[int] = set()  # by the reference's text
+        self.names: dict[int, str] = {}  # from the reference's text, else from a rule
+        self._named: set[int] = set()  # nodes with a name from the reference's text
         self._index: dict[Node, int] = {}
 
     def add(self, node: Node, name: str = "") -> int:
@@ -367,8 +364,8 @@ class Builder:
             self.names.setdefault(index, name)
         return index
 
-    def call(self, index: int, name: str) -> None:
-        """Gives a node the name of the reference's text; the first one stays."""
+    def set_name(self, index: int, name: str) -> None:
+        """Gives a node a name from the reference's text. The first such name stays."""
         if index not in self._named:
             self._named.add(index)
             self.names[index] = name

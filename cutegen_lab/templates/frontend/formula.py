@@ -71,7 +71,7 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
 
 
 def _part(graph: Graph, load: Load, names: list[str]) -> str:
-    """Suffix such as ``[:, x.shape[1] // 2 :]``; the end is given only for parts that start at 0."""
+    """Text of a slice, such as ``[:, x.shape[1] // 2 :]``; the end is given only for slices that start at 0."""
     entries = []
     for number in load.slices:
         if number is None:
@@ -83,6 +83,6 @@ def _part(graph: Graph, load: Load, names: list[str]) -> str:
 
 
 def _operand(name: str, dims: Dims, k_at: int) -> str:
-    """``x``, or ``x.mT`` if k is another dimension than the operator's formula takes."""
+    """``x``, or ``x.mT`` if k is not the dimension that ``@`` sums over."""
     rank = sum(dim is not None for dim in dims)
     return f"{name}.mT" if rank > 1 and dims[-1] != rank + k_at else name

@@ -1,4 +1,4 @@
-"""The graph under construction, to which rules of operators add nodes."""
+"""The graph under construction. Rules for operators add nodes to it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from cutegen_lab.templates.frontend.shape_exprs import Slice
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of the reference: a node of the graph, and a symbol for each dimension."""
+    """A tensor of the reference: a node of the graph and one symbol for each dimension."""
 
     node: int
     axes: tuple[int, ...]
@@ -42,24 +42,24 @@ Operand = Value | Scalar
 
 
 class Unsupported(Exception):
-    """The templates cannot express this; the message names it in terms of the reference."""
+    """The templates cannot compute this. The message describes it in terms of the reference."""
 
 
 REGROUPED = "a part, an index or a matrix product along a dimension that a view has regrouped"
 
 
 class Lowering:
-    """Builds one graph. ``reduced``: symbols of the dimensions that reductions fold (one set in a graph). ``totalled``:
-    symbols that full reductions fold afterwards."""
+    """Builds one graph. ``reduced``: symbols of the dimensions that all reductions of the graph fold. ``totalled``:
+    symbols that full reductions fold."""
 
     def __init__(self) -> None:
         self.build = Builder()
         self.axes = Axes()
         self.reduced: tuple[int, ...] | None = None
         self.totalled: tuple[int, ...] | None = None
-        self.spaces: list[tuple[int, ...]] = []  # axes of reduced values, from which the iteration space is chosen
+        self.spaces: list[tuple[int, ...]] = []  # axes of reduced values: candidates for the iteration space
         self.products: dict[int, tuple[int, ...]] = {}  # axes of each matrix product and each pooling
-        self.slices: list[Slice] = []  # parts of inputs
+        self.slices: list[Slice] = []  # slices of inputs
         self.largest = math.inf  # largest number that PyTorch's result of the current operation can hold
         self.tested: set[int] = set()  # numbers that are used as booleans: true if not 0
         self._depends: dict[int, frozenset[int]] = {}
@@ -82,7 +82,7 @@ class Lowering:
         return Value(self.build.map(op, *(v.node for v in values), name=name), axes)
 
     def _suited(self, op: str, at: int, value: Value) -> Value:
-        """Converts ``value`` to a boolean or a number, as the operation needs."""
+        """Converts ``value`` to a boolean or a number, whichever the operation takes."""
         node = self.build.nodes[value.node]
         truth = isinstance(node, Elementwise) and node.op in TRUTH_OPS
         if op in ("and", "or", "not") or (op == "where" and at == 0):
@@ -115,13 +115,13 @@ class Lowering:
         return Value(value.node, (*value.axes[:at], *parts, *value.axes[at + 1 :]))
 
     def whole(self, symbol: int) -> int:
-        """``symbol``, if no view has regrouped its dimension. Raises Unsupported."""
+        """Returns ``symbol``. Raises Unsupported if a view has regrouped its dimension."""
         if not self.axes.whole(symbol):
             raise Unsupported(REGROUPED)
         return self.axes.find(symbol)
 
     def counted(self, symbol: int) -> int:
-        """``symbol``, if fp32 can hold its positions. Raises Unsupported."""
+        """Returns ``symbol``. Raises Unsupported if positions along it are not exact in fp32."""
         if self.axes.size(symbol) > 1 << 24:
             raise Unsupported(f"an index over {self.axes.size(symbol)} elements (exact only up to 2**24)")
         return symbol
@@ -129,7 +129,7 @@ class Lowering:
     # --- matrix products ---
 
     def dot(self, a: Value, b: Value) -> Value:
-        """Matrix product (…, m, k) @ (…, k, n) with broadcast leading dimensions: (…, m, n), on new axes."""
+        """Matrix product (…, m, k) @ (…, k, n) with broadcast leading dimensions: (…, m, n), with new symbols."""
         first, second = self._operand(a), self._operand(b)
         rank = max(len(a.axes), len(b.axes)) - 2
         pairs = [(self._from_right(a, d - rank - 2), self._from_right(b, d - rank - 2)) for d in range(rank)]
@@ -170,9 +170,8 @@ class Lowering:
     # --- windows ---
 
     def pool(self, value: Value, sizes: Sequence[int], pool: Callable[[int, Dims], Pool]) -> Value:
-        """A window of a whole input for each element of the result, whose last dimensions have ``sizes``. ``pool``
-        makes the node from the number of the input and a symbol for each dimension of the result. Raises
-        Unsupported."""
+        """A window of a whole input for each element of the result. ``sizes``: the result's last dimensions. ``pool``:
+        makes the node from the input's number and a symbol for each dimension of the result. Raises Unsupported."""
         load = self.build.nodes[value.node]
         if not isinstance(load, Load) or load.slices or load.flipped or value.axes != load.dims:
             raise Unsupported("pooling of a value other than a whole input")
@@ -228,7 +227,7 @@ class Lowering:
         return self.map("mul", count, Value(self.build.add(Extent(rows=True)), ())) if rest else count
 
     def position(self, value: Value, dim: int) -> Value:
-        """Index along ``dim``, in the shape of ``value``."""
+        """Position along the reduced dimension ``dim``, in the shape of ``value``."""
         self._enter(self.axes.resolve([self.counted(value.axes[dim])]), value)
         return Value(self.build.add(ReducedIota()), value.axes)
 
@@ -250,8 +249,8 @@ class Lowering:
         return self.map("div", total, self.extent(value, dims), name=name)
 
     def variance(self, value: Value, dims: Any, correction: float, keepdim: bool) -> tuple[Value, Value]:
-        """(variance, mean) in two passes: as accurate as PyTorch's Welford algorithm, and the row is already in
-        registers."""
+        """(variance, mean) in two passes, as accurate as PyTorch's Welford algorithm. The row is in registers
+        already."""
         mean = self.mean(value, dims, True)
         centred = self.map("sub", value, mean, name="centred")
         total = self.reduce("add", self.map("mul", centred, centred), dims, keepdim)
@@ -289,8 +288,7 @@ class Lowering:
         return found
 
     def _beyond(self, symbols: tuple[int, ...]) -> tuple[int, ...]:
-        """Those of ``symbols`` that remain after the reductions, if a full reduction folds exactly these; otherwise
-        ()."""
+        """Those of ``symbols`` that are not reduced, if a full reduction can fold exactly these; otherwise ()."""
         reduced = set(self.axes.resolve(self.reduced or ()))
         rest = tuple(s for s in symbols if s not in reduced)
         return rest if reduced and len(rest) in (len(symbols), len(symbols) - len(reduced)) else ()

@@ -12,16 +12,16 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.syntax import parse
 
 RESERVED = frozenset({"cuda", "cute", "cutlass", "launch", "stream", "workload", "_"})  # in any kernel
-_NEUTRAL = 0x4E00  # letters that texts do not use: same length, since line breaks depend on it
-_PREFIXES = "gmrs"  # prefixes that texts put before a tensor's name
+_NEUTRAL = 0x4E00  # characters that texts do not contain, for names of equal length: line breaks depend on it
+_PREFIXES = "gmrs"  # prefixes of tensor names in kernels
 
 
 def well_named(problem: Problem, write: Callable[[Problem], str]) -> Problem:
-    """``problem`` with tensors renamed whose names ``write`` also uses for something else. Kernels take tensors by
-    position, so their names are free."""
+    """``problem`` with other names for tensors whose names ``write`` also uses for something else. Kernels take tensors
+    by position, so any name will do."""
     names = _names(problem)
     neutral = [chr(_NEUTRAL + number) * len(name) for number, name in enumerate(names)]
-    alone = _functions(write(_called(problem, neutral)))
+    alone = _functions(write(_with_names(problem, neutral)))
     beside = _functions(write(problem))
     clashing = {
         name
@@ -35,21 +35,21 @@ def apart(problem: Problem, used: Collection[str] = RESERVED) -> Problem:
     """``problem`` with a suffix added to tensor names that are in ``used`` or equal another tensor's name up to the
     case of the first letter: ``x`` and ``X`` would both become ``gX``."""
     names = list[str]()
-    made = _made(_names(problem))
+    made = _derived(_names(problem))
     for name in _names(problem):
-        while name in used or name in made or variable("g", name) in _made(names):
+        while name in used or name in made or variable("g", name) in _derived(names):
             name = name + "_" if not name.endswith("_") else f"{name.rstrip('_')}_t"
         names.append(name)
-    return _called(problem, names)
+    return _with_names(problem, names)
 
 
 def clashes(name: str, others: Collection[str]) -> bool:
     """Whether a tensor ``name`` and tensors ``others`` would have equal names in kernels."""
-    return name in {*others, *_made(others)} or not _made([name]).isdisjoint({*others, *_made(others)})
+    return name in {*others, *_derived(others)} or not _derived([name]).isdisjoint({*others, *_derived(others)})
 
 
-def _made(names: Collection[str]) -> set[str]:
-    """Names that texts make of those of tensors."""
+def _derived(names: Collection[str]) -> set[str]:
+    """Names of variables that kernels derive from tensor names."""
     return {variable(prefix, name) for prefix in _PREFIXES for name in names}
 
 
@@ -62,7 +62,7 @@ def _names(problem: Problem) -> list[str]:
     return [tensor.name for tensor in problem.workload.tensors]
 
 
-def _called(problem: Problem, names: Sequence[str]) -> Problem:
+def _with_names(problem: Problem, names: Sequence[str]) -> Problem:
     def within(workload: Workload) -> Workload:
         named = [replace(t, name=n) for t, n in zip(workload.tensors, names, strict=True)]
         count = len(workload.inputs)

@@ -21,14 +21,14 @@ from cutegen_lab.templates.frontend.variables import Call, variables
 
 CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
 ARITHMETIC = {f"aten.{op}.{form}" for op in ("mul", "div", "add", "sub", "rsub") for form in ("Tensor", "Scalar")}
-Scalar = tuple[str, int]  # (a call's name, which of its arguments)
+Scalar = tuple[str, int]  # (name of a call, index of the argument)
 _LINE = re.compile(r'File "([^"]*)", line (\d+), in \w+\n\s*(.*)')
 
 
 @dataclass(frozen=True)
 class Region:
-    """Part of a program that one kernel computes: ``nodes`` by name, from ``inputs`` (tensors, in the order of the
-    kernel's workload) to ``results``."""
+    """The part of a program that one kernel computes. ``nodes``, ``results``: by name. ``inputs``: tensors in the order
+    of the kernel's workload."""
 
     inputs: tuple[str, ...]
     nodes: frozenset[str]
@@ -37,11 +37,8 @@ class Region:
 
 class Program:
     """The operators of one workload in order. ``inputs``: placeholders in the order of the workload's inputs. ``tf32``:
-    that of the problem. ``source``: text of the reference. ``moving``: numbers that differ in another workload.
-
-    Shapes come from fake tensors, so a problem of any size needs no memory and a few tenths of a second. Raises
-    ProviderError.
-    """
+    as in the problem. ``source``: text of the reference. ``moving``: numbers that depend on the workload. Shapes come
+    from fake tensors, so a problem of any size needs no memory and a few tenths of a second. Raises ProviderError."""
 
     def __init__(
         self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False, source: str = ""
@@ -51,7 +48,7 @@ class Program:
                 exported = decomposed(torch.export.export(module, tuple(args), strict=False))
         except ProviderError:
             raise
-        except Exception as error:  # torch.export raises many types; the reference itself has already run without error
+        except Exception as error:  # torch.export raises many types; the reference itself has run already
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise NotCovered(f"torch.export cannot read the reference: {first}") from error
         self.workload, self.tf32, self._source = workload, tf32, source
@@ -77,7 +74,7 @@ class Program:
         return variables(found, self._source)
 
     def scalars(self) -> dict[Scalar, float]:
-        """Numbers by which values are multiplied or divided, that are added, and so on."""
+        """Numbers that are arguments of arithmetic operators."""
         return {
             (node.name, at): float(argument)
             for node in self.calls if target(node) in ARITHMETIC
@@ -86,8 +83,7 @@ class Program:
         }  # fmt: skip
 
     def whole(self) -> Region:
-        """The whole program as a region. Raises ProviderError if a result is not a tensor that the reference computes
-        or takes."""
+        """The whole program as a region. Raises ProviderError if a result is not a tensor."""
         if not all(isinstance(result, torch.fx.Node) for result in self.results):
             raise NotCovered("the templates do not cover an output that is not a tensor the kernel computes")
         return Region(self.inputs, frozenset(n.name for n in self.calls), tuple(r.name for r in self.results))
@@ -111,8 +107,8 @@ def _frames(node: torch.fx.Node) -> list[tuple[int, str]]:
 
 
 def _placeholders(exported: torch.export.ExportedProgram, workload: Workload) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Names in the order of the workload's inputs, and the values of tensors that the reference makes. Placeholders are
-    ordered parameters, buffers, arguments; inputs of a problem are arguments, parameters, buffers."""
+    """Names in the order of the workload's inputs, and values of tensors that the reference makes. torch.export orders
+    placeholders as parameters, buffers, arguments; a problem's inputs are arguments, parameters, buffers."""
     specs = exported.graph_signature.input_specs
     placeholders = [n for n in exported.graph.nodes if n.op == "placeholder"]
     order = {InputKind.USER_INPUT: 0, InputKind.PARAMETER: 1, InputKind.BUFFER: 2}

@@ -19,6 +19,7 @@ ROUNDED: dict[str, Callable[[float], int]] = {
 
 
 def range_of(nodes: Sequence[Node], index: int) -> Range:
+    """Bounds of the value of node ``index``."""
     found = list[Range]()
     for node in nodes[: index + 1]:
         found.append(_range(node, [found[argument] for argument in node.args]))

@@ -45,7 +45,8 @@ _ = operators  # importing the module registers its rules
 
 
 class Programs:
-    """Programs of a problem by workload name, exported on first use. ``arch``: target of their kernels."""
+    """The exported programs of a problem, by workload name; exported on first use. ``arch``: target of their
+    kernels."""
 
     def __init__(self, problem: Problem, arch: str = "sm_90a") -> None:
         self.problem, self.arch = apart(problem), arch
@@ -67,7 +68,7 @@ class Programs:
 
     @cached_property
     def _moving(self) -> frozenset[Scalar]:
-        """Numbers that follow from a shape, such as ``x.shape[-1] ** -0.5``: they differ between workloads."""
+        """Numbers in the program that depend on a shape, such as ``x.shape[-1] ** -0.5``."""
         main, *others = (*self.problem.workloads, *self.problem.check_workloads)
         numbers = self._exported(main.name).scalars()
         asked = {at: number for at, number in numbers.items() if perhaps_of_shape(number, main)}
@@ -87,18 +88,18 @@ def read(problem: Problem, programs: Programs | None = None) -> Graph:
 
 
 def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph]) -> Graph:
-    """Graph of the first workload, generalised to all workloads. Raises ProviderError if they do not agree."""
+    """Graph of the first workload, generalised to all. Raises ProviderError if their graphs differ."""
     main, *rest = workloads
     graph = read_one(main)
     graphs = [(main, graph)]
-    readings, poor = [(main, graph.slices)], list[Workload]()
+    readings, ambiguous = [(main, graph.slices)], list[Workload]()
     for workload in rest:
         if _degenerate(workload, main):
-            poor.append(workload)
+            ambiguous.append(workload)
             continue
         other = read_one(workload)
-        if _thin(other.slices, graph.slices):
-            poor.append(workload)
+        if _has_thin_slice(other.slices, graph.slices):
+            ambiguous.append(workload)
             continue
         readings.append((workload, other.slices))
         graphs.append((workload, other))
@@ -107,19 +108,19 @@ def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph])
                 f"the templates need one expression for all workloads, and {workload.name!r} differs from "
                 f"{main.name!r} (a constant or broadcast that depends on the shape)"
             )
-    slices = fitted(readings, poor)
+    slices = fitted(readings, ambiguous)
     if slices is None:
         raise NotCovered("the templates find no formula for the bounds of the reference's slices")
     moving = any(isinstance(node, Const) and node.source for node in graph.nodes)
-    poorer = [(workload, read_one(workload)) for workload in poor] if moving or _perhaps_sizes(graph, main) else []
+    extra = [(workload, read_one(workload)) for workload in ambiguous] if moving or _perhaps_sizes(graph, main) else []
     shapes = [type(node) for node in graph.nodes]
-    graphs += [(workload, other) for workload, other in poorer if [type(node) for node in other.nodes] == shapes]
-    nodes = _with_sizes(graphs, [*graphs, *(pair for pair in poorer if pair not in graphs)])
+    graphs += [(workload, other) for workload, other in extra if [type(node) for node in other.nodes] == shapes]
+    nodes = _with_sizes(graphs, [*graphs, *(pair for pair in extra if pair not in graphs)])
     return _with_parts(with_extents(replace(graph, slices=slices, nodes=nodes), len(main.inputs)), graphs)
 
 
 def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph:
-    """``graph`` with the sizes of split dimensions as formulas for every workload. Raises ProviderError."""
+    """``graph`` with formulas for the sizes of dimensions that views split. Raises ProviderError."""
     found = list(graph.extent_from)
     for d, length in enumerate(found):
         if length.tensor is None and length.plus == graph.space[d]:
@@ -133,19 +134,19 @@ def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph
 
 
 def _perhaps_sizes(graph: Graph, workload: Workload) -> bool:
-    """Whether a constant equals the size of a dimension: then small workloads must decide which one it is."""
+    """Whether a constant may be the size of a dimension. The smallest workloads then decide."""
     return any(isinstance(node, Const) and fitted_constant([(workload, node.value)]) for node in graph.nodes)
 
 
 def _shape_free(graph: Graph) -> tuple[Node, ...]:
-    """Nodes without the values of constants that may be sizes: integers, and those with a source."""
+    """Nodes without the values of constants that may depend on shapes: integers, and those with a source."""
     whole = [isinstance(node, Const) and (node.source != "" or node.value.is_integer()) for node in graph.nodes]
     return tuple(Const(0.0) if known else node for node, known in zip(graph.nodes, whole, strict=True))
 
 
 def _with_sizes(graphs: Sequence[tuple[Workload, Graph]], every: Sequence[tuple[Workload, Graph]]) -> tuple[Node, ...]:
-    """Nodes of the first graph, with constants that differ between workloads as sizes. ``every`` also contains graphs
-    with other nodes, whose constants are matched by source. Raises ProviderError."""
+    """Nodes of the first graph, in which constants that depend on the workload become :class:`Size`. ``every``: also
+    graphs with other nodes, whose constants are matched by source. Raises ProviderError."""
     nodes = list(graphs[0][1].nodes)
     for index, node in enumerate(nodes):
         if not isinstance(node, Const):
@@ -165,13 +166,13 @@ def _with_sizes(graphs: Sequence[tuple[Workload, Graph]], every: Sequence[tuple[
 
 
 def _degenerate(workload: Workload, main: Workload) -> bool:
-    """Whether a dimension is 1 where ``main`` has more: there, indexing and broadcasting are the same."""
+    """Whether a dimension is 1 but larger in ``main``: indexing and broadcasting then look the same."""
     sizes = zip(workload.inputs, main.inputs, strict=True)
     return any(a == 1 < b for mine, theirs in sizes for a, b in zip(mine.shape, theirs.shape, strict=True))
 
 
-def _thin(slices: Sequence[Slice], main: Sequence[Slice]) -> bool:
-    """Whether a part has one element where ``main`` has more."""
+def _has_thin_slice(slices: Sequence[Slice], main: Sequence[Slice]) -> bool:
+    """Whether a slice has one element but more in ``main``."""
     return len(slices) != len(main) or any(
         a.length.plus == 1 < b.length.plus for a, b in zip(slices, main, strict=True)
     )
@@ -192,7 +193,7 @@ def _largest(node: torch.fx.Node) -> float:
 
 
 def _wraps(node: torch.fx.Node) -> bool:
-    """Whether results are integers so short that sums may wrap around."""
+    """Whether results are short integers, whose sums may wrap around."""
     value = node.meta.get("val")
     return isinstance(value, torch.Tensor) and value.dtype in (torch.int8, torch.uint8, torch.int16)
 
@@ -212,7 +213,7 @@ class _Reader:
             if name in self.region.nodes and name not in self.values:
                 self.values[name] = value = self._call(node)
                 if isinstance(value, Value) and (variable := self.program.variables.get(name)):
-                    self.lowering.build.call(value.node, variable)
+                    self.lowering.build.set_name(value.node, variable)
         results = [self._argument(self.program.nodes[name]) for name in self.region.results]
         if not all(isinstance(r, Value) for r in results):
             raise Unsupported("an output that is not a tensor the kernel computes")
@@ -272,7 +273,7 @@ class _Reader:
             raise Unsupported(f"this form of {name}{where}") from error
 
     def _number(self, node: torch.fx.Node, at: int) -> Value | None:
-        """A number that differs in another workload."""
+        """A number that depends on the workload, as a constant with its source; else None."""
         if (node.name, at) not in self.program.moving:
             return None
         return Value(self.lowering.build.add(Const(float(node.args[at]), f"{node.name} {at}")), ())
@@ -287,7 +288,7 @@ class _Reader:
         return argument
 
     def _cast(self, value: Value, node: torch.fx.Node) -> Value:
-        """Converts a value. All values are computed in fp32, so a cast matters only if it loses more than precision."""
+        """Converts a value. All values are fp32, so a cast matters only if it changes more than precision."""
         result = node.meta["val"].dtype
         truth = self.lowering.is_truth(value, self.workload)
         if result is torch.bool:

@@ -1,4 +1,4 @@
-"""Last step of reading: one iteration space for the whole graph, and the position of every load in it."""
+"""Last step of reading: chooses one iteration space for the graph and the dimensions of every load in it."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _only_indices(graph: Graph, workload: Workload) -> None:
 
 
 def _exact_sums(graph: Graph, workload: Workload) -> None:
-    """Checks that sums of short integers are exact in fp32."""
+    """Checks that sums of short integers stay exact in fp32."""
     short = [t.dtype.itemsize for t in workload.inputs if t.dtype in (DType.I8, DType.I16)]
     largest = 1 << 8 * max(short) - 1 if short else 0
     folded = math.prod(graph.space if any(graph.full_reductions()) else (graph.space[d] for d in graph.reduced))
@@ -166,7 +166,7 @@ def _exact_sums(graph: Graph, workload: Workload) -> None:
 
 
 def _live(nodes: Sequence[Node], results: Sequence[Value]) -> set[int]:
-    """Nodes from which the results are computed. Operands of a matrix product are inputs, not nodes."""
+    """Nodes on which the results depend. Operands of a matrix product are inputs, not nodes."""
     live, stack = set[int](), [r.node for r in results]
     while stack:
         index = stack.pop()
@@ -177,7 +177,7 @@ def _live(nodes: Sequence[Node], results: Sequence[Value]) -> set[int]:
 
 
 def _placed(dot: Dot, symbols: tuple[int, ...], space: tuple[int, ...]) -> Dot:
-    """``dot``, whose result has the axes ``symbols``, on ``space``."""
+    """``dot`` with dimensions of ``space``. ``symbols``: axes of its result."""
 
     def over(dims: Dims) -> Dims:
         return (*(dims[symbols.index(s)] if s in symbols else None for s in space), dims[-1])
@@ -231,8 +231,8 @@ def _dims(walks: Sequence[Sequence[int]], space: Sequence[int]) -> Dims:
 
 
 def with_extents(graph: Graph, inputs: int) -> Graph:
-    """``graph`` with the sizes of its dimensions taken from its inputs and their parts, otherwise from results. A part
-    of a dimension has its size in this workload. ``inputs``: number of inputs."""
+    """``graph`` with formulas for the sizes of its dimensions: from whole inputs, else from slices, else from results.
+    Dimensions split by views keep this workload's sizes. ``inputs``: number of inputs."""
     found = []
     # an index may have fewer rows than its tensor
     indices = {arg for _, gather in graph.gathers() for arg in gather.args}
@@ -253,7 +253,7 @@ def with_extents(graph: Graph, inputs: int) -> Graph:
             for _, gather in graph.gathers()
             if gather.dims.count(axis := gather.dims[d]) == 1
         ]
-        walks.sort(key=lambda walk: walk[2] is not None)  # whole inputs before parts
+        walks.sort(key=lambda walk: walk[2] is not None)  # whole inputs before slices
         source = next((walk for walk in walks if walk[1] is not None), None)
         if source is None or source[1] is None:
             found.append(ShapeExpr(plus=graph.space[d]) if part else _of_output(graph, d, inputs))

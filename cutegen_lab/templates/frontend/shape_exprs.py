@@ -1,4 +1,4 @@
-"""Parts of tensors, such as ``x[..., :d]``: finds a formula for ``d`` from shapes that fits every workload."""
+"""Slices of tensors, such as ``x[..., :d]``: finds a formula for ``d`` from shapes that fits every workload."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class ShapeExpr:
 
 @dataclass(frozen=True)
 class Slice:
-    """``length`` elements from ``start`` along dimension ``axis`` of input ``tensor``. ``beyond``: zeros precede or
-    follow the input."""
+    """``length`` elements from ``start`` along dimension ``axis`` of input ``tensor``. ``beyond``: it extends beyond
+    the input, where it is 0."""
 
     tensor: int
     axis: int
@@ -61,15 +61,15 @@ class Slice:
 
 
 def fixed(tensor: int, axis: int, start: int, length: int, beyond: bool = False) -> Slice:
-    """A part with the numbers of one workload."""
+    """A slice with the bounds of one workload."""
     return Slice(tensor, axis, ShapeExpr(plus=start), ShapeExpr(plus=length), beyond)
 
 
 def fitted(
     readings: Sequence[tuple[Workload, tuple[Slice, ...]]], others: Sequence[Workload] = ()
 ) -> tuple[Slice, ...] | None:
-    """Spans of the first workload as formulas that hold for all of ``readings`` and stay inside the tensor for
-    ``others``; None if there are none. The length of a part that exceeds its input may have no formula."""
+    """The first workload's slices with formulas that hold for all of ``readings`` and stay inside the tensor for
+    ``others``; None if there are none. A slice beyond its input may keep a fixed length."""
     found = []
     for position, part in enumerate(readings[0][1]):
         of_all = [(workload, slices[position]) for workload, slices in readings]
@@ -92,7 +92,7 @@ def fitted(
 def _fit(
     numbers: Sequence[tuple[Workload, int]], part: Slice, limits: Sequence[tuple[Workload, int, int]]
 ) -> ShapeExpr | None:
-    """A formula for ``numbers``. ``limits``: workloads for which only bounds of the number are known."""
+    """A formula for ``numbers``. ``limits``: (workload, least, largest) where only bounds of the number are known."""
     workload, number = numbers[0]
     for candidate in _candidates(workload, number, part):
         exact = all(candidate.of(w) == n for w, n in numbers)
@@ -104,8 +104,8 @@ def _fit(
 def fitted_constant(
     numbers: Sequence[tuple[Workload, float]], parts: bool = False, up: bool = False
 ) -> ShapeExpr | None:
-    """A formula that gives the number in every workload: a dimension of an input, or one more or less; with ``parts``
-    also a fraction or multiple of one; with ``up`` only a fraction, rounded up."""
+    """A formula that gives the number in every workload: a dimension of an input, plus or minus 1. With ``parts``, also
+    a fraction or an offset of one; with ``up``, only a fraction, rounded up."""
     workload, number = numbers[0]
     choices = [(over, 0) for over in _PARTS] if up else [(1, plus) for plus in (0, -1, 1)]
     if parts and not up:
@@ -121,7 +121,7 @@ def fitted_constant(
 
 
 def perhaps_of_shape(number: float, workload: Workload) -> bool:
-    """Whether a constant may follow from a size, also as a root or an inverse root of a fraction of a dimension."""
+    """Whether a constant may depend on a size, also as a root or inverse root of a fraction of a dimension."""
     sizes = [n for spec in workload.inputs for n in spec.shape]
     found = [(power, size) for power in _POWERS if (size := _root(number, power))]
     return any(
@@ -142,7 +142,7 @@ def fitted_power(numbers: Sequence[tuple[Workload, float]]) -> tuple[ShapeExpr, 
 
 
 def _root(number: float, power: float) -> int | None:
-    """The integer whose ``power`` is ``number``."""
+    """The integer that gives ``number`` when raised to ``power``, or None."""
     if power == 1.0:
         return int(number) if number.is_integer() else None
     size = round(number ** (1 / power)) if 1 / _LARGEST < number < _LARGEST else 0
@@ -150,7 +150,7 @@ def _root(number: float, power: float) -> int | None:
 
 
 def fitted_factor(numbers: Sequence[tuple[Workload, int]], tensor: int, axis: int) -> ShapeExpr | None:
-    """A factor of a dimension in every workload: a constant, or the dimension divided by one."""
+    """A formula for a factor of a dimension: a constant, the dimension over a constant, or another dimension."""
     workload, number = numbers[0]
     over = max(workload.inputs[tensor].shape[axis] // max(number, 1), 1)
     known = [ShapeExpr(plus=number), ShapeExpr(tensor, axis, over=over)]

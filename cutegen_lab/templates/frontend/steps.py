@@ -1,4 +1,4 @@
-"""Operators that need several kernels, written as PyTorch operators between which a program can be cut."""
+"""Operators that need several kernels, written as PyTorch operators between which a pipeline can be cut."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.problems import attention as formula
 
-MEAN, SUM = 1, 2  # PyTorch's numbers of reductions
+MEAN, SUM = 1, 2  # PyTorch's numbers for ``reduction``
 
 
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None, dropout: float = 0.0,
     causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> torch.Tensor:  # fmt: skip
-    """Attention in steps that separate kernels can compute. 16-bit operands are multiplied without being converted to
+    """Attention in steps that separate kernels can compute. 16-bit operands are multiplied without conversion to
     fp32."""
     if dropout or enable_gqa:
         what = "dropout" if dropout else "fewer heads of keys than of queries"
@@ -28,7 +28,7 @@ def cross_entropy(
     a: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = MEAN,
     ignored: int = -100, smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    """For (batch, classes, positions, …): a column reduction, then the loss of each position's class."""
+    """For scores (batch, classes, positions, …): a column reduction, then the loss of each position's class."""
     if a.dim() < 3 or weight is not None or smoothing or target.dim() == a.dim():
         return NotImplemented
     wide = a.float()
@@ -51,7 +51,7 @@ def _named(a: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def _of_targets(loss: torch.Tensor, target: torch.Tensor, reduction: int, ignored: int) -> torch.Tensor:
-    """The reduced loss; a mean is over the classes that are not ignored."""
+    """The reduced loss. A mean counts only classes that are not ignored."""
     ignoring = target == ignored
     loss = loss.masked_fill(ignoring, 0.0)
     if reduction not in (MEAN, SUM):

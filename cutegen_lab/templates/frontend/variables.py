@@ -1,4 +1,4 @@
-"""Names that the reference's own text gives to its values."""
+"""Variable names for values, from the reference's text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LONGEST = 24  # characters
 
 @dataclass(frozen=True)
 class Call:
-    """An operator's call. ``lines``: where it stands in the reference, outermost frame first. ``item``: which item of a
-    tuple it takes, if it does that."""
+    """A call of an operator. ``lines``: its line in each frame of the reference, outermost first. ``item``: the tuple
+    item that it selects, if it is a ``getitem``."""
 
     name: str
     lines: tuple[int, ...]
@@ -26,10 +26,10 @@ class Call:
 
 
 def variables(calls: Sequence[Call], source: str) -> dict[str, str]:
-    """The variable that holds the result of a call, for calls whose result is assigned to one.
+    """The variable to which the result of a call is assigned, by call, if there is one.
 
-    The value of the statement ``name = …`` is that of the last call in it; ``a, b = …`` names the items of a tuple.
-    Within functions that the statement calls, the names of the statement come first: its reader sees these.
+    ``name = …`` names the last call in the statement; ``a, b = …`` names the items of a tuple. If the statement calls
+    functions, its own names take precedence over those inside them.
     """
     statements = _statements(source)
     places = [[statements.get(line, _Statement(line)) for line in call.lines] for call in calls]
@@ -41,25 +41,25 @@ def variables(calls: Sequence[Call], source: str) -> dict[str, str]:
                 found.setdefault(call.name, names[0])
             elif call.item is not None and call.item < len(names) > 1:
                 found.setdefault(call.name, names[call.item])
-    return {name: variable for name, variable in found.items() if is_fit(variable)}
+    return {name: variable for name, variable in found.items() if is_usable_name(variable)}
 
 
-def is_fit(name: str) -> bool:
-    """Whether kernels can use the name: short, of ASCII letters, and nothing that Python or a kernel's text defines."""
+def is_usable_name(name: str) -> bool:
+    """Whether kernels can use the name: short, ASCII, not private, and defined neither by Python nor by a kernel."""
     taken = keyword.iskeyword(name) or keyword.issoftkeyword(name) or hasattr(builtins, name) or name in RESERVED
     return name.isascii() and name.isidentifier() and not name.startswith("_") and len(name) <= _LONGEST and not taken
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement by its first line. ``names``: variables that it assigns one value to; several for a tuple."""
+    """A statement. ``line``: its first line. ``names``: the variable that it assigns, or several for a tuple."""
 
     line: int
     names: tuple[str, ...] = ()
 
 
 def _statements(source: str) -> dict[int, _Statement]:
-    """The assignment on each line that has one statement: of several, a call does not say which it is in."""
+    """The assignment on each line, if the line has no other statement."""
     simple = [node for node in ast.walk(parse(source)) if isinstance(node, ast.stmt) and not hasattr(node, "body")]
     lines = {id(node): range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in simple}
     count = Counter(line for node in simple for line in lines[id(node)])
@@ -73,7 +73,7 @@ def _statements(source: str) -> dict[int, _Statement]:
 
 
 def _names(target: ast.expr, value: ast.expr) -> list[str]:
-    """Names in ``target``; none if the value is a display, in which each element has calls of its own."""
+    """Names in ``target``; none if the value is a display or comprehension, whose elements have calls of their own."""
     if isinstance(value, ast.Tuple | ast.List | ast.Dict | ast.ListComp | ast.DictComp | ast.GeneratorExp | ast.Lambda):
         return []
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]

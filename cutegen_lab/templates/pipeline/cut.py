@@ -1,7 +1,7 @@
 """Cuts a program into kernels so that the fewest bytes cross memory between them.
 
-A step reads its inputs, writes its results, and costs a launch. The stored values in order are the nodes of a path, a
-stretch that a family serves is an edge, and the shortest path from start to end is the cut.
+A step costs its inputs, its results and a launch. The cut is a shortest path: the stored values, in order, are its
+nodes, and each stretch of them that a family serves is an edge.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cutegen_lab.templates.frontend.reader import Programs, agreed, read_region
 from cutegen_lab.templates.pipeline.flow import Flow
 from cutegen_lab.templates.registry import LAUNCH_BYTES, family_for
 
-_PATIENCE = 8  # consecutive unserved stretches after which no longer one is tried
+_PATIENCE = 8  # consecutive unserved stretches after which longer ones are not tried
 _LONGEST = 40  # most operations of one kernel
 MOST_OPERATIONS = 300
 _SMALL = 8  # times smaller
@@ -32,8 +32,8 @@ _SMALL = 8  # times smaller
 
 @dataclass(frozen=True)
 class Piece:
-    """The part of the reference that one kernel computes. ``problem``: that part as a problem, with the workloads of
-    the whole reduced to the tensors that the part reads and writes. ``graphs``: one for each workload."""
+    """The part of the reference that one kernel computes. ``problem``: that part, with workloads restricted to the
+    tensors that it reads and writes. ``graphs``: one for each workload."""
 
     region: Region
     problem: Problem
@@ -42,13 +42,13 @@ class Piece:
 
     @property
     def slowness(self) -> float:
-        """How slow its kernel is for the main workload, relative to other families."""
+        """The family's slowness for the main workload (1: as fast as memory)."""
         return self.family.slowness(self.graphs[0], self.problem.workload)
 
 
 class Cutter:
-    """``flow``: that of the main workload's program (default: up to all results). Raises ProviderError if the program
-    is too long, or if no kernel computes a result."""
+    """``flow``: of the main workload's program (default: up to all results). Raises ProviderError if the program is too
+    long, or if no kernel computes a result."""
 
     def __init__(self, programs: Programs, flow: Flow | None = None) -> None:
         self.programs, self.problem = programs, programs.problem
@@ -60,7 +60,7 @@ class Cutter:
                 "into kernels"
             )
         self._found: dict[tuple[str, ...], Piece | str] = {}
-        self._exact: frozenset[str] = frozenset()  # values stored in fp32 instead of their type in PyTorch
+        self._exact: frozenset[str] = frozenset()  # values stored in fp32 instead of their 16-bit dtype
 
     def pieces(self) -> list[Piece]:
         """The cut with the fewest bytes between kernels. Raises ProviderError that names the operation no kernel
@@ -68,7 +68,7 @@ class Cutter:
         while True:
             stretches = self._shortest()
             if stretches is None:
-                continue  # again, with more stored values
+                continue  # try again with more stored values
             found = [self.piece(stretch) for stretch in stretches]
             pieces = [piece for piece in found if isinstance(piece, Piece)]
             if len(pieces) < len(found):
@@ -105,7 +105,7 @@ class Cutter:
     def _shortest(self) -> list[list[str]] | None:
         order, launch = self.flow.order, LAUNCH_BYTES
         cost: list[float] = [0.0] + [inf] * len(order)
-        came = [0] * (len(order) + 1)
+        previous = [0] * (len(order) + 1)
         for start in range(len(order)):
             misses = 0
             for end in range(start + 1, min(start + _LONGEST, len(order)) + 1):
@@ -117,19 +117,19 @@ class Cutter:
                     continue
                 misses = 0
                 bytes_moved = self.flow.bytes_of((*piece.region.inputs, *piece.region.results))
-                if (total := cost[start] + bytes_moved * slow + launch) <= cost[end]:  # of equal cuts, the last
-                    cost[end], came[end] = total, start
+                if (total := cost[start] + bytes_moved * slow + launch) <= cost[end]:  # prefer the last of equal cuts
+                    cost[end], previous[end] = total, start
         if cost[-1] == inf:
             self._store_more(next(at for at in reversed(range(len(order))) if cost[at] < inf))
             return None
         ends = [len(order)]
         while ends[-1]:
-            ends.append(came[ends[-1]])
+            ends.append(previous[ends[-1]])
         ends.reverse()
         return [order[start:end] for start, end in pairwise(ends)]
 
     def _store_more(self, at: int) -> None:
-        """Stores the values that the operation at ``at`` reads through moves, if no family serves it. Raises
+        """Also stores the values that the operation at ``at``, which no family serves, reads through moves. Raises
         ProviderError if it reads none."""
         name = self.flow.order[at]
         nodes = self.main.nodes
@@ -141,7 +141,7 @@ class Cutter:
         }  # fmt: skip
         if not moves:
             reason = self._tried([name])
-            where = "" if " at line " in str(reason) else f": {self.flow.told(name)}"
+            where = "" if " at line " in str(reason) else f": {self.flow.described(name)}"
             raise NotCovered(f"{reason}{where}")
         self.flow = Flow(self.main, {*self.flow.kept, *moves}, self.flow.results)
         self._found.clear()

@@ -1,4 +1,4 @@
-"""A program as stored values with operations between them, which can be cut into pieces."""
+"""A program as stored values and the operations between them, which can be cut into kernels."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Flow:
     def __init__(self, program: Program, kept: Iterable[str] = (), results: Sequence[str] | None = None) -> None:
         self.program, self.kept = program, frozenset(kept)
         self.results = tuple(results or program.whole().results)
-        self._made = _made_of_nothing(program)
+        self._input_independent = _without_inputs(program)
         self.stored = {n.name for n in program.calls if _is_tensor(n) and not self._is_move(n)} | self.kept
-        self.regrouped: dict[str, str] = {}  # a view with other dimensions → the value whose memory it shows
+        self.regrouped: dict[str, str] = {}  # a view with other dimensions → the stored value that it views
         for node in program.calls:
             if _regroups(node):
                 self.regrouped[node.name] = self._root(self._sources(node)[0], force=True)
@@ -60,12 +60,12 @@ class Flow:
         self.order = self._ordered()
 
     def sources_of(self, name: str) -> list[str]:
-        """Values on which one depends, directly or through moves."""
+        """Values that one depends on, directly or through moves."""
         return self._sources(self.program.nodes[name])
 
     def region(self, computed: Sequence[str]) -> Region | None:
-        """Region that computes the values ``computed``; None if a single kernel cannot, because it would see a tensor
-        in two shapes."""
+        """The region that computes the values ``computed``; None if a single kernel cannot, because it would need a
+        tensor in two shapes."""
         mine, inputs = set(computed), dict[str, None]()
         nodes, stack = set(computed), [s for name in computed for s in self.sources_of(name)]
         while stack:
@@ -107,13 +107,13 @@ class Flow:
         tensors = (self.value(self.storage(name)) for name in names)
         return sum(math.prod(t.shape) * t.element_size() for t in tensors if isinstance(t, torch.Tensor))
 
-    def told(self, name: str) -> str:
-        """An operation for messages: its name and its place in the reference."""
+    def described(self, name: str) -> str:
+        """An operation for messages: its name and its position in the reference."""
         node = self.program.nodes[name]
         return f"{target(node)}{place(node)}"
 
     def _is_move(self, node: torch.fx.Node) -> bool:
-        if node.name in self._made:
+        if node.name in self._input_independent:
             return True
         if target(node) == "getitem":
             return self._is_move(node.all_input_nodes[0])
@@ -125,15 +125,15 @@ class Flow:
         return [source.name for source in node.all_input_nodes]
 
     def _root(self, name: str, force: bool = False) -> str:
-        """Value whose memory a chain of views shows. ``force``: a move in the chain that is not a view is stored."""
-        while name not in self.stored and name not in self.regrouped and self._shows(name):
+        """The value that a chain of views shows. ``force``: a move in the chain that is not a view is stored."""
+        while name not in self.stored and name not in self.regrouped and self._is_view(name):
             name = self.sources_of(name)[0]
         name = self.regrouped.get(name, name)
         if force and self.program.nodes[name].op == "call_function":
             self.stored.add(name)
         return name
 
-    def _shows(self, name: str) -> bool:
+    def _is_view(self, name: str) -> bool:
         node = self.program.nodes[name]
         return node.op == "call_function" and target(node) in _SHAPES
 
@@ -161,8 +161,8 @@ class Flow:
         return list(found)
 
 
-def _made_of_nothing(program: Program) -> set[str]:
-    """Values that depend on no input: masks of positions, constants. Every reader can compute them."""
+def _without_inputs(program: Program) -> set[str]:
+    """Values that depend on no input (masks of positions, constants): every kernel can compute them itself."""
     found = set[str]()
     for node in program.calls:
         if all(source.name in found or source.name in program.constants for source in node.all_input_nodes):
@@ -182,7 +182,7 @@ def _widens(before: torch.dtype, after: torch.dtype) -> bool:
 
 
 def _regroups(node: torch.fx.Node) -> bool:
-    """Whether it is a view that changes more than dimensions of size 1."""
+    """Whether ``node`` is a view that changes more than dimensions of size 1."""
     if target(node) not in _SHAPES or not _is_tensor(node):
         return False
     before, after = node.all_input_nodes[0].meta["val"].shape, node.meta["val"].shape

@@ -13,12 +13,12 @@ from cutegen_lab.core.syntax import parse
 from cutegen_lab.templates.emit.bundle import definitions as emit_definitions
 
 _ENTRIES = ("launch", "constraints", "workspace")
-_ONCE = ("TUNABLE", "OVERLAP")  # the whole module has its own
+_ONCE = ("TUNABLE", "OVERLAP")  # the pipeline's module has one of its own
 
 
 @dataclass(frozen=True)
 class Module:
-    """Parsed text of one step. ``step``: its name, the prefix of its own definitions."""
+    """Parsed text of one step's module. ``step``: the step's name, which prefixes definitions that clash."""
 
     step: str
     text: str
@@ -39,7 +39,7 @@ class Module:
     def function(self, name: str) -> ast.FunctionDef | None:
         return next((n for n in self.tree.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
 
-    def asks(self, entry: str) -> bool:
+    def reads_workload(self, entry: str) -> bool:
         """Whether ``entry`` reads its workload."""
         function = self.function(entry)
         return function is not None and any(
@@ -54,7 +54,7 @@ class Module:
         return [argument.arg for argument in launch.args.args]
 
     def workspace(self, tensors: int) -> list[str]:
-        """Names of its workspace tensors. ``tensors``: number of inputs and outputs."""
+        """Names of its workspace tensors in ``launch``. ``tensors``: number of inputs and outputs."""
         return self.parameters[tensors : self.parameters.index("stream")]
 
 
@@ -64,7 +64,7 @@ def imports(modules: Sequence[Module]) -> list[str]:
 
 
 def definitions(modules: Sequence[Module], taken: Collection[str]) -> list[str]:
-    """Functions and constants of all modules. Equal definitions appear once, under their own name; others, and names
+    """Functions and constants of all modules. Equal definitions appear once, with their own name. Others, and names
     that are ``taken``, get the step's name as prefix."""
     clashing = _clashing(modules, taken)
     written: dict[str, None] = {}
@@ -77,7 +77,7 @@ def definitions(modules: Sequence[Module], taken: Collection[str]) -> list[str]:
 
 
 def _clashing(modules: Sequence[Module], taken: Collection[str]) -> set[str]:
-    """Names that are ``taken``, or whose definitions, or the definitions that these use, differ between modules."""
+    """Names that are ``taken``, or whose definitions differ between modules, directly or in what they use."""
     texts: dict[str, set[str]] = {}
     for module in modules:
         for name, text in module.definitions.items():

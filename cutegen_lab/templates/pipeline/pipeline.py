@@ -15,14 +15,14 @@ from cutegen_lab.templates.frontend.formula import formula
 from cutegen_lab.templates.pipeline.module import Module, definitions, imports
 from cutegen_lab.templates.pipeline.wiring import Step, Tensor, Wiring
 
-_NAMED = 3  # kernels: more are counted
-_HOST = kernel_file("pipeline")  # functions that the module's own call
+_NAMED = 3  # most kernels whose names are listed
+_HOST = kernel_file("pipeline")  # functions that generated functions call
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A :class:`~cutegen_lab.templates.template.Template`. No step's name may be another's followed by an underscore
-    and more."""
+    """A :class:`~cutegen_lab.templates.template.Template`. A step's name must not be another one's plus an underscore
+    and more characters."""
 
     problem: Problem
     wiring: Wiring
@@ -75,12 +75,13 @@ class Pipeline:
 
 
 def step_config(config: Config, step: Step) -> Config:
-    """One step's parameters under its template's names."""
+    """The parameters of one step, without the step's prefix."""
     return {name: config[f"{step.name}_{name}"] for name in step.kernel.domains}
 
 
 class _Text:
-    """Builds the module's text."""
+    """Writes a pipeline's module: the steps' kernels, and one ``launch``, ``constraints`` and ``workspace`` that call
+    theirs. Tensors between steps are workspace, or row-major views of it."""
 
     def __init__(self, pipeline: Pipeline, config: Config) -> None:
         self.problem, self.steps, self.tensors = pipeline.problem, pipeline.steps, pipeline.wiring.tensors
@@ -111,9 +112,9 @@ class _Text:
         return clean([*lines, "", "", *launch])
 
     def _overlap(self) -> str:
-        """Each kernel starts while the one before it ends, but not behind a matrix product, whose last blocks the
-        waiting ones would delay. Overlapping made attention in three kernels 4% slower on an H200, and other pipelines
-        of 13 to 20 µs 4 to 5% faster."""
+        """Each kernel starts while the one before it ends, except after a matrix product, whose last blocks waiting
+        blocks would delay. Overlap made attention in three kernels 4% slower on an H200, and other pipelines of 13 to
+        20 µs 4 to 5% faster."""
         overlap = not any(any(step.kernel.graph.dots()) for step in self.steps[:-1])
         return f"OVERLAP = {overlap}  # does each kernel start while the one before it ends?"
 
@@ -153,13 +154,13 @@ class _Text:
         return [*lines, "    return tensors", ""]
 
     def _workload(self, module: Module, entry: str) -> str:
-        return f"{module.step}_part(workload)" if module.asks(entry) else "workload"
+        return f"{module.step}_part(workload)" if module.reads_workload(entry) else "workload"
 
     def _parts(self) -> list[str]:
-        """What each step sees of a workload, for steps that read it."""
+        """Functions ``…_part`` that restrict a workload to a step's tensors, for steps that read their workload."""
         lines: list[str] = []
         for module in self.modules:
-            if module.asks("constraints") or module.asks("workspace"):
+            if module.reads_workload("constraints") or module.reads_workload("workspace"):
                 step = self._step(module)
                 inputs, outputs = (", ".join(map(self._seen, names)) for names in (step.inputs, step.outputs))
                 lines += ["", f"def {step.name}_part(workload):", '    """The tensors that the step sees."""',

@@ -1,4 +1,4 @@
-"""Formulas for the sizes of tensors between steps, as text, that fit every workload."""
+"""Formulas, as text, for the sizes of tensors between steps, which hold in every workload."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.core.problem import Workload
 
 _FACTORS = 3
-_FINEST = 16  # numbers of parts that a dimension is divided into
+_FINEST = 16  # largest divisor of a dimension
 
 Axis = tuple[int, int]  # (input, dimension)
 
 
 @dataclass(frozen=True)
 class Size:
-    """One of: the product of dimensions of inputs, times a number, divided by a number; the sum of the sizes in
-    ``added``; one dimension plus ``plus``, divided by a number (a count of windows)."""
+    """A size in elements. One of: the product of the dimensions ``axes`` times ``times``, divided by ``over``; the sum
+    of the dimensions ``added``; one dimension plus ``plus``, divided by ``over`` (a number of windows)."""
 
     axes: tuple[Axis, ...] = ()
     times: int = 1
@@ -40,7 +40,7 @@ class Size:
 
 
 def fitted(sizes: Sequence[tuple[Workload, int]]) -> Size:
-    """The simplest formula that holds in every workload. Raises ProviderError."""
+    """The simplest formula that gives the size in every workload. Raises ProviderError if there is none."""
     wanted = [size for _, size in sizes]
     known = _dimensions([workload for workload, _ in sizes])
     single = next((axis for values, axis in known.items() if list(values) == wanted), None)
@@ -74,7 +74,7 @@ def _windows(lengths: Sequence[int], wanted: Sequence[int]) -> tuple[int, int] |
 
 
 def _dimensions(workloads: Sequence[Workload]) -> dict[tuple[int, ...], Axis]:
-    """Each dimension by its sizes in the workloads; of dimensions that are always equal, the first."""
+    """Input dimensions by their sizes in the workloads; of dimensions with equal sizes, the first."""
     found: dict[tuple[int, ...], Axis] = {}
     for tensor, spec in enumerate(workloads[0].inputs):
         for axis in range(len(spec.shape)):

@@ -1,4 +1,4 @@
-"""Tensors that each step reads and writes: names, sizes, and views of one memory in several shapes."""
+"""Tensors that each step reads and writes: names, sizes, and views of the same memory in several shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cutegen_lab.templates.template import Single
 
 @dataclass(frozen=True)
 class Tensor:
-    """A workspace tensor, or a row-major view of the memory of tensor ``base`` in this shape."""
+    """A workspace tensor, or a row-major view of tensor ``base`` with this shape. ``shape``: in elements."""
 
     name: str
     dtype: str
@@ -24,7 +24,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """A step. ``name``: prefix of the parameters of its kernel. Its tensors have the names they have in ``launch``."""
+    """A step. ``name``: prefix of its kernel's parameters. Its tensors have the names that they have in ``launch``."""
 
     name: str
     kernel: Single
@@ -107,7 +107,7 @@ class Wiring:
         return tuple(fitted(list(zip(self.workloads, sizes, strict=True))) for sizes in zip(*shapes, strict=True))
 
     def _fits(self, wish: str) -> bool:
-        """Whether a tensor may have this name: ``launch`` gives each step's own parameters its name as prefix."""
+        """Whether a tensor may have this name: in ``launch``, step names are prefixes of their kernels' parameters."""
         return not clashes(wish, self.taken) and not any(wish.startswith(f"{step}_") for step in self._prefixes)
 
     def _free(self, wish: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.session.specialised import specialised
 from cutegen_lab.templates.emit.bundle import names_of_kernels
-from cutegen_lab.templates.frontend.variables import Call, is_fit, variables
+from cutegen_lab.templates.frontend.variables import Call, is_usable_name, variables
 from cutegen_lab.templates.recognise import template_for
 from tests.harness.checking import ARCH, Compiler, passed, problem_of
 
@@ -74,7 +74,7 @@ def test_what_kernels_cannot_use_is_no_name() -> None:
         "ﬁ",
         "x" * 25,
     ]
-    assert [name for name in [*refused, "x", "row_2", "tidx", "Scores"] if is_fit(name)] == [
+    assert [name for name in [*refused, "x", "row_2", "tidx", "Scores"] if is_usable_name(name)] == [
         "x",
         "row_2",
         "tidx",

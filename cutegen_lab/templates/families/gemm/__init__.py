@@ -1,9 +1,9 @@
 """Matrix products on Hopper: TMA, wgmma, warp specialisation, clusters, and an epilogue of any elementwise expression.
 
-A module chooses at compile time, by its static shapes. The warp-specialised kernel multiplies operands of 16 or 8 bits
-that TMA can address; several products of one result in one go (SwiGLU). A kernel before it brings fp32 operands, as two
-halves each, and 16-bit ones of odd pitches into that form, 8-bit ones as wgmma reads them; one after it adds up results
-cut into parts along k. A plain kernel serves small products and the layouts that are left.
+A module chooses its kernels at compile time, by its static shapes. The warp-specialised kernel multiplies 16-bit or
+8-bit operands that TMA can address, and several products of one result together (SwiGLU). A kernel before it converts
+fp32 operands to split fp16, and copies 16-bit ones with unaligned pitches and 8-bit ones that wgmma cannot read. A
+kernel after it adds the parts of split-K. A plain kernel serves small products and all other layouts.
 """
 
 from cutegen_lab.core.candidate import Config

@@ -1,4 +1,4 @@
-"""The config to begin with, by what each of a few would take on an H200."""
+"""The default config: the candidate with the shortest estimated time on an H200."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from cutegen_lab.templates.families.gemm.shape import Products, products
 from cutegen_lab.templates.frontend.expr import Elementwise, Graph
 from cutegen_lab.templates.kernels.rules.gemm_sm90 import RESIDENT
 
-# Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json and
-# gemm_fused_on_gpu.json); right operands side by side count as one.
+# Microseconds that an SM of an H200 takes for 64 of k, by tile (benchmarks/results/gemm_sweep_on_gpu.json and
+# gemm_fused_on_gpu.json). The right operands of several products count as one.
 _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (128, 64): 0.20, (128, 128): 0.335, (128, 192): 0.52,
             (128, 256): 0.68, (256, 128): 0.672}  # fmt: skip
-# The same for fp32's halves (gemm_fp32_on_gpu.json): two warpgroups take 64×128 in turn, one team takes other tiles.
+# The same for split fp16 (gemm_fp32_on_gpu.json): 64×128 with the schedule pingpong, other tiles cooperative.
 _F32_STEP_US = {(64, 32): 0.22, (64, 64): 0.33, (64, 128): 0.595, (128, 128): 1.15}
-# The same for 128 of k in 8 bits (gemm_f8_on_gpu.json), by blocks on their own.
+# The same for 128 of k in 8 bits (gemm_f8_on_gpu.json), without clusters.
 _F8_STEP_US = {(64, 32): 0.15, (64, 64): 0.19, (64, 128): 0.30, (128, 128): 0.38, (128, 192): 0.53}
 LAUNCH_US, BYTES_PER_US = 2.2, 4.1e6
-_POWER_BOUND = 8e11  # operations from which the clock falls, and blocks on their own keep the tensor cores busy enough
+_POWER_BOUND = 8e11  # operations from which the clock drops, so that clusters gain nothing
 _OPERATION = {"erf": 16, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """What :func:`expected_us` expects to be fastest, with as many stages as fit."""
+    """The candidate that :func:`expected_us` expects to be fastest, with as many stages as fit."""
     found = products(graph)
     assert found is not None
     work = work_of(graph, workload)
@@ -44,7 +44,7 @@ def estimate_us(graph: Graph, workload: Workload, config: Config) -> float | Non
 
 
 def work_of(graph: Graph, workload: Workload) -> Work:
-    """What the time of the graph's products depends on."""
+    """The figures on which the time of the graph's products depends."""
     found = products(graph)
     assert found is not None
     right = found.rights[0]
@@ -63,15 +63,15 @@ def work_of(graph: Graph, workload: Workload) -> Work:
 
 
 def _candidates(found: Products) -> list[Config]:
-    beside = len(found.pairs)
+    count = len(found.pairs)
     if found.halved:
         shapes = [(tile, 1, "pingpong" if tile == (64, 128) else "cooperative") for tile in _F32_STEP_US]
     else:
-        wide = [tile for tile in (_F8_STEP_US if found.f8 else _STEP_US) if beside > 1 or tile != (256, 128)]
-        tiles = [(tile_m, tile_n // beside) for tile_m, tile_n in wide if tile_n // beside in DOMAINS["tile_n"]]
+        wide = [tile for tile in (_F8_STEP_US if found.f8 else _STEP_US) if count > 1 or tile != (256, 128)]
+        tiles = [(tile_m, tile_n // count) for tile_m, tile_n in wide if tile_n // count in DOMAINS["tile_n"]]
         shapes = [(tile, cluster_m, "cooperative") for tile in tiles for cluster_m in (1, 2)]
-        clusters = (1,) if found.tf32 else (1, 2)  # in TF32, two that share loads take 1% longer
-        shapes += [((128, 128), cluster_m, "pingpong") for cluster_m in clusters if beside == 1 and not found.f8]
+        clusters = (1,) if found.tf32 else (1, 2)  # in TF32, clusters of 2 take 1% longer
+        shapes += [((128, 128), cluster_m, "pingpong") for cluster_m in clusters if count == 1 and not found.f8]
     shorter, longer = (TF32_DOMAINS if found.tf32 else DOMAINS)["tile_k"]
     return [
         {
@@ -79,15 +79,15 @@ def _candidates(found: Products) -> list[Config]:
             "cluster_n": 1, "schedule": schedule, "raster": "m", "group": 8, "split_k": split,
         }
         for tile, cluster_m, schedule in shapes for split in (1, 2, 4, 8, 16) for tile_k in (longer, shorter)
-        if tile_k == shorter or found.f8 or (tile[0] == 64 and beside == 1)
+        if tile_k == shorter or found.f8 or (tile[0] == 64 and count == 1)
     ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Work:
-    """``k`` counts numbers of 16 bits. ``epilogue``: operations for each result, about; it reads so many ``matrices``
-    of the result's size. ``even``: operands' rows begin at multiples of 128 bytes. ``dense_k``: the right operand lies
-    densely along k."""
+    """A workload as :func:`expected_us` sees it. ``k``: in 16-bit elements. ``epilogue``: approximate number of
+    operations for each result. ``matrices``: matrices of the result's size that it reads. ``even``: operands' rows
+    begin at multiples of 128 bytes. ``dense_k``: the right operand is contiguous along k."""
 
     m: int
     n: int
@@ -104,7 +104,8 @@ class Work:
 
 
 def expected_us(config: Config, work: Work) -> float:
-    """Waves of tiles, each its steps along k and what begins and ends it; no less than memory takes."""
+    """Estimated time in microseconds: waves of tiles (steps along k, prologue, epilogue), or memory if it takes
+    longer."""
     tile_m, tile_n, cluster_m, split = (int(config[name]) for name in ("tile_m", "tile_n", "cluster_m", "split_k"))
     clusters = ceil(work.m / (tile_m * cluster_m)) * ceil(work.n / tile_n) * work.batches * split
     waves = ceil(clusters / RESIDENT[cluster_m])
@@ -114,29 +115,29 @@ def expected_us(config: Config, work: Work) -> float:
         step = _F8_STEP_US[tile_m, tile_n * work.products] * (0.93 if cluster_m > 1 else 1.0)
     else:
         step = _STEP_US[tile_m, tile_n * work.products]
-    ends = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096
-    if waves > 2 and not work.halved:  # in one or two waves little is loaded twice
+    ends_us = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096
+    if waves > 2 and not work.halved:  # in one or two waves, few loads are repeated
         step *= 0.9 + 0.1 * (128 / tile_m + 128 / (tile_n * work.products)) / 1.5
     read = work.matrices * (split == 1) * tile_m * tile_n / 4096
-    if config["schedule"] == "pingpong":  # one team's ends are hidden behind the other's steps, if it has any
-        step, ends = step * (1.0 if work.dense_k or work.halved else 1.2), ends * (0.15 if waves > 2 else 1.2)
-        ends += 0.6 * read  # by the epilogue itself
+    if config["schedule"] == "pingpong":  # one team's epilogue overlaps the other's steps
+        step, ends_us = step * (1.0 if work.dense_k or work.halved else 1.2), ends_us * (0.15 if waves > 2 else 1.2)
+        ends_us += 0.6 * read  # loaded by the epilogue itself
         light = 2 * work.m * work.n * work.k * work.batches < _POWER_BOUND and not read
         if cluster_m > 1 and waves > 2 and light:
-            step, ends = step * 0.96, ends - 0.5
+            step, ends_us = step * 0.96, ends_us - 0.5
     else:
-        ends += 0.1 * read  # ahead of it
+        ends_us += 0.1 * read  # loaded ahead of the epilogue
     if cluster_m > 1:
-        ends += 0.6
-    elif not work.even:  # rows begin in the middle of L2's lines: more of them are touched
+        ends_us += 0.6
+    elif not work.even:  # rows are not aligned to L2 lines: more lines are read
         step *= 1.2 if tile_m > 64 else 1.8
-    computed, moved = waves * (step * ceil(ceil(work.k / 64) / split) + ends), work.bytes_moved / BYTES_PER_US
-    added_up = 2.0 + split * work.m * work.n * work.batches * 4 / BYTES_PER_US if split > 1 else 0.0
-    return LAUNCH_US + max(computed, moved) + 0.1 * min(computed, moved) + added_up
+    compute_us, memory_us = waves * (step * ceil(ceil(work.k / 64) / split) + ends_us), work.bytes_moved / BYTES_PER_US
+    split_k_us = 2.0 + split * work.m * work.n * work.batches * 4 / BYTES_PER_US if split > 1 else 0.0
+    return LAUNCH_US + max(compute_us, memory_us) + 0.1 * min(compute_us, memory_us) + split_k_us
 
 
 def _even_pitches(found: Products, workload: Workload) -> bool:
-    """Do the operands' rows begin at multiples of 128 bytes? Those of copies that the kernel makes itself do."""
+    """Whether the operands' rows begin at multiples of 128 bytes. Rows of the kernel's own copies do."""
     operands = [workload.inputs[operand.tensor] for operand in found.operands]
     steps = [step * t.dtype.itemsize for t in operands for step in t.stride if step > 1]
     return found.halved or all(step % 128 == 0 for step in steps) or any(step % 16 for step in steps)

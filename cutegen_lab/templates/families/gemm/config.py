@@ -1,4 +1,4 @@
-"""Which products the family serves, and with what: domains, what each parameter is moved for, limits."""
+"""Which products the family serves; parameter domains, reasons to change a parameter, limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOMAINS = {
     "group": (1, 2, 4, 8, 16),
     "split_k": (1, 2, 4, 8, 16),
 }
-# Of every family that multiplies tile by tile.
+# Shared by the families that compute the result in tiles.
 TILES = {
     ("tile_n", 1): "A wider tile: more products for each byte loaded.",
     ("tile_n", -1): "Narrower tiles: more of them, so the last wave is finer.",
@@ -37,7 +37,7 @@ ORDER = {
     ("split_k", 1): "Twice as many blocks share the steps along k; a second kernel adds up what they find.",
     ("split_k", -1): "Half as many parts to store and to add up.",
 }
-# Of fp32 operands in TF32 (the family ``tf32``): steps of as many bytes as 16-bit ones take.
+# Of the family ``tf32``: a step along k has as many bytes as one of 16-bit operands.
 TF32_NAME = "matrix product in TF32"
 TF32_DOMAINS = {**DOMAINS, "tile_k": (32, 64)}
 KNOBS = {
@@ -57,29 +57,30 @@ KNOBS = {
 
 
 def matches(graph: Graph, tf32: bool = False) -> bool:
+    """Whether the graph is matrix products (and an epilogue) with one output. ``tf32``: rounded to TF32."""
     found = products(graph)
     return found is not None and found.tf32 == tf32 and not graph.reduced and len(graph.outputs) == 1
 
 
 def kind_of(found: Products) -> str:
-    """Of its operands, as the rules call it."""
+    """The rules' name for the kind of operands."""
     return "fp32 halves" if found.halved else "TF32" if found.tf32 else "8 bits" if found.f8 else "16 bits"
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     found = products(graph)
     assert found is not None
     return str(rules.why_not(config, prod(graph.space), kind_of(found), len(found.pairs), found.loads))
 
 
 def settled(graph: Graph, config: Config) -> Config:
-    """``config`` with the stages that fit."""
+    """``config`` with at most the stages that fit."""
     found = products(graph)
     assert found is not None
     return {**config, "stages": min(int(config["stages"]), max(stages_that_fit(found, config), 2))}
 
 
 def stages_that_fit(found: Products, config: Config) -> int:
-    """Pipeline stages that shared memory has room for, beside the results on their way out."""
+    """Pipeline stages that fit into shared memory next to the epilogue's buffer."""
     return int(rules.stages_of(config, kind_of(found), found.loads))

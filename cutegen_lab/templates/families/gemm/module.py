@@ -1,4 +1,4 @@
-"""The text of a GEMM's module."""
+"""Writes the module of a matrix product for Hopper."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from cutegen_lab.templates.frontend.expr import Graph
 
 
 class GemmModule(ProductModule):
-    """One module's text in the making: a product of shape (batches, m, n) by wgmma, its epilogue in fp32, and a plain
-    kernel for small products. Operands that TMA or wgmma cannot read as they are get copies in a workspace."""
+    """Writes the module of a wgmma product (batches, m, n), with an fp32 epilogue and a plain kernel for small
+    products.
+
+    Operands are bf16, f16, 8-bit floats, or f32 (as TF32 or split fp16). The workspace holds ``partials``, f32
+    (split_k, batches, m, n), and a copy of each operand that TMA or wgmma cannot read, with its scales if it is split.
+    """
 
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         super().__init__(problem, graph, config, "mPart partials fp32_operands terms by_tma ready")
-        self.converted = [o for o in self.views if self._to_convert(o)]
+        self.converted = [o for o in self.views if self._needs_copy(o)]
 
-    def _to_convert(self, operand: Operand) -> bool:
-        """Is it to be halved, or do its rows begin where TMA cannot read, or not lie along k where wgmma needs it?"""
+    def _needs_copy(self, operand: Operand) -> bool:
+        """Whether the operand is copied: split or widened to fp16, or in a layout that TMA or wgmma cannot read."""
         specs = [workload.inputs[operand.tensor] for workload in self.problem.workloads]
         even = 16 // specs[0].dtype.itemsize
         walks = [(d, *walk) for spec in specs for d, walk in enumerate(zip(spec.stride, spec.shape, strict=True))]
@@ -61,7 +65,7 @@ class GemmModule(ProductModule):
         return constraints(f'results, "{kind_of(p)}", {len(p.pairs)}, {p.loads}', results)
 
     def _variants(self) -> list[str]:
-        """What takes the place of the kernel file's own."""
+        """Definitions that replace those of the kernel file."""
         if self.products.tf32:
             return ["make_mma, views_of = tf32_mma, tf32_views", "", ""]
         return ["restore = restored", "", ""] if self.products.halved else []
@@ -69,7 +73,7 @@ class GemmModule(ProductModule):
     # --- the workspace ---
 
     def _workspace(self) -> list[str]:
-        """``workspace``'s text; :meth:`_scratch` has its tensors' names in ``launch``."""
+        """Lines of ``workspace``. :meth:`_scratch` has the names of its tensors in ``launch``."""
         inputs = tuple(f"inputs[{t}]" for t in range(len(self.inputs)))
         space = Space(self.graph, inputs)
         lines = self.partials()
@@ -102,7 +106,7 @@ class GemmModule(ProductModule):
         return [*self.launch_head(*self._scratch()), *(f"    {line}" for line in body)]
 
     def _conversion(self) -> list[str]:
-        """Operands that TMA cannot read as they are: halves of fp32, copies of the others."""
+        """Lines that convert operands for TMA: fp32 ones are split, others copied."""
         if not self.converted:
             return ["by_tma = mAs, mBs"]
         rooms = self._by_side("scratch")
@@ -118,7 +122,7 @@ class GemmModule(ProductModule):
         return [f"by_tma = copied((mAs, mBs), {rooms}, mC, {small}, stream, {copy})"]
 
     def _by_side(self, kind: str) -> str:
-        """Names of the converted operands' workspace tensors, None for others, for either side."""
+        """For either side, the workspace tensors of its operands; None for an operand that is not converted."""
         sides = (
             text_of_tuple(f"{self.views[o]}_{kind}" if o in self.converted else "None" for o in side)
             for side in (self.products.lefts, self.products.rights)

@@ -1,4 +1,4 @@
-"""What every family of matrix products begins with: the operands' views, and the epilogue that all of them apply."""
+"""Base of all families of matrix products: the operands' views and the epilogue."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from cutegen_lab.templates.frontend.names import variable
 
 
 class ProductModule:
-    """One module's text in the making. ``reserved`` are the family's own names in ``launch``, by blanks.
+    """Base of the classes that write the module of a matrix product. A subclass's ``text`` returns the source.
 
-    Raises ProviderError where the result is no floating-point number of 16 or 32 bits.
+    Views of operands are (rows, k, batches); those of the result and of the epilogue's inputs are (m, n, batches). The
+    epilogue computes in fp32. Sizes and strides count elements. ``reserved``: the family's own names in ``launch``,
+    separated by spaces. Raises ProviderError if the result is not bf16, f16 or f32.
     """
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
@@ -31,7 +33,7 @@ class ProductModule:
         found = products(graph)
         assert found is not None
         self.products = found
-        self.inputs = tuple(self._free(t.name) for t in problem.workload.inputs)
+        self.inputs = tuple(self._unreserved(t.name) for t in problem.workload.inputs)
         (self.output,) = problem.workload.outputs
         if self.output.dtype not in (DType.BF16, DType.F16, DType.F32):
             raise NotCovered(
@@ -48,8 +50,8 @@ class ProductModule:
         self.views = {o: f"m{'AB'[right]}{number or ''}" for right, side in enumerate((found.lefts, found.rights))
                       for number, o in enumerate(side)}  # fmt: skip
 
-    def _free(self, name: str) -> str:
-        """A tensor's name in ``launch`` and in the epilogue, whose parameters go by position."""
+    def _unreserved(self, name: str) -> str:
+        """A tensor's name in ``launch`` and ``epilogue``, which take tensors by position."""
         return f"{name}_" if name in self._reserved else name
 
     # --- the epilogue ---
@@ -68,10 +70,10 @@ class ProductModule:
             f"    return {text}",
         ]
 
-    # --- results in parts along k ---
+    # --- split-K ---
 
     def partials(self) -> list[str]:
-        """The first lines of ``workspace``: room for parts of the results, in ``wanted``."""
+        """The first lines of ``workspace``: ``wanted`` with the partial results of split-K."""
         space = Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
         m, n, batches = (space.product(over) for over in (self.products.m, self.products.n, self.products.batch))
         return [
@@ -86,14 +88,14 @@ class ProductModule:
     # --- the launch ---
 
     @property
-    def fetched(self) -> list[tuple[str, str, Dims]]:
-        """(view, tensor, its dimensions) of each input that the epilogue reads."""
+    def aux_loads(self) -> list[tuple[str, str, Dims]]:
+        """(view, tensor, its dimensions) of each auxiliary load of the epilogue."""
         return [(variable("e", self.inputs[t]), self.inputs[t], dims) for t, dims in self.read.items()]
 
     @property
     def result(self) -> str:
         """The output's name in ``launch``."""
-        return self._free(self.output.name)
+        return self._unreserved(self.output.name)
 
     def rows(self, operand: Operand) -> tuple[int, ...]:
         return self.products.m if operand in self.products.lefts else self.products.n
@@ -102,8 +104,9 @@ class ProductModule:
         return launch_head((*self.inputs, self.result, *workspace), self.config)
 
     def view_lines(self) -> list[str]:
-        """``m``, ``n``, ``batches``; operands as (rows, k, batch) in ``mAs`` and ``mBs``; the result, ``mC``, and
-        what the epilogue reads as (m, n, batch), in ``extras``; ``sizes``, which it takes after them."""
+        """Lines of ``launch``: ``m``, ``n``, ``batches``; operands as (rows, k, batches) in ``mAs`` and ``mBs``; the
+        result ``mC`` and the auxiliary loads ``extras`` as (m, n, batches); ``sizes``, which the epilogue takes
+        last."""
         p = self.products
         lines = [f"m = {self.space.product(p.m)}", f"n = {self.space.product(p.n)}"]
         lines += [f"batches = {self.space.product(p.batch)}", *(f"{n} = {text}" for n, text in self.sizes.items())]
@@ -113,15 +116,15 @@ class ProductModule:
             rows = self._mode(name, dims, over, "m" if over is p.m else "n")
             along_k = (f"{name}.shape[{dims[-1]}]", f"{name}.stride[{dims[-1]}]")
             lines += _view(self.views[operand], name, [rows, along_k, self._mode(name, dims, p.batch, "batches")])
-        for view, name, dims in [("mC", self.result, self.graph.outputs[0].dims), *self.fetched]:
+        for view, name, dims in [("mC", self.result, self.graph.outputs[0].dims), *self.aux_loads]:
             modes = [(p.m, "m"), (p.n, "n"), (p.batch, "batches")]
             lines += _view(view, name, [self._mode(name, dims, over, count) for over, count in modes])
         sides = ", ".join(text_of_tuple(self.views[o] for o in side) for side in (p.lefts, p.rights))
-        extras, sizes = text_of_tuple(view for view, _, _ in self.fetched), text_of_tuple(self.sizes)
+        extras, sizes = text_of_tuple(view for view, _, _ in self.aux_loads), text_of_tuple(self.sizes)
         return [*lines, f"mAs, mBs = {sides}", f"extras, sizes = {extras}, {sizes}"]
 
     def _mode(self, name: str, dims: Dims, over: Sequence[int], count: str) -> tuple[str, str]:
-        """(shape, stride) of one mode; a nested one, innermost first, where the dimensions lie unevenly."""
+        """(shape, stride) of one mode: nested, innermost first, if its dimensions have no single stride."""
         walked = [d for d in over if dims[d] is not None]
         if not walked:
             return count, "0"
@@ -135,6 +138,6 @@ class ProductModule:
 
 
 def _view(view: str, name: str, modes: Sequence[tuple[str, str]]) -> list[str]:
-    """``view`` of tensor ``name`` with these (shape, stride) modes: rows, columns (or k), batches."""
+    """Lines for ``view`` of tensor ``name`` with these (shape, stride) modes: rows, columns (or k), batches."""
     shape, stride = (", ".join(mode[part] for mode in modes) for part in (0, 1))
     return call(f"{view} = view", [f"{name}.iterator", f"({shape})", f"({stride})"], 0)

@@ -1,4 +1,4 @@
-"""Matrix products as the kernels take them: which dimensions of the result are rows, columns and batches."""
+"""Matrix products as the kernels take them: which dimensions of the result are m, n and batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutegen_lab.templates.frontend.expr import Dims, Dot, Graph
 
 @dataclass(frozen=True)
 class Operand:
-    """Input number ``tensor``; ``dims`` are the space's dimensions and then k."""
+    """Input number ``tensor``. ``dims``: its dimension for each dimension of the space, then for k."""
 
     tensor: int
     dims: Dims
@@ -20,13 +20,14 @@ class Operand:
 
 @dataclass(frozen=True)
 class Products:
-    """Each of ``pairs`` is a left operand (m, k) times a right one (n, k) for each batch, by their numbers in ``lefts``
-    and ``rights``; ``nodes`` are the values of the graph that they make. ``f32``: operands are fp32, and the tensor
-    cores multiply their halves, or, ``tf32``, themselves, rounded; ``f8``: of 8 bits; ``as_f16``: of 8 bits, multiplied
-    as fp16, which holds them all: of 8-bit numbers, wgmma keeps 13 bits of what it adds up.
+    """The matrix products of one kernel: for each batch, a left operand (m, k) times a right operand (n, k).
 
-    ``m``, ``n`` and ``batch`` are dimensions of the space. n comes last in it, so that results lie densely along n:
-    where the reference asks for a transposed result, its operands have changed sides.
+    ``nodes``: their values in the graph. ``pairs``: for each product, the positions of its operands in ``lefts`` and
+    ``rights``. ``f32``: fp32 operands, split into two halves each, or rounded to TF32 if ``tf32``. ``f8``: 8-bit
+    operands. ``as_f16``: 8-bit operands converted to fp16, because wgmma keeps only 13 bits of 8-bit sums.
+
+    ``m``, ``n`` and ``batch`` are dimensions of the space. n is the last one, so that results are contiguous along n:
+    if the reference wants a transposed result, the operands are swapped.
     """
 
     nodes: tuple[int, ...]
@@ -43,12 +44,12 @@ class Products:
 
     @property
     def halved(self) -> bool:
-        """Are operands multiplied as two halves each?"""
+        """Whether each operand is split into two halves (split fp16; before Hopper, two TF32 numbers)."""
         return self.f32 and not self.tf32
 
     @property
     def along_k(self) -> bool:
-        """Does wgmma read them only where they lie densely along k? It transposes numbers of 16 bits alone."""
+        """Whether wgmma needs operands that are contiguous along k: it transposes only 16-bit elements."""
         return self.f8 or self.tf32
 
     @property
@@ -57,14 +58,14 @@ class Products:
 
     @property
     def loads(self) -> tuple[int, int]:
-        """Tiles that a step along k needs of the left side and of the right."""
+        """Tiles that a step along k loads for the left side and for the right."""
         halves = 2 if self.halved else 1
         return halves * len(self.lefts), halves * len(self.rights)
 
     @property
     def sums(self) -> int:
-        """Accumulators for each result: an fp32 product has one for its large terms, their total, the small ones; one
-        of 8 bits the sum of a step along k, and the total."""
+        """Accumulators for each result. Split operands need three: large terms, their total, small terms. 8 bits need
+        two: the sum of a step along k, and the total."""
         return len(self.pairs) * (3 if self.halved else 2 if self.f8 else 1)
 
     @property
@@ -73,7 +74,7 @@ class Products:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of a number in shared memory."""
+        """Bytes of an operand's element in shared memory."""
         return 1 if self.f8 else 4 if self.tf32 else 2
 
     def sizes(self, graph: Graph, workload: Workload) -> tuple[int, int, int, int]:
@@ -84,7 +85,7 @@ class Products:
 
 
 def products(graph: Graph) -> Products | None:
-    """The graph's matrix products, where all lie in the same rows and columns of the result."""
+    """The graph's matrix products; None if they differ in m, n or batch dimensions."""
     found = [_sided(dot, len(graph.space) - 1) for _, dot in graph.dots()]
     places = {_place(dot, len(graph.space) - 1) for dot in found if dot is not None}
     if None in found or len(places) != 1:
@@ -104,8 +105,8 @@ def products(graph: Graph) -> Products | None:
 
 
 def _sided(dot: Dot, last: int) -> Dot | None:
-    """The product with the result's last dimension belonging to its second operand, or None where both or none has it
-    (of two vectors: as it is)."""
+    """``dot`` with operands swapped if only the first has the result's last dimension. None if both or neither have it
+    (products of two vectors stay as they are)."""
     if last < 0:
         return dot
     if (dot.first_dims[last] is None) == (dot.second_dims[last] is None):
@@ -116,7 +117,7 @@ def _sided(dot: Dot, last: int) -> Dot | None:
 
 
 def _place(dot: Dot, last: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """(m, n, batch)."""
+    """(m, n, batch) dimensions of the result."""
     if last < 0:
         return (), (), ()
     n = _run(dot.second_dims, dot.first_dims, last)
@@ -126,7 +127,7 @@ def _place(dot: Dot, last: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple
 
 
 def _run(mine: Dims, other: Dims, end: int) -> tuple[int, ...]:
-    """Dimensions up to ``end`` that only ``mine`` walks, and as one: they lie next to each other in its tensor."""
+    """Dimensions up to ``end`` that only ``mine`` has, and that are adjacent in its tensor."""
     start = end
     while start > 0 and mine[start - 1] is not None and other[start - 1] is None and adjacent(mine, (start - 1, start)):
         start -= 1
@@ -134,6 +135,6 @@ def _run(mine: Dims, other: Dims, end: int) -> tuple[int, ...]:
 
 
 def adjacent(dims: Dims, over: Sequence[int]) -> bool:
-    """Does a row-major tensor walk all of ``over`` in one even step?"""
+    """Whether a row-major tensor has a single stride through all of ``over``."""
     walked = [dims[d] for d in over]
     return None not in walked and walked == list(range(walked[0] or 0, (walked[0] or 0) + len(walked)))

@@ -1,7 +1,7 @@
 """Matrix products on GPUs before Hopper: cp.async, ldmatrix, mma.sync, and an epilogue of any elementwise expression.
 
-A module chooses at compile time, by its static shapes: operands of one type and one length along k go through the
-tensor cores, whatever their layouts; a plain kernel serves the rest. Where tiles are few, blocks share k.
+A module chooses its kernel at compile time, by its static shapes. The tensor cores multiply operands of one dtype and
+one length along k, in any layout; a plain kernel serves the rest. If there are few tiles, blocks share k (split-K).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["family"]
 
 
 def family(gpu: GpuSpec) -> Family:
-    """For one GPU, whose limits and rates its configs follow."""
+    """The family for one GPU, whose limits and rates determine its configs."""
     smem_bytes, sms = gpu.max_smem_per_block, gpu.sm_count
 
     def why_not(graph: Graph, config_: Config) -> str:

@@ -1,4 +1,4 @@
-"""The config to begin with, by what each of a few would take."""
+"""The default config: the candidate with the shortest estimated time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cutegen_lab.templates.frontend.expr import Graph
 
 _TILES = {(16, 64): (1, 2), (32, 64): (1, 2), (64, 64): (2, 2), (64, 128): (2, 2), (128, 64): (2, 2),
           (128, 128): (2, 2), (128, 256): (2, 4), (256, 128): (4, 2)}  # fmt: skip
-_WARPS = 8  # that keep a multiprocessor's tensor cores busy: with half as many, an H200 takes 1.2 times as long
+_WARPS = 8  # that keep an SM's tensor cores busy; with half of them, an H200 takes 1.2 times as long
 _LAUNCH_US = 2.2
 
 
 def default_config(graph: Graph, workload: Workload, gpu: GpuSpec) -> Config:
-    """What :func:`_expected_us` expects to be fastest."""
+    """The candidate that :func:`_expected_us` expects to be fastest."""
     candidates = (
         {
             "tile_m": tile_m, "tile_n": tile_n, "tile_k": tile_k, "stages": stages, "warps_m": warps_m,
@@ -33,7 +33,8 @@ def default_config(graph: Graph, workload: Workload, gpu: GpuSpec) -> Config:
 
 
 def _expected_us(graph: Graph, workload: Workload, gpu: GpuSpec, config: Config) -> float:
-    """Waves of tiles, each its steps along k and what begins and ends it; no less than memory takes."""
+    """Estimated time in microseconds: waves of tiles (steps along k, prologue, epilogue), or memory if it takes
+    longer."""
     found = products(graph)
     assert found is not None
     m, n, k, batches = found.sizes(graph, workload)
@@ -44,11 +45,11 @@ def _expected_us(graph: Graph, workload: Workload, gpu: GpuSpec, config: Config)
     at_once = min(resident, ceil(blocks / gpu.sm_count))
     waves = ceil(blocks / (gpu.sm_count * at_once))
     slower = 6 if found.halved else 2 if found.tf32 else 1
-    rate = gpu.flops[DType.BF16] / gpu.sm_count / slower * 1e-6  # operations in a microsecond
-    reads = 1 + 16 * (warps_m / tile_m + warps_n / tile_n)  # of shared memory, which the tensor cores wait for
+    rate = gpu.flops[DType.BF16] / gpu.sm_count / slower * 1e-6  # operations per microsecond
+    reads = 1 + 16 * (warps_m / tile_m + warps_n / tile_n)  # shared-memory loads, for which the tensor cores wait
     step = 2 * tile_m * tile_n * tile_k * len(found.pairs) * reads / rate + 0.1 / at_once
     step *= 1.2 if at_once * warps_m * warps_n < _WARPS else 1.0
-    computed = waves * at_once * step * ceil(ceil(k / tile_k) / split) + waves * 1.5
-    moved = workload.compulsory_bytes / gpu.copy_bytes_per_s * 1e6
-    added_up = 2.0 + split * m * n * batches * 8 / gpu.copy_bytes_per_s * 1e6 if split > 1 else 0.0
-    return _LAUNCH_US + max(computed, moved) + 0.1 * min(computed, moved) + added_up
+    compute_us = waves * at_once * step * ceil(ceil(k / tile_k) / split) + waves * 1.5
+    memory_us = workload.compulsory_bytes / gpu.copy_bytes_per_s * 1e6
+    split_k_us = 2.0 + split * m * n * batches * 8 / gpu.copy_bytes_per_s * 1e6 if split > 1 else 0.0
+    return _LAUNCH_US + max(compute_us, memory_us) + 0.1 * min(compute_us, memory_us) + split_k_us

@@ -1,4 +1,4 @@
-"""Which products the family serves, and with what: domains, what each parameter is moved for, limits."""
+"""Which products the family serves; parameter domains, reasons to change a parameter, limits."""
 
 from __future__ import annotations
 
@@ -37,30 +37,31 @@ KNOBS = {
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph is products of 16-bit or fp32 operands (and an epilogue) with one output."""
     found = products(graph)
     return found is not None and not found.of_8_bits and not graph.reduced and len(graph.outputs) == 1
 
 
 def operands(found: Products) -> dict[str, int]:
-    """What the rules ask about shared memory's stages."""
+    """Arguments of the rules about the stages in shared memory."""
     return {"lefts": len(found.lefts), "rights": len(found.rights), "itemsize": 4 if found.f32 else 2}
 
 
 def limits(found: Products, smem_bytes: int, sms: int) -> dict[str, int | bool]:
-    """What the rules ask about the products and the GPU: a block's shared memory and the multiprocessors."""
+    """Arguments of the rules about the products and the GPU: bytes of shared memory a block, number of SMs."""
     sums = {"pairs": len(found.pairs), "halved": found.halved}
     return {**operands(found), **sums, "smem_bytes": smem_bytes, "sms": sms}
 
 
 def shared_bytes(found: Products, config: Config) -> int:
-    """Of a block."""
+    """Bytes of shared memory of a block."""
     tile_shape_mnk = tuple(config[name] for name in ("tile_m", "tile_n", "tile_k"))
     return int(rules.shared_bytes(tile_shape_mnk, config["stages"], **operands(found)))
 
 
 def why_not(graph: Graph, config: Config, smem_bytes: int, sms: int) -> str:
-    """The limit that ``config`` is beyond on a GPU with so much shared memory for a block and so many multiprocessors;
-    empty where it is feasible."""
+    """The limit that ``config`` exceeds on a GPU with ``smem_bytes`` of shared memory a block and ``sms`` SMs; empty if
+    it is feasible."""
     found = products(graph)
     assert found is not None
     return str(rules.why_not(config, prod(graph.space), **limits(found, smem_bytes, sms)))

@@ -1,4 +1,4 @@
-"""The text of a module for GPUs before Hopper."""
+"""Writes the module of a matrix product for GPUs before Hopper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from cutegen_lab.templates.frontend.expr import Graph
 
 
 class MmaModule(ProductModule):
-    """``smem_bytes`` are a block's most, ``sms`` the multiprocessors of the GPU it is for."""
+    """Writes the module of an mma.sync product (batches, m, n) of bf16, f16 or f32 operands, with an fp32 epilogue. The
+    workspace holds ``partials``, f32 (split_k, batches, m, n). ``smem_bytes``: shared memory of a block. ``sms``: SMs
+    of the GPU."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, smem_bytes: int, sms: int) -> None:
         super().__init__(problem, graph, config, "mPart partials")

@@ -1,14 +1,14 @@
-"""Row reductions: the reduced dimensions are the last ones, a row stays in registers between its reductions.
+"""Row reductions: the reduced dimensions are the last ones; a row stays in registers between its reductions.
 
 A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread reduces its share, then the
 warp, then the warps of the row through shared memory, then the cluster's blocks through distributed shared memory.
 
-``loads`` bounds a thread's vector loads in flight, all issued before the first is used. Where they cover its share, the
-row is read once and stays in registers; a longer share is walked in steps, and read again for every reduction but those
-that can share a walk: a maximum and a sum of exponentials, a mean and the squares about it. What all rows share, a
-norm's weights, is asked for before the row and waits in registers or in shared memory.
+``loads`` bounds a thread's vector loads in flight, all issued before the first is used. If they cover its share, the
+row is read once and stays in registers. A longer share is walked in steps, and read again for every reduction except
+those that share a walk: a maximum and a sum of exponentials, a mean and a sum of squared deviations. Tensors that all
+rows share, such as a norm's weights, are loaded before the row and wait in registers or in shared memory.
 
-A row's length need not be a multiple of a vector's: see ``skewed``.
+A row's length need not be a multiple of the vector width: see ``skewed``.
 """
 
 from cutegen_lab.core.candidate import Config

@@ -1,4 +1,4 @@
-"""The functions of a problem that the row kernel is handed, and which of its vectors and values each takes."""
+"""The generated functions that the row kernel calls, and the vectors and values that each takes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from cutegen_lab.templates.frontend.names import variable
 
 @dataclass(frozen=True)
 class Function:
-    """One of the problem's. ``vectors``, ``shared`` (vectors that are the same for all rows), ``values`` and what
-    ``before`` returns, of values alone, are its parameters, in this order."""
+    """A generated function. Parameters, in order: ``vectors``, ``shared`` (vectors that all rows share), ``values``,
+    and the results of ``before``, which takes only values."""
 
     name: str
     lines: tuple[str, ...]
@@ -41,8 +41,8 @@ class Function:
 
 
 class RowFunctions(RowKernel):
-    """``reductions`` are the graph's, in the order of the kernel's ``ops``; a pair that shares a walk as moments do is
-    last, since blocks exchange both at once."""
+    """Writes the functions of a row reduction. ``reductions``: those of the graph in the order of the kernel's ``ops``;
+    a :class:`Moments` pair is last, since blocks exchange both at once."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         super().__init__(problem, graph, config, reserved)
@@ -65,20 +65,20 @@ class RowFunctions(RowKernel):
         row_outputs = [(name, output.node) for name, output in named if not late[output.node]]
         self.wide_outputs = {name: node for name, node in row_outputs if self.along(self.views.by_name[name])}
         self.row_outputs = {name: node for name, node in row_outputs if name not in self.wide_outputs}
-        self._local: dict[int, str] = {}  # names of what several functions compute
+        self._local: dict[int, str] = {}  # names of values that several functions compute
         self._of_row = self._row_values()
 
-    # --- what is read ---
+    # --- loads ---
 
     @cached_property
     def _wide(self) -> list[str]:
-        """Inputs with a value for each position of the row."""
+        """Inputs with one value for each position of the row."""
         return [name for name in self.views.loaded if self.along(self.views.by_name[name])]
 
     @cached_property
     def shared(self) -> list[str]:
-        """Those of them that all rows share and no reduction reads, a norm's weights."""
-        if self.skewed:  # vectors of a row are then read as the tensor has them
+        """Those of ``_wide`` that all rows share and no reduction reads, such as a norm's weights."""
+        if self.skewed:  # vectors are aligned in memory, not in the row
             return []
         waited = self.writer.pending([self.graph.nodes[i].args[0] for i in self.reductions], {})
         early = {view.name for index, view in self.views.of_load.items() if index in waited}
@@ -88,17 +88,17 @@ class RowFunctions(RowKernel):
 
     @cached_property
     def own(self) -> list[str]:
-        """Those that differ from row to row."""
+        """Those of ``_wide`` that differ between rows."""
         return [name for name in self._wide if name not in self.shared]
 
     @cached_property
     def singles(self) -> list[str]:
-        """Views with one value a row, and those that a value indexes."""
+        """Views with one value a row, and tables of gathers."""
         picked = dict.fromkeys(view.name for view in self.views.of_gather.values())
         return [*(name for name in self.views.loaded if name not in self._wide), *picked]
 
     def _row_values(self) -> dict[int, str]:
-        """Names of what is read once a row, by the graph's node; lines that read it go to ``_reads``."""
+        """Names of values that are read once a row, by node. Sets ``_reads``, the lines that read them."""
         named = {index: view.name for index, view in self.views.of_load.items() if view.name not in self._wide}
         lines = [f"{name} = Float32({variable('g', name)}[row])" for name in dict.fromkeys(named.values())]
         for index, iota in self.graph.iotas():
@@ -116,10 +116,10 @@ class RowFunctions(RowKernel):
         self._reads = lines
         return named
 
-    # --- what is computed ---
+    # --- generated functions ---
 
     def _function(self, name: str, roots: Sequence[int]) -> Function:
-        """From vectors and values to ``roots``; what is the same for all steps of a walk is computed before it."""
+        """A function that computes ``roots``. Its ``before`` computes what is the same in all steps of a walk."""
         env = self.names | self._of_row
         needed = self.writer.pending(roots, env)
         fixed = [i for i in needed if not self.graph.varies(i)]
@@ -148,7 +148,7 @@ class RowFunctions(RowKernel):
 
     @cached_property
     def terms(self) -> dict[tuple[int, ...], Function]:
-        """For the reductions of each walk, the function to what they reduce."""
+        """For the reductions of each walk, the function that computes their operands."""
         walks = dict.fromkeys([*self.walks, *self.rest])
         if self.pair is not None:
             walks |= {self.pair.reductions[:1]: None}
@@ -159,25 +159,25 @@ class RowFunctions(RowKernel):
 
     @cached_property
     def rest(self) -> list[tuple[int, ...]]:
-        """The walks that a pair leaves where it shares one."""
+        """The walks without the pair that shares one; empty if there is no pair."""
         paired = self.pair.reductions if self.pair is not None else ()
         walks = [tuple(i for i in walk if i not in paired) for walk in self.walks]
         return [walk for walk in walks if walk] if paired else []
 
     @cached_property
     def finish(self) -> Function | None:
-        """To what is written along the row."""
+        """The function that computes what is written along the row."""
         return self._function("finish", list(self.wide_outputs.values())) if self.wide_outputs else None
 
     @cached_property
     def row_results(self) -> Function | None:
-        """To what is written once a row: outputs, then what is folded over rows."""
+        """The function that computes what is written once a row: outputs, then operands of full reductions."""
         roots = [*self.row_outputs.values(), *(total.args[0] for total in self.totals.values())]
         return self._function("row_results", roots) if roots else None
 
     @cached_property
     def functions(self) -> list[Function]:
-        """All of them, each after the one that comes before it."""
+        """All functions, each after its ``before``."""
         found = [*self.terms.values(), *filter(None, (self.finish, self.row_results))]
         return [each for function in found for each in (function.before, function) if each is not None]
 
@@ -189,21 +189,20 @@ class RowFunctions(RowKernel):
 
     @cached_property
     def row_values(self) -> list[str]:
-        """What is read once a row and functions take."""
+        """Values that are read once a row and that functions take."""
         used = set[str]().union(*(function.values for function in self.functions))
         return [name for name in dict.fromkeys(self._of_row.values()) if name in used]
 
     @property
     def per_row(self) -> list[str]:
-        """The function to what is read once a row; empty for none."""
+        """Lines of the function that reads values once a row; empty if there are none."""
         if not self.row_values:
             return []
         parameters = ["row", *(variable("g", name) for name in self.singles), *self.taken_sizes]
         return written("per_row", parameters, [*self._reads, f"return {text_of_tuple(self.row_values)}"])
 
     def taken(self, function: Function) -> list[str]:
-        """Texts of the numbers of vectors, of whether it takes ``columns``, of the numbers of values, and of what is
-        called before it."""
+        """Texts of numbers of vectors, whether it takes ``columns``, numbers of values, and its ``before``."""
         vectors = [str(self.own.index(name)) for name in function.vectors if name in self.own]
         indexed = str(int(len(vectors) < len(function.vectors)))
         before = "()"
@@ -221,7 +220,7 @@ class RowFunctions(RowKernel):
 
 
 def written(name: str, parameters: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """A function's text. Only one that the DSL compiles may choose one of two numbers on the GPU."""
+    """Text of a function. A conditional expression on the GPU needs ``@cute.jit``."""
     chooses = any(isinstance(node, ast.IfExp) for node in ast.walk(parse("\n".join(lines))))
     return [*["@cute.jit"] * chooses, *signature(name, parameters), *(f"    {line}" for line in lines)]
 

@@ -1,4 +1,4 @@
-"""The text of a row kernel's module."""
+"""Writes the module of a row reduction."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 
 
 class RowModule(RowFunctions):
-    """One module's text in the making: a kernel over rows of shape (rows, n) with a generated function for each pass,
-    and, where all rows are folded into one number, a second kernel of one block."""
+    """Writes the module of a row reduction: ``rows`` rows of ``n`` elements, fp32 arithmetic, a generated function for
+    each walk. If full reductions fold all rows, a second kernel of one block does so; it reads the workspace
+    ``row_values``, f32 (full reductions, rows)."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = "n rows row columns pick choose"
         if approximate(problem.workload)[0]:
             graph = divided_by_rows(graph)
-        elif isinstance(pair := in_one_walk(graph), Online):  # between 1 and the row's length: no reciprocal overflows
+        elif isinstance(pair := in_one_walk(graph), Online):  # its sum is in [1, n]: no reciprocal overflows
             graph = divided_by_rows(graph, pair.total)
         super().__init__(problem, graph, config, reserved)
 
@@ -109,7 +110,7 @@ class RowModule(RowFunctions):
         ]
 
     def _reductions(self) -> list[str]:
-        """Lines that say what is reduced, and in which walks."""
+        """Lines of ``launch``: the reductions ``ops`` and the ``walks`` that compute them."""
         ops = [f"({COMBINE[op]}, {number(NEUTRAL[op])})" for op in map(self._op, self.reductions)]
         return [f"    ops = {text_of_tuple(ops)}", f"    walks = {self._walks(self.walks)}"]
 
@@ -119,7 +120,7 @@ class RowModule(RowFunctions):
         return node.op
 
     def _paired(self) -> str:
-        """Text of the walk for two reductions."""
+        """Text of the walk that two reductions share."""
         if self.pair is None:
             return "None"
         first = self.terms[self.pair.reductions[:1]]
@@ -132,12 +133,12 @@ class RowModule(RowFunctions):
         return text_of_tuple(str(self.reductions.index(index)) for index in reductions)
 
     def _of_values(self, function: Function) -> str:
-        """Text of a function that takes no vectors, and of what it takes."""
+        """Text of a function without vectors, with what it takes."""
         name, _, _, *taken = self._called(function)
         return text_of_tuple([name, *taken])
 
     def _called(self, function: Function) -> list[str]:
-        """Texts of a function and of what it takes."""
+        """Texts of a function's name and of what it takes."""
         return [function.name, *self.taken(function)]
 
 

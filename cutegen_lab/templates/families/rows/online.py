@@ -1,6 +1,6 @@
-"""Which two reductions of a row can be done in one reading of it, though one waits for the other.
+"""Pairs of dependent reductions that one walk over a row can compute.
 
-A maximum, and a sum of exponentials below it; a mean, and the squares about it.
+A maximum and a sum of exponentials (online softmax); a mean and a sum of squared deviations.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from cutegen_lab.templates.frontend.expr import Const, Elementwise, Extent, Grap
 
 @dataclass(frozen=True)
 class Online:
-    """``total`` sums exp(f - ``shift``), where ``top`` is the maximum of f, and ``shift`` that or 0 where it is not
-    finite."""
+    """``total``: sum of exp(f - ``shift``). ``top``: maximum of f. ``shift``: ``top``, or 0 if that is not finite."""
 
     top: int
     total: int
@@ -27,7 +26,7 @@ class Online:
 
 @dataclass(frozen=True)
 class Moments:
-    """``squares`` sums (f - ``mean``)², where ``mean`` is ``total`` over the row's length, and that the sum of f."""
+    """``total``: sum of f. ``mean``: ``total`` / row length. ``squares``: sum of (f - ``mean``)²."""
 
     total: int
     squares: int
@@ -56,12 +55,12 @@ def _moments(graph: Graph) -> Moments | None:
 
 
 def in_one_walk(graph: Graph) -> Online | Moments | None:
-    """The first pair that can share a walk, if any."""
+    """The first pair that can share a walk, or None."""
     return _online(graph) or _moments(graph)
 
 
 def _sum_of(graph: Graph, mean: int) -> int | None:
-    """The sum that ``mean`` is the row's length's share of."""
+    """The sum of which ``mean`` is the mean, or None."""
     node = graph.nodes[mean]
     if not (isinstance(node, Elementwise) and node.op == "div" and graph.nodes[node.args[1]] == Extent()):
         return None
@@ -85,7 +84,7 @@ def _online(graph: Graph) -> Online | None:
 
 
 def _maximum(graph: Graph, shift: int) -> int | None:
-    """The maximum that ``shift`` is; also as logsumexp writes it, 0 in place of an infinity."""
+    """The maximum that ``shift`` is, or None. In logsumexp, 0 replaces an infinite maximum."""
     node = graph.nodes[shift]
     if isinstance(node, Reduce):
         return shift if node.op == "max" else None

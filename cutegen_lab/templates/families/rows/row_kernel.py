@@ -1,4 +1,4 @@
-"""How kernels see tensors whose last dimensions are a row: as vectors of a row, or one value a row."""
+"""Views of tensors for kernels over rows (the last dimensions): vectors of a row, or one value a row."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from cutegen_lab.templates.frontend.expr import Graph
 
 
 class RowKernel(KernelModule):
-    """``outer`` are the dimensions of the space that rows are counted along."""
+    """Base of the classes that write kernels over rows of ``n`` elements. Views have the shape (width, vectors of a
+    row, rows), or (rows) for one value a row. ``outer``: the dimensions that are not reduced; their product is
+    ``rows``."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="n", index="columns")
         self.outer = [d for d in range(len(graph.space)) if d not in graph.reduced]
         self.skewed = False
         self.run = self.views.run(graph.reduced)
-        self.broken = [d for d in graph.reduced if d not in self.run]  # dimensions that no single stride leads through
+        self.broken = [d for d in graph.reduced if d not in self.run]  # dimensions beyond that single stride
 
     def along(self, view: View) -> bool:
         return any(view.dims[d] is not None for d in self.graph.reduced)
 
     def size_and_view_lines(self) -> list[str]:
-        """``rows``, ``n``, ``width``, sizes and every view's tensor, in a launcher."""
+        """Lines of ``launch``: ``rows``, ``n``, ``width``, sizes and each tensor's view."""
         widths = [
             "    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.",
             f"    width = {self.views.width(self.space.product(self.run) if self.broken else 'n', self.run)}",
@@ -43,8 +45,8 @@ class RowKernel(KernelModule):
         ]
 
     def _layout(self, view: View) -> tuple[str, str]:
-        """Texts of shape and strides of (values of a vector, vectors of a row, rows), or (rows) with one value a row;
-        (values to choose from, rows) where a value indexes it."""
+        """Texts of shape and stride: (width, vectors of a row, rows), or (rows) for one value a row, or (positions,
+        rows) for the table of a gather."""
         shape, stride = self.space.outer_mode(view, self.outer, "rows")
         if view.picked is not None:
             size, step = (f"{view.tensor}.{what}[{view.picked}]" for what in ("shape", "stride"))

@@ -1,6 +1,6 @@
-"""Rows whose length no vector divides, one right after another: vectors are aligned in memory and not in the row.
+"""Contiguous rows whose length is no multiple of a vector: vectors are aligned in memory, not in the row.
 
-The first and the last vector that a row touches may be partly its neighbours': see ``kernels/skewed_rows.py``.
+The first and the last vector of a row may hold elements of its neighbours: see ``kernels/skewed_rows.py``.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ FROM = 256  # shorter rows are read element by element
 
 
 def width_of(graph: Graph, vec: int) -> int:
-    """Values of a vector, of ``vec`` at most."""
+    """Elements of a vector, at most ``vec``."""
     n, run = (math.prod(graph.space[d] for d in dims) for dims in (graph.reduced, run_of(graph)))
     width: int = rules.width_of(vec, n, run, skewed(graph))
     return width
 
 
 def run_of(graph: Graph) -> Sequence[int]:
-    """Those of the reduced dimensions that one stride leads through."""
+    """The innermost reduced dimensions through which each view has a single stride."""
     return Views.nameless(graph).run(graph.reduced)
 
 
 def skewed(graph: Graph) -> bool:
-    """Long enough, and every tensor that walks along rows has all of them, and nothing between."""
+    """Whether rows are long enough, and every tensor that varies along rows is a whole, dense one."""
     everywhere = range(len(graph.space))
     along = [view for view in Views.nameless(graph) if any(view.dims[d] is not None for d in graph.reduced)]
     whole = all(view.dense(everywhere) and not view.starts and view.picked is None for view in along)

@@ -1,1 +1,1 @@
-"""Scans (cumsum, cumprod, from either end) in one reading and one writing of memory: along rows and down columns."""
+"""Scans (cumsum, cumprod, from either end) along rows and down columns: one read and one write of memory."""

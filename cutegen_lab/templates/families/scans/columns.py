@@ -1,7 +1,7 @@
 """Scans along a dimension that is not the last: threads lie along the contiguous columns and walk down them in steps.
 
-Of a step's rows each slice of a block takes ``loads`` that follow one another. Slices meet in shared memory, in two
-buffers by turns, so that one barrier a step is enough; what came before is carried in registers.
+In each step, each slice of a block takes ``loads`` consecutive rows. Slices combine their results in shared memory, in
+two alternating buffers, so that one barrier a step is enough. Registers carry the prefix.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ KNOBS = {
 
 
 def matches(graph: Graph) -> bool:
-    """Scans of elementwise values, and nothing else, along one dimension before the last."""
+    """Whether the graph has only scans of elementwise values, along one dimension before the last."""
     if not scans_alone(graph) or len(graph.reduced) != 1 or graph.reduced[0] == len(graph.space) - 1:
         return False
     return all(load.dims[-1] is not None or not graph.padding(load) for _, load in graph.loads())
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors, half a warp of them along the columns; a thread has 32 values at a time."""
+    """16-byte vectors, half a warp of them along the columns; 32 values a thread in flight."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     return {"vec": vec, "threads": 16, "slices": 16, "loads": min(32 // vec, DOMAINS["loads"][-1])}
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     return str(rules.why_not(config))
 
 
@@ -61,6 +61,8 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 
 class _ColumnScans(Scanning, ColumnKernel):
+    """Writes the module of scans down columns of ``n`` elements. Views have the shape (width, columns, n)."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = "n inner outer columns width threads slices loads before after"
         super().__init__(problem, graph, config, reserved)

@@ -1,7 +1,7 @@
-"""Scans along the last dimension: a row is walked in steps, what came before is carried from one to the next.
+"""Scans along the last dimension. A block walks a row in steps and carries the prefix from one step to the next.
 
-Each step's vectors are scanned by the threads that hold them, by warps with shuffles, and over all warps of the row
-through shared memory, in two buffers by turns, so that one barrier a step is enough.
+In each step, threads scan their own vectors, warps combine these with shuffles, and the warps of a row combine theirs
+in shared memory. Two buffers alternate there, so that one barrier a step is enough.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ KNOBS = {
 
 
 def matches(graph: Graph) -> bool:
-    """Scans of elementwise values, and nothing else, along the last dimension."""
+    """Whether the graph has only scans of elementwise values, along the last dimension."""
     return scans_alone(graph) and graph.reduced == (len(graph.space) - 1,)
 
 
 def scans_alone(graph: Graph) -> bool:
-    """Scans, all from the same end and of nothing scanned, with no reduction, product or index beside them."""
+    """Whether all scans have the same direction, none depends on another, and the graph has no reduction, product or
+    index."""
     after: list[bool] = []
     for node in graph.nodes:
         inside = any(after[a] for a in node.args)
@@ -56,7 +57,7 @@ def scans_alone(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors and about 32 bytes in flight a thread; rows of one step where a block can do it."""
+    """16-byte vectors and about 32 bytes in flight a thread; rows of one step if a block is large enough."""
     n = graph.space[-1]
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
@@ -72,7 +73,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     return str(rules.why_not(config))
 
 
@@ -82,11 +83,14 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 
 class _RowScans(Scanning, RowKernel):
+    """Writes the module of scans along rows of ``n`` elements. Views have the shape (width, n / width, rows), or (rows)
+    for one value a row."""
+
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         super().__init__(problem, graph, config, "n rows width before after")
         along = {name: self.along(self.views.by_name[name]) for name in self.views.loaded}
-        self.vectors = [name for name in along if along[name]]  # views with vectors of a row
-        self.row_values = [name for name in along if not along[name]]  # … with one value a row
+        self.vectors = [name for name in along if along[name]]  # views of vectors of a row
+        self.row_values = [name for name in along if not along[name]]  # views of one value a row
 
     def text(self) -> str:
         sentences = (

@@ -1,4 +1,4 @@
-"""What scans along rows and down columns share: their direction and padding, what is computed before and after them."""
+"""What scans along rows and down columns share: direction, padding, and the functions before and after the scan."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from cutegen_lab.templates.frontend.expr import Graph
 
 
 class Scanning(KernelModule):
-    """To stand before a family's own base. ``names`` are what ``after`` calls the results, by scan."""
+    """Mixin before a family's own base class. ``names``: the parameters of ``after`` that hold the scans, by node."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
-        super().__init__(problem, graph, config, reserved)  # type: ignore[call-arg]  # the family's own base's
+        super().__init__(problem, graph, config, reserved)  # type: ignore[call-arg]  # of the family's own base class
         self.scans = dict(graph.scans())
         self.reverse = any(scan.reverse for scan in self.scans.values())
         self.padding = {view.name: view.padding for view in self.views}
@@ -23,8 +23,8 @@ class Scanning(KernelModule):
         self.names = {index: self.writer.name(wishes.get(index, "running")) for index in self.scans}
 
     def functions(self, loaded: Sequence[str]) -> list[list[str]]:
-        """``before``: from the views ``loaded``, in this order, to what is scanned, one after another, since few of
-        them are then alive at a time; ``after``: from what was scanned and the same views to the results."""
+        """``before`` yields the scans' operands one at a time, so that few are live at once. ``after`` computes the
+        results from the scans. Both take the views ``loaded``, in this order."""
         env = {index: view.name for index, view in self.views.of_load.items()}
         given = [*loaded, *self.sizes]
         lines, scanned = self._values([scan.args[0] for scan in self.scans.values()], dict(env))
@@ -34,15 +34,15 @@ class Scanning(KernelModule):
         return [before, after]
 
     def _values(self, roots: list[int], env: dict[int, str]) -> tuple[list[str], list[str]]:
-        """Lines of a function, and the texts of ``roots`` behind them."""
+        """Lines that compute ``roots``, and the texts of ``roots``."""
         lines = [f"    {line}" for line in self.writer.assignments(roots, env, {})]
         return lines, [self.writer.expression(root, env)[0] for root in roots]
 
     @property
     def ops(self) -> str:
-        """Text of each scan's function of two numbers and what changes nothing in it."""
+        """Text of each scan's combine function and neutral element."""
         return text_of_tuple(of_numbers(scan.op) for scan in self.scans.values())
 
     def paddings(self, loaded: Sequence[str]) -> str:
-        """Text of the zeros before each of the views ``loaded``."""
+        """Text of the number of zeros before each of the views ``loaded``."""
         return text_of_tuple(str(self.padding[name]) for name in loaded)

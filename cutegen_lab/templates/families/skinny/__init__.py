@@ -1,7 +1,6 @@
-"""Matrix products where one side has few rows: a matrix times a vector, a linear layer of a few tokens.
+"""Matrix products in which one operand has few rows: a matrix times a vector, a linear layer of a few tokens.
 
-What counts is one pass over the large operand at the rate of a copy; see ``kernel``. fp32 operands are multiplied as
-they are.
+The kernel's time is one pass over the large operand; see ``kernels/skinny_matmul.py``. fp32 operands are not rounded.
 """
 
 from cutegen_lab.core.candidate import Config

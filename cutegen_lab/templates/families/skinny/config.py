@@ -1,4 +1,4 @@
-"""Which products the family serves, and with what: domains, what each parameter is moved for, limits, the default."""
+"""Which products the family serves; parameter domains, reasons to change a parameter, limits, the default config."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ KNOBS = {
     ("cluster_k", 1): "Twice the blocks share a sum, where there are too few of them for every multiprocessor.",
     ("cluster_k", -1): "Half the blocks share a sum: fewer waits on other multiprocessors.",
 }
-_BLOCKS = 200  # about three for every two multiprocessors of an H200
+_BLOCKS = 200  # about three for every two SMs of an H200
 _MANY_BLOCKS = 300
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph is products with at most MOST rows or columns, of 16-bit or fp32 operands, with one output."""
     found = products(graph)
     if found is None or found.of_8_bits or graph.reduced or len(graph.outputs) != 1:
         return False
@@ -43,7 +44,7 @@ def matches(graph: Graph) -> bool:
 
 
 def _sizes(graph: Graph, found: Products) -> tuple[int, int]:
-    """(rows of the result, its columns)."""
+    """(m, n) of the result."""
     m, n = 1, 1
     for d in found.m:
         m *= graph.space[d]
@@ -53,9 +54,10 @@ def _sizes(graph: Graph, found: Products) -> tuple[int, int]:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """By what a few configs took on an H200 (benchmarks/results/few_rows_on_gpu.json): eight loads in flight (16 before
-    the tensor cores where they wait for little else), no thread without one; more threads along k, and then blocks,
-    until there are enough blocks. Where there are many, each has more rows, since all read the small operand."""
+    """From measurements on an H200 (benchmarks/results/few_rows_on_gpu.json): 8 loads in flight a thread (16 on the
+    tensor cores if the other operand has very few rows), and work for every thread. More threads along k, then more
+    blocks, until there are enough blocks. If there are many blocks, each takes more rows, since all read the small
+    operand."""
     found = products(graph)
     assert found is not None
     m, n, k, batches = found.sizes(graph, workload)
@@ -67,7 +69,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     tile = tile_of(few)
     tensor = not found.f32 and tile >= MANY
     if along_k:
-        vectors = max(k // wide, 1)  # of a row
+        vectors = max(k // wide, 1)  # in a row
         roomy = tensor and ceil(many / 32) * batches >= _MANY_BLOCKS
         threads_k = _power_of_2(min(vectors, max(vectors // 4, 16), 16 if roomy else 32 if tensor else 128))
         few_loads = roomy or (found.f32 and tile >= MANY)
@@ -106,12 +108,12 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 
 def _power_of_2(most: int) -> int:
-    """The largest that is not larger."""
+    """The largest power of 2 up to ``most``."""
     return 1 << (max(most, 1).bit_length() - 1)
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     found = products(graph)
     assert found is not None
     return str(rules.why_not(config, min(_sizes(graph, found)), len(found.pairs), not found.f32))

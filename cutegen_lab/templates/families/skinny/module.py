@@ -1,4 +1,4 @@
-"""The text of a module for products with few rows."""
+"""Writes the module of a product with few rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _SENTENCES = (
 
 
 class SkinnyModule(ProductModule):
-    """One module's text in the making: a product (batches, m, n) with m or n small, and its epilogue in fp32."""
+    """Writes the module of a product (batches, m, n) with a small m or n, of bf16, f16 or f32 operands, with sums and
+    epilogue in fp32."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         super().__init__(problem, graph, config, "threads")

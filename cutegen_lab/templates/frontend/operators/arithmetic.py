@@ -105,7 +105,7 @@ def clamp_max(g: Lowering, a: Value, high: Operand) -> Value:
 
 @rule("sign.default", "sgn.default")
 def sign(g: Lowering, a: Value) -> Value:
-    positive = g.map("where", g.map("gt", a, 0.0), 1.0, 0.0)  # PyTorch's, of a NaN too
+    positive = g.map("where", g.map("gt", a, 0.0), 1.0, 0.0)  # 0 for NaN, as in PyTorch
     return g.map("where", g.map("lt", a, 0.0), -1.0, positive)
 
 
@@ -133,7 +133,7 @@ def addcdiv(g: Lowering, a: Value, b: Value, c: Value, value: float = 1) -> Valu
 def logaddexp(g: Lowering, a: Value, b: Value) -> Value:
     apart = g.map("exp", g.map("neg", g.map("abs", g.map("sub", a, b))))
     larger = g.map("add", g.map("max", a, b), g.map("log1p", apart))
-    return g.map("where", g.map("eq", a, b), g.map("add", a, math.log(2.0)), larger)  # infinities have no difference
+    return g.map("where", g.map("eq", a, b), g.map("add", a, math.log(2.0)), larger)  # inf - inf is NaN
 
 
 @rule("lerp.Scalar", "lerp.Tensor")

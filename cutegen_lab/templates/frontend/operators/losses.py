@@ -1,10 +1,10 @@
-"""Losses: elementwise, then reduced as PyTorch numbers reductions (0: none, 1: mean, 2: sum)."""
+"""Losses. ``reduction`` is PyTorch's number (0: none, 1: mean, 2: sum)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_lab.templates.frontend.elements import picked
+from cutegen_lab.templates.frontend.elements import gathered
 from cutegen_lab.templates.frontend.lowering import Lowering, Operand, Unsupported, Value
 from cutegen_lab.templates.frontend.operators.activations import log_sigmoid
 from cutegen_lab.templates.frontend.operators.norms import log_softmax
@@ -160,9 +160,9 @@ def _of_class(g: Lowering, a: Value, target: Value, weight: Value | None, ignore
     if tuple(map(g.axes.size, rest)) != tuple(map(g.axes.size, target.axes)):
         raise Unsupported("a target whose shape does not match that of the scores")
     axes = g.axes.broadcast([rest, target.axes])
-    share: Operand = 1.0 if weight is None else Value(picked(g, weight, 0, target), axes)
+    share: Operand = 1.0 if weight is None else Value(gathered(g, weight, 0, target), axes)
     share = g.map("where", g.map("eq", target, float(ignored)), 0.0, share)
-    return Value(picked(g, a, dim, target), axes), share
+    return Value(gathered(g, a, dim, target), axes), share
 
 
 def _kept(g: Lowering, loss: Value, target: Value, ignored: int) -> Value:

@@ -67,7 +67,7 @@ def group_norm(
     g: Lowering, a: Value, groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5,
     *_: Any,
 ) -> Value:  # fmt: skip
-    """Over the channels of each group and all following dimensions."""
+    """Normalises over the channels of each group and all following dimensions."""
     apart = g.split(a, 1, groups)
     statistics = g.variance(apart, range(2, len(apart.axes)), 0, True)
     weight, bias = (v if v is None else g.split(_of_channels(g, v, a), 0, groups) for v in (weight, bias))
@@ -79,7 +79,7 @@ def instance_norm(
     g: Lowering, a: Value, weight: Value | None, bias: Value | None, mean: Value | None, variance: Value | None,
     own: bool, _momentum: float, eps: float, *_: Any,
 ) -> Value:  # fmt: skip
-    """``own``: statistics of each image and channel; otherwise given statistics of each channel."""
+    """``own``: with statistics of each image and channel; otherwise with given statistics of each channel."""
     if not own:
         return by_given(g, a, weight, bias, mean, variance, 0.0, eps)[0]
     statistics = g.variance(a, range(2, len(a.axes)), 0, True)
@@ -90,7 +90,7 @@ def instance_norm(
 def batch_norm(
     g: Lowering, a: Value, weight: Value | None, bias: Value | None, own: bool, _momentum: float, eps: float
 ) -> tuple[Value, Value, Value]:
-    """With the statistics of each channel over this batch."""
+    """Normalises with the statistics of each channel over this batch."""
     variance, mean = g.variance(a, [0, *range(2, len(a.axes))], 0, True)
     result = _scaled(g, a, variance, mean, eps, _of_channels(g, weight, a), _of_channels(g, bias, a))
     return result, mean, variance
@@ -115,7 +115,7 @@ def _of_channels(g: Lowering, a: Value | None, like: Value) -> Any:
 def _scaled(
     g: Lowering, a: Value, variance: Value, mean: Value, eps: float, weight: Value | None, bias: Value | None
 ) -> Value:
-    """One multiplication and one addition, as in PyTorch: an infinite weight gives NaN."""
+    """Normalises with one multiplication and one addition, as PyTorch does: an infinite weight gives NaN."""
     scale = g.map("rsqrt", g.map("add", variance, eps), name="rstd")
     if weight is not None:
         scale = g.map("mul", scale, weight, name="scale")

@@ -31,6 +31,6 @@ def avg_pool2d(
 
 
 def _pair(numbers: Sequence[int] | int) -> tuple[int, int]:
-    """(rows, columns) from PyTorch's forms: one number, or a list of one or two."""
+    """(rows, columns) from one number or a list of one or two."""
     first, *rest = [numbers] if isinstance(numbers, int) else numbers
     return int(first), int(rest[0] if rest else first)

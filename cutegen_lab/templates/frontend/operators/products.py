@@ -1,4 +1,4 @@
-"""Operators that are matrix products."""
+"""Operators for matrix products."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def scaled(
 
 @rule("einsum.default")
 def einsum(g: Lowering, equation: str, operands: Sequence[Value], **_: Any) -> Value:
-    """Einsum of two operands with one shared summed letter, of which one operand has a single letter of its own."""
+    """Einsum of two operands with one shared summed letter; one of them has exactly one letter of its own."""
     inputs, _arrow, out = equation.replace(" ", "").partition("->")
     letters = inputs.split(",")
     if not out or "." in equation or len(letters) != 2 or any(len(set(term)) < len(term) for term in letters):

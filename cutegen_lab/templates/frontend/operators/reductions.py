@@ -127,7 +127,7 @@ def std_mean(
 
 
 def _older(of: Callable[..., Any]) -> Callable[..., Any]:
-    """The variant of ``of`` whose last argument is ``unbiased``."""
+    """Overloads of ``of`` with an argument ``unbiased`` instead of ``correction``."""
 
     def by_dim(g: Lowering, a: Value, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> Any:
         return of(g, a, dim, correction=int(unbiased), keepdim=keepdim)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cutegen_lab.templates.frontend.elements import flipped, part, picked
+from cutegen_lab.templates.frontend.elements import flipped, gathered, part
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.frontend.operators.rules import rule
 
@@ -33,7 +33,7 @@ def squeeze(g: Lowering, a: Value, dims: Any = None) -> Value:
 
 @rule("expand.default")
 def expand(g: Lowering, a: Value, sizes: Sequence[int], **_: Any) -> Value:
-    """A dimension that expanding enlarges gets a new symbol, unified later with what it is combined with."""
+    """A dimension that is enlarged gets a new symbol, which later unifies with the dimension it is combined with."""
     lead = len(sizes) - len(a.axes)
     axes = [g.axes.fresh(int(size)) for size in sizes[:lead]]
     for symbol, size in zip(a.axes, sizes[lead:], strict=True):
@@ -117,7 +117,7 @@ def flip(g: Lowering, a: Value, dims: Sequence[int]) -> Value:
 
 @rule("cat.default", "concat.default")
 def cat(g: Lowering, values: Sequence[Value], dim: int = 0) -> Value:
-    """Each position reads all values and selects one; zeros before a single input need no selection."""
+    """Each position reads all values and selects one. Zeros before a single input need no selection."""
     values = [v for v in values if len(v.axes) != 1 or g.axes.size(v.axes[0])]
     at = dim % len(values[0].axes)
     sizes = [g.axes.size(v.axes[at]) for v in values]
@@ -183,28 +183,28 @@ def gather(g: Lowering, a: Value, dim: int, index: Value, **_: Any) -> Value:
     for d, (mine, its) in enumerate(zip(a.axes, index.axes, strict=True)):
         if d != at:
             g.axes.unify(its, mine)
-    return Value(picked(g, a, at, index), index.axes)
+    return Value(gathered(g, a, at, index), index.axes)
 
 
 @rule("embedding.default")
 def embedding(g: Lowering, table: Value, index: Value, *_: Any) -> Value:
-    return Value(picked(g, table, 0, index), (*index.axes, *table.axes[1:]))
+    return Value(gathered(g, table, 0, index), (*index.axes, *table.axes[1:]))
 
 
 @rule("index_select.default")
 def index_select(g: Lowering, a: Value, dim: int, index: Value) -> Value:
     at = dim % len(a.axes)
-    return Value(picked(g, a, at, index), (*a.axes[:at], *index.axes, *a.axes[at + 1 :]))
+    return Value(gathered(g, a, at, index), (*a.axes[:at], *index.axes, *a.axes[at + 1 :]))
 
 
 @rule("index.Tensor")
 def index(g: Lowering, a: Value, indices: Sequence[Value | None]) -> Value:
-    """``a[:, i]``: indices of one dimension, of which negative ones count from the end."""
+    """``a[:, i]``: an index tensor for one dimension. Negative indices count from the end."""
     found = [(at, each) for at, each in enumerate(indices) if each is not None]
     if len(found) != 1:
         raise Unsupported("indices of several dimensions at once")
     at, given = found[0]
-    return Value(picked(g, a, at, given, wraps=True), (*a.axes[:at], *given.axes, *a.axes[at + 1 :]))
+    return Value(gathered(g, a, at, given, wraps=True), (*a.axes[:at], *given.axes, *a.axes[at + 1 :]))
 
 
 @rule("full.default")

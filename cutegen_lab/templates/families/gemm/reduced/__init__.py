@@ -1,8 +1,8 @@
 """Matrix products whose rows are reduced before they are written: softmax, norms, sums and maxima of a linear layer.
 
-The product is :mod:`gemm`'s warp-specialised kernel; its epilogue keeps rows in registers. A row lies in one tile, or
-in the tiles of a cluster of blocks, which exchange what they found through distributed shared memory; of wider rows
-each tile leaves what it found, and a second kernel puts that together.
+The main loop is that of :mod:`gemm`'s warp-specialised kernel; the epilogue keeps rows in registers. A row lies in one
+tile, or in the tiles of a cluster, whose blocks exchange partial results through distributed shared memory. For wider
+rows each tile stores its partial results, and a second kernel combines them.
 """
 
 from cutegen_lab.core.candidate import Config

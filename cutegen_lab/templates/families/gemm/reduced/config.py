@@ -1,4 +1,4 @@
-"""Which products with reductions of their rows one kernel serves, and with what."""
+"""Which matrix products with row reductions one kernel serves; parameter domains and limits."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ KNOBS = {
 
 
 def matches(graph: Graph) -> bool:
+    """Whether the graph is one product of 16-bit operands and reductions over all of n, with one output."""
     found = products(graph)
     reductions = [node for node in graph.nodes if isinstance(node, Reduce)]
     if found is None or not reductions or graph.reduced != found.n or len(graph.outputs) != 1:
@@ -40,16 +41,17 @@ def matches(graph: Graph) -> bool:
 
 
 def row_length(graph: Graph) -> int:
+    """Elements in a row of the result."""
     return prod(graph.space[d] for d in graph.reduced)
 
 
 def exchanged(graph: Graph) -> int:
-    """Values of each row that blocks which share it send each other at once."""
+    """Values of each row that the blocks of a cluster exchange at once."""
     return max(len(step.folded) for step in steps(graph))
 
 
 def settled(graph: Graph, config: Config) -> Config:
-    """``config`` with the stages that fit."""
+    """``config`` with at most the stages that fit."""
     teams = 2 if config["schedule"] == "pingpong" else 1
     places = rules.exchange_shape(
         config["tile_m"], config["cluster_n"], exchanged(graph), teams, rules.groups_of(config)
@@ -59,5 +61,5 @@ def settled(graph: Graph, config: Config) -> Config:
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds; empty if it is feasible."""
     return str(rules.why_not_rows(config, row_length(graph), exchanged(graph), in_parts(graph) is not False))

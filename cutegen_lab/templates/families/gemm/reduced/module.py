@@ -1,4 +1,4 @@
-"""The text of a module that multiplies matrices and reduces the result's rows."""
+"""Writes the module of a matrix product with row reductions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Load, Reduce
 
 
 class ReducedModule(ProductModule):
-    """One module's text in the making: a product of shape (batches, m, n) whose rows of n are reduced in steps, each a
-    generated function that maps a row's fp32 values to what is kept of them and to the terms that are folded."""
+    """Writes the module of a product (batches, m, n) whose epilogue reduces rows of n elements, in steps.
+
+    Operands are bf16 or f16. Each step is a generated function: it takes a row's fp32 values and returns the values to
+    keep and the terms to fold. The workspace holds ``parts``, f32 (reductions, batches, m, tiles of a row), and a copy
+    of each operand that TMA cannot address.
+    """
 
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         if approximate(problem.workload)[0]:
             graph = divided_by_rows(graph)
-        elif isinstance(pair := in_one_walk(graph), Online):  # between 1 and the row's length: no reciprocal overflows
+        elif isinstance(pair := in_one_walk(graph), Online):  # its sum is in [1, n]: no reciprocal overflows
             graph = divided_by_rows(graph, pair.total)
         super().__init__(problem, graph, config, "mParts parts ready tiles")
         self.writer.extent = "n"
@@ -60,7 +64,7 @@ class ReducedModule(ProductModule):
         return constraints(arguments, f"n = {space.product(self.products.n)}", rule="why_not_rows")
 
     def _from_parts(self) -> list[str]:
-        """For rows wider than tiles."""
+        """Lines of the second kernel's functions, for rows wider than a cluster's tiles."""
         if self.pair is False:
             return []
         lines = [f"FAST = {self.writer.fast}", "", ""] if isinstance(self.pair, Online) else []
@@ -70,7 +74,7 @@ class ReducedModule(ProductModule):
     # --- the expressions ---
 
     def _functions(self) -> list[str]:
-        """A function for each step and one for what follows, and what the kernel needs to know of them."""
+        """A function for each step and ``finish``, with their descriptions for the kernel: ``STEPS``, ``FINISH``."""
         lines, entries = list[str](), list[str]()
         for number_of, step in enumerate(self.steps):
             lines += self._step(f"step_{number_of}", step, entries)
@@ -111,12 +115,12 @@ class ReducedModule(ProductModule):
         return [*lines, f"    return {kept}, {folded}", "", ""]
 
     def _named(self, held: Sequence[int], known: Sequence[int] | None = None) -> dict[int, str]:
-        """The values that a function starts from, by name."""
+        """Names of the values that a function starts from, by node."""
         names = {index: "x" if len(held) == 1 else f"x{at + 1}" for at, index in enumerate(held)}
         return names | {i: self.names[i] for i in (self.names if known is None else known)}
 
     def _reads(self, roots: Sequence[int], env: dict[int, str]) -> list[int]:
-        """The loads that ``roots`` need, by tensor, named in ``env``."""
+        """Nodes of the tensors that ``roots`` need. Adds their names to ``env``."""
         wanted = {i: n for i in self.writer.pending(roots, env) if isinstance(n := self.graph.nodes[i], Load)}
         env |= {i: self.inputs[load.tensor] for i, load in wanted.items()}
         return [i for i, load in wanted.items() if load.tensor in self.read]
@@ -138,7 +142,7 @@ class ReducedModule(ProductModule):
     # --- the workspace and the launch ---
 
     def _workspace(self) -> list[str]:
-        """Room for parts of rows, and for copies of operands that TMA cannot address."""
+        """Lines of ``workspace``: partial results of rows, and copies of operands that TMA cannot address."""
         space = Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
         m, n, batches = (space.product(over) for over in (self.products.m, self.products.n, self.products.batch))
         lines = [
@@ -165,7 +169,7 @@ class ReducedModule(ProductModule):
         ]
 
     def _nested(self, operand: Operand) -> bool:
-        """Do several dimensions of the space lie unevenly in it?"""
+        """Whether dimensions of one mode of the operand have no single stride."""
         name, dims = self.inputs[operand.tensor], operand.dims
         over = ((self.rows(operand), "rows"), (self.products.batch, "batches"))
         return any(self._mode(name, dims, *mode)[0].startswith("(") for mode in over)

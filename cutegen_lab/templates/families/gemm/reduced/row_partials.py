@@ -1,4 +1,4 @@
-"""Expressions of the second kernel, for rows wider than a tile: what it folds of the tiles' parts of a row."""
+"""Functions of the second kernel, which combines the tiles' partial results of rows that are wider than a cluster."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Reduce
 def from_parts(
     graph: Graph, names: Mapping[int, str], parts: Mapping[int, str], pair: Online | Moments | bool
 ) -> list[str]:
-    """A function for each walk over the tiles, and what the kernel needs to know of them. ``names`` are those of the
-    reductions, in the order in which tiles leave them, ``parts`` those of a tile's; the second of a ``pair`` is the
-    last of them."""
+    """A function for each walk over the tiles, and their description ``FROM_PARTS`` for the kernel. ``names``: of the
+    reductions, in the order in which tiles store them. ``parts``: of a tile's partial results. The second reduction of
+    a ``pair`` has the last walk."""
     walks = [(dict(parts), [*names])]
     if not isinstance(pair, bool):
         one, other = pair.reductions
         walks = [({i: parts[i] for i in names if i != other}, [i for i in names if i != other])]
-        walks.append(({other: _second(names, parts, pair)}, [other, one]))
+        walks.append(({other: _second_term(names, parts, pair)}, [other, one]))
     lines, known, entries, places = list[str](), list[str](), list[str](), [*names]
     for at, (terms, read) in enumerate(walks):
         lines += [
@@ -42,8 +42,8 @@ def from_parts(
     return [*lines, *says, "FROM_PARTS = (", *entries, ")", "", ""]
 
 
-def _second(names: Mapping[int, str], parts: Mapping[int, str], pair: Online | Moments) -> str:
-    """What is folded of a tile once all tiles' first values are known."""
+def _second_term(names: Mapping[int, str], parts: Mapping[int, str], pair: Online | Moments) -> str:
+    """The term of one tile for the second reduction of a pair, once the first is known."""
     one, other = pair.reductions
     if isinstance(pair, Online):
         return f"{parts[other]} * rescale({parts[one]}, {names[one]})"

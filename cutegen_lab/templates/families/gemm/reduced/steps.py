@@ -1,7 +1,7 @@
-"""What an epilogue does with a row that stays in registers: one step for each depth of reductions.
+"""Steps of an epilogue on a row that stays in registers: one for each depth of reductions.
 
-Between two steps the accumulators' registers hold one value that all the rest follows from, where there is one: the
-sums with their residual, then what is left of the mean, or the exponentials.
+Between two steps the accumulators hold one value from which all later ones follow, if there is one: first the sum with
+its residual, then the deviation from the mean, or the exponential.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cutegen_lab.templates.frontend.expr import Dot, Elementwise, Graph, Reduce
 
 @dataclass(frozen=True)
 class Step:
-    """Nodes: what registers hold ``before``, what they ``keep`` and the reductions whose arguments are ``folded``."""
+    """Nodes. ``before``: held in registers. ``keep``: held afterwards. ``folded``: reductions that it computes."""
 
     before: tuple[int, ...]
     keep: tuple[int, ...]
@@ -23,7 +23,7 @@ class Step:
 
 
 def steps(graph: Graph) -> list[Step]:
-    """One for each depth, in order."""
+    """One step for each depth, in order."""
     depths = graph.depths()
     held = tuple(index for index, _ in graph.dots())
     found = list[Step]()
@@ -37,7 +37,7 @@ def steps(graph: Graph) -> list[Step]:
 
 
 def _kept(graph: Graph, held: tuple[int, ...], roots: Sequence[int], depth: int) -> tuple[int, ...]:
-    """The last value known after ``depth`` reductions without which nothing of ``held`` leads to ``roots``."""
+    """The last value after ``depth`` reductions through which every path from ``held`` to ``roots`` leads."""
     depths = graph.depths()
     for index in reversed(range(len(graph.nodes))):
         known = (
@@ -49,7 +49,7 @@ def _kept(graph: Graph, held: tuple[int, ...], roots: Sequence[int], depth: int)
 
 
 def _reached(graph: Graph, roots: Iterable[int], without: int) -> set[int]:
-    """What ``roots`` are computed from, but for reductions and what ``without`` is computed from."""
+    """Nodes that ``roots`` depend on by paths that pass neither a reduction nor ``without``."""
     found, stack = set[int](), list(roots)
     while stack:
         index = stack.pop()
@@ -60,8 +60,8 @@ def _reached(graph: Graph, roots: Iterable[int], without: int) -> set[int]:
 
 
 def in_parts(graph: Graph) -> Online | Moments | bool:
-    """Can what tiles find of a row's parts be put together, each tile's by itself? Reductions one after another only as
-    a pair that is (the pair; True where there is none)."""
+    """Whether a second kernel can combine the tiles' partial results of a row. Of dependent reductions, only a pair
+    that shares a walk can be combined: the result is the pair, or True if no reduction depends on another."""
     if any(graph.varies(output.node) for output in graph.outputs):
         return False
     depths, pair = graph.depths(), in_one_walk(graph)
