@@ -206,6 +206,31 @@ class LineCounters:
     """Counters by name; zeros are left out."""
 
 
+AccessWay = Literal["load", "store", "ldmatrix", "stmatrix"]
+
+
+@dataclass(frozen=True)
+class SharedAccess:
+    """An instruction that loads or stores shared memory with bank conflicts, and one warp's access by it."""
+
+    line: int
+    """Line from 1; 0 for code that belongs to no line."""
+    way: AccessWay
+    """The instruction: a load, a store, ldmatrix or stmatrix."""
+    width: int
+    """Bytes of a lane; of ldmatrix and stmatrix 16, the bytes of a row."""
+    lanes: tuple[int, ...]
+    """Numbers of the lanes that take part, from 0; of ldmatrix and stmatrix, of the rows."""
+    offsets: tuple[int, ...]
+    """Address of each of ``lanes``, in bytes from the 128-byte line of the lowest."""
+    wavefronts: int
+    """Wavefronts of this access."""
+    ideal: int
+    """Its wavefronts without bank conflicts."""
+    conflicts: float = 0.0
+    """Bank conflicts of the instruction in the whole launch: wavefronts beyond the ideal ones."""
+
+
 @dataclass(frozen=True)
 class LaunchCounters:
     """Counters of one launch of several."""
@@ -232,6 +257,9 @@ class Profile:
     """The counters split over the candidate's lines; empty if the source cannot tell. They add up to ``counters``."""
     launches: tuple[LaunchCounters, ...] = ()
     """Counters of each launch in order; empty where there is one, whose counters are ``counters``."""
+    accesses: tuple[SharedAccess, ...] = ()
+    """Accesses with bank conflicts, the most conflicts first, one for each line and way; empty if the source cannot
+    tell."""
 
     def __repr__(self) -> str:
         return f"<Profile by the {self.source}: {self.limiter or 'no limiter'}; {len(self.counters)} counters>"

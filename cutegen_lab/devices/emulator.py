@@ -115,7 +115,8 @@ class EmulatorDevice:
         )
         launches = tuple(map(LaunchCounters, (x.kernel for x in build.plan.launches), result.per_launch))
         each = launches if len(launches) > 1 else ()
-        return timing, Profile("emulator", prediction.limiter, counters, prediction.findings, lines, each)
+        accesses = result.accesses(build)
+        return timing, Profile("emulator", prediction.limiter, counters, prediction.findings, lines, each, accesses)
 
     def timelines(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel

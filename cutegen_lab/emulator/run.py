@@ -19,11 +19,12 @@ from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.timeline import Timeline
+from cutegen_lab.core.trial import SharedAccess
 from cutegen_lab.core.verdict import Fault, Verdict, quoted
 from cutegen_lab.emulator.analysis import examine
 from cutegen_lab.emulator.buffer import Buffer
 from cutegen_lab.emulator.counters.launch_counters import Counters, Uncounted
-from cutegen_lab.emulator.counters.totals import NOT_SUMS, LaunchCounts, Sums
+from cutegen_lab.emulator.counters.totals import NOT_SUMS, LaunchCounts, Sums, most_conflicting
 from cutegen_lab.emulator.execution_order import Order
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.isa.approximate import as_near_as_hardware
@@ -69,6 +70,10 @@ class Result:
     def lines(self, build: Build) -> list[dict[int, Sums]]:
         """Counters of each launch by line of the candidate; line 0 for counts that belong to none."""
         return [account.by_line(build) for account in self.accounts]
+
+    def accesses(self, build: Build) -> tuple[SharedAccess, ...]:
+        """Accesses to shared memory with bank conflicts, the most conflicts first, one for each line and way."""
+        return most_conflicting(access for account in self.accounts for access in account.accesses(build))
 
 
 def run_plan(

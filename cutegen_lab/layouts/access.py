@@ -14,7 +14,7 @@ import numpy as np
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import Advice, Hint
-from cutegen_lab.emulator.counters.access_cost import wavefronts
+from cutegen_lab.emulator.counters.access_cost import phases, wavefronts
 from cutegen_lab.layouts.layout import AnyLayout, Layout, plain_part
 
 BANKS, BANK_BYTES = 32, 4
@@ -108,7 +108,13 @@ def access(layout: AnyLayout, itemsize: int, width: int, places: Sequence[tuple[
             raise InputError(message, Hint(Advice.OTHER_THREADS))
         piece = pieces[row + rows * column]
         lanes.append(Lane(number, piece, layout(piece[0]) * itemsize))
-    return Access(width, tuple(lanes), *_served(lanes, width))
+    return access_of_lanes(lanes, width)
+
+
+def access_of_lanes(lanes: Sequence[Lane], width: int, of_rows: bool = False) -> Access:
+    """The wavefronts of an access of ``width`` bytes a lane; ``of_rows``: of the rows of ldmatrix or stmatrix, whose
+    phases never merge."""
+    return Access(width, tuple(lanes), *_served(lanes, width, of_rows))
 
 
 def places_of(threads: Layout) -> list[tuple[int, int]]:
@@ -123,28 +129,30 @@ def places_of(threads: Layout) -> list[tuple[int, int]]:
     return [found[number] for number in range(threads.size)]
 
 
-def _served(lanes: Sequence[Lane], width: int) -> tuple[tuple[Wavefront, ...], int]:
+def _served(lanes: Sequence[Lane], width: int, of_rows: bool) -> tuple[tuple[Wavefront, ...], int]:
     """(wavefronts, their number without conflicts)."""
     size = min(WARP, BANKS * BANK_BYTES // width) if width >= BANK_BYTES else WARP
     found: list[Wavefront] = []
     ideal = 0
     step = 2 * size if size < WARP else size  # two phases may merge
-    for first in range(0, len(lanes), step):
-        both = lanes[first : first + step]
-        joined = _count(both, width)[1] == 1
-        for part in [both] if joined else [both[:size], both[size:]]:
-            if not part:
-                continue
-            found += _turns(part, width, ideal)
-            ideal += 1
-    if len(found) != _count(lanes, width)[0]:
-        raise AssertionError(f"{len(found)} wavefronts are drawn, {_count(lanes, width)[0]} counted")
+    for first in range(0, WARP, step):
+        halves = [[each for each in lanes if first <= each.number - start < first + size] for start in (0, size)]
+        both = halves[0] + (halves[1] if step > size else [])
+        joined = bool(both) and _count(both, width, of_rows)[1] == 1
+        for part in [both] if joined else halves[: step // size]:
+            if part:
+                found += _turns(part, width, ideal)
+                ideal += 1
+    if len(found) != (counted := _count(lanes, width, of_rows)[0]):
+        raise AssertionError(f"{len(found)} wavefronts are drawn, {counted} counted")
     return tuple(found), ideal
 
 
-def _count(lanes: Sequence[Lane], width: int) -> tuple[int, int]:
+def _count(lanes: Sequence[Lane], width: int, of_rows: bool) -> tuple[int, int]:
     numbers = np.array([lane.number for lane in lanes])
     index = np.array([lane.address // width for lane in lanes])
+    if of_rows:
+        return phases(index.reshape(-1, min(8, len(lanes))), 8)
     return wavefronts(numbers, index, width, len(lanes) == WARP)
 
 

@@ -183,6 +183,30 @@ def memory_panel(grid: Grid, window: Window, itemsize: int, banks: bool) -> Pane
     return Panel(title, labels, tuple(map(str, heads)), tuple(cells), "byte, bank" if banks else "")
 
 
+def addresses_panel(access: Access) -> Panel:
+    """The lanes that access each bank, by the 128-byte lines that they touch."""
+    step = max(1, access.width // BANK_BYTES)
+    places: dict[tuple[int, int], list[int]] = {}
+    for lane in access.lanes:
+        line, byte = divmod(lane.address, LINE_BYTES)
+        places.setdefault((line, byte // (step * BANK_BYTES)), []).append(lane.number)
+    lines = sorted({line for line, _ in places})
+    cells = tuple(
+        Cell(
+            lines.index(line), column, (_threads(lanes),),
+            f"bytes {line * LINE_BYTES + column * step * BANK_BYTES} and on, bank {_span(column * step, step)}: "
+            f"{', '.join(f'T{lane}' for lane in lanes)}",
+            f"lane {lanes[0]}", "", colour_of_lane(column * step),
+        )
+        for (line, column), lanes in sorted(places.items())
+    )  # fmt: skip
+    columns = tuple(_span(bank, step) for bank in range(0, BANKS, step))
+    return Panel(
+        "shared memory: thread at each address, 128 bytes a line", tuple(str(line * LINE_BYTES) for line in lines),
+        columns, cells, "byte, bank",
+    )  # fmt: skip
+
+
 def wavefronts_panel(access: Access) -> Panel:
     """The thread that each bank serves, by wavefront."""
     step = max(1, access.width // BANK_BYTES)

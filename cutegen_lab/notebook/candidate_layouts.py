@@ -7,6 +7,7 @@ from html import escape
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import one_line
+from cutegen_lab.layouts.conflicts import ConflictingAccess
 from cutegen_lab.layouts.traced import MadeLayout
 from cutegen_lab.notebook.layout_magic import ShownPicture
 
@@ -16,7 +17,7 @@ _LINES = 4  # named in the table
 class CandidateLayouts(Sequence[ShownPicture]):
     """``layouts[n]`` is the picture of line ``n`` of the table."""
 
-    def __init__(self, made: Sequence[MadeLayout], source: str) -> None:
+    def __init__(self, made: Sequence[MadeLayout | ConflictingAccess], source: str) -> None:
         self.made = tuple(made)
         self._source = source.splitlines()
 
@@ -46,12 +47,12 @@ class CandidateLayouts(Sequence[ShownPicture]):
 
     def _rows(self) -> list[tuple[str, str, str, str, str]]:
         return [
-            (str(number), made.layout, made.what, self._lines(made), self._text(made.lines[0]))
+            (str(number), made.layout, made.what, self._lines(made), self._text(next(iter(made.lines), 0)))
             for number, made in enumerate(self.made)
         ]
 
     @staticmethod
-    def _lines(made: MadeLayout) -> str:
+    def _lines(made: MadeLayout | ConflictingAccess) -> str:
         named = ", ".join(map(str, made.lines[:_LINES]))
         return named if len(made.lines) <= _LINES else f"{named} and {len(made.lines) - _LINES} more"
 

@@ -26,6 +26,7 @@ from cutegen_lab.views.units import plural
 if TYPE_CHECKING:
     from cutegen_lab.core.timeline import Timeline
     from cutegen_lab.exports import Format
+    from cutegen_lab.layouts.conflicts import ConflictingAccess
     from cutegen_lab.layouts.traced import MadeLayout
     from cutegen_lab.profiles.row import Row
     from cutegen_lab.session.searching import Searching
@@ -261,10 +262,12 @@ class RunHandle(DrivenRun):
         text = None if general else self._texts.known(state).get(chosen)
         return machine_code(chosen, workload, artifact.builds[workload], text.lines if text else None)
 
-    def layouts(self, candidate_id: str | None = None) -> tuple[MadeLayout, ...]:
-        """The layouts that a compiled candidate (default as for :meth:`profile`) makes and uses for its main workload,
-        with lines of the text that has parameters. It is compiled again for this, once. Raises InputError if nothing is
-        compiled, it no longer compiles, or the run was read from a file, of which nothing is compiled here."""
+    def layouts(self, candidate_id: str | None = None) -> tuple[MadeLayout | ConflictingAccess, ...]:
+        """The accesses of a compiled candidate (default as for :meth:`profile`) that have bank conflicts, if it was
+        profiled, and the layouts that it makes and uses, for its main workload, with lines of the text that has
+        parameters. It is compiled again for this, once. Raises InputError if nothing is compiled, it no longer
+        compiles, or the run was read from a file, of which nothing is compiled here."""
+        from cutegen_lab.layouts.conflicts import conflicting
         from cutegen_lab.layouts.traced import made_layouts
 
         state, (chosen, _) = self.state, self._compiled(candidate_id)
@@ -277,7 +280,9 @@ class RunHandle(DrivenRun):
             if isinstance(traced, CompileFailure):
                 raise InputError(f"{chosen} does not compile: {traced.reason}", "Choose another candidate.")
             self._layouts[chosen] = made_layouts(traced)
-        return self._layouts[chosen]
+        trial = state.trials.get(chosen)
+        profile = trial.profile if trial else None
+        return (*conflicting(profile.accesses if profile else ()), *self._layouts[chosen])
 
     def layouts_view(self, candidate_id: str, *, general: bool = False) -> LayoutsView:
         """:meth:`layouts` with lines of the text that is shown, or ``general``: of the one with parameters."""

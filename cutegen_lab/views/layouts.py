@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cutegen_lab.core.plain_text import one_line
+from cutegen_lab.layouts.conflicts import ConflictingAccess
 from cutegen_lab.layouts.drawing import svg
 from cutegen_lab.layouts.traced import MadeLayout
 from cutegen_lab.views.model import View
@@ -46,13 +47,13 @@ class LayoutPicture(View):
 
 
 def layouts_view(
-    candidate_id: str, made: Sequence[MadeLayout], source: str, lines: Mapping[int, int] | None
+    candidate_id: str, made: Sequence[MadeLayout | ConflictingAccess], source: str, lines: Mapping[int, int] | None
 ) -> LayoutsView:
     """``source``: the text that is shown. ``lines``: from lines of the traced text to those of ``source``, if that is
     another; a line that it does not have is left out."""
     text = source.splitlines()
 
-    def shown(one: MadeLayout) -> LayoutView:
+    def shown(one: MadeLayout | ConflictingAccess) -> LayoutView:
         places = sorted({line if lines is None else lines.get(line, 0) for line in one.lines} - {0})
         first = text[places[0] - 1] if places and places[0] <= len(text) else ""
         return LayoutView(layout=one.layout, what=one.what, lines=places, text=one_line(first.strip())[:_TEXT])
@@ -60,7 +61,7 @@ def layouts_view(
     return LayoutsView(candidate_id=candidate_id, layouts=[shown(one) for one in made])
 
 
-def layout_picture(candidate_id: str, number: int, made: MadeLayout) -> LayoutPicture:
+def layout_picture(candidate_id: str, number: int, made: MadeLayout | ConflictingAccess) -> LayoutPicture:
     """Raises InputError for a layout that is too large to draw."""
     picture = made.picture()
     tables = [LayoutTable(title=panel.title, rows=panel.text()) for panel in picture.panels]

@@ -14,11 +14,13 @@ from cutegen_lab.core.hot_lines import hottest
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.protocols import Execution
 from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.core.run import Profiled
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Options, Order, Result
 from cutegen_lab.perfmodel import error_band
+from cutegen_lab.stores.codec import event_from_json, event_to_json
 from tests.harness.checking import Compiler, built
 
 SOFTMAX = '''
@@ -167,6 +169,43 @@ def test_a_profile_says_what_each_line_costs(compiler: Compiler) -> None:
     assert load["global_load_sectors"] == x.nbytes / 32 and "global_store_sectors" not in load
     first = hottest(profile)[0]
     assert first.share == "50% of global sectors" and first.cost == "16.0 sectors a request of 16 ideal"
+
+
+COLUMN = """
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+
+
+@cute.kernel
+def transpose(mX: cute.Tensor, mY: cute.Tensor):
+    lane, row, _ = cute.arch.thread_idx()
+    layout = cute.make_layout((32, 32), stride=(32, 1))
+    tile = cutlass.utils.SmemAllocator().allocate_tensor(mX.element_type, layout, 128)
+    tile[row, lane] = mX[row, lane]
+    cute.arch.sync_threads()
+    mY[row, lane] = tile[lane, row]
+
+
+@cute.jit
+def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream):
+    transpose(x, y).launch(grid=[1, 1, 1], block=[32, 32, 1], stream=stream)
+"""
+
+
+def test_a_profile_keeps_an_access_with_bank_conflicts(compiler: Compiler) -> None:
+    """A column of a dense tile: 31 conflicts for each of 32 warps; none on a profile without conflicts."""
+    specs = tuple(TensorSpec.parse(f"{name}: f32[32,32]") for name in "xy")
+    build = built(compiler, COLUMN, [Workload("main", specs[:1], specs[1:])]).builds["main"]
+    x, y = torch.rand(32, 32), torch.zeros(32, 32)
+    _, profile = EmulatorDevice().time(build, specs, views(x, y), GPUS["H200"], threading.Event())
+    assert profile is not None and torch.equal(y, x.T)
+    (kept,) = profile.accesses
+    assert COLUMN.split("\n")[kept.line - 1].endswith("tile[lane, row]")
+    assert (kept.way, kept.width, kept.wavefronts, kept.ideal, kept.conflicts) == ("load", 4, 32, 1, 31 * 32)
+    assert kept.offsets == tuple(range(0, 4096, 128))
+    event = Profiled("c1", profile)
+    assert event_from_json(event_to_json(event)) == event
 
 
 def test_another_arch_is_refused_by_name(compiler: Compiler) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.trial import SharedAccess
+from cutegen_lab.layouts.conflicts import conflicting
 from cutegen_lab.layouts.traced import MadeLayout
 from cutegen_lab.notebook.candidate_layouts import CandidateLayouts
 from tests.notebook.test_magics import started
@@ -32,6 +36,13 @@ def test_a_table_is_escaped_and_counts_its_lines() -> None:
     assert [picture.facts["layout"] for picture in found] == ["(8,64):(64,1)"]
     with pytest.raises(InputError, match=r"there is no layout 1\. There are 1, from 0"):
         found[1]
+
+
+def test_an_access_with_conflicts_is_a_line_of_the_table() -> None:
+    kept = SharedAccess(2, "load", 4, tuple(range(32)), tuple(range(0, 4096, 128)), 32, 1, 992.0)
+    found = CandidateLayouts([*conflicting([kept, replace(kept, line=0)])], "a = 1\nb = tile[lane, row]\n")
+    assert "load of 4 bytes a lane: 32 wavefronts for 1  access with bank conflicts  2      b = tile" in repr(found)
+    assert found[0].facts["wavefronts"] == 32 and "<td>b = tile[lane, row]</td>" in found._repr_html_()
 
 
 def test_a_part_is_drawn_without_options_that_there_are_not() -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
+from cutegen_lab.core.trial import AccessWay
 from cutegen_lab.emulator.counters import copy_wavefronts
 from cutegen_lab.emulator.counters.access_cost import l1_wavefronts, phases, sectors_and_lines, wavefronts
 from cutegen_lab.emulator.ptx.types import Array
@@ -38,13 +40,29 @@ _GLOBAL = {"load": _LOAD, "store": _STORE, "atomic": _ATOMIC}
 _BULK = {"load": _BULK_LOAD, "store": _BULK_STORE}
 _SHARED = {"load": _SHARED_LOAD, "store": _SHARED_STORE}
 
+_LINE_BYTES = 128
 _SLOT_BITS = 24  # of an address, within a tensor's memory
 _WARM_STRETCH = 12 << 20  # bytes, a quarter of L2: for example a table that all blocks read
 HOT_STRETCH = 32 << 10  # bytes, an eighth of L1: for example weights that every block reads again
 _RECENT, _SAMPLED = 8, 8  # last loads, and lanes of each, with which a load is compared for reuse
 
+Way = Literal["load", "store"]
+_MATRICES: dict[Way, AccessWay] = {"load": "ldmatrix", "store": "stmatrix"}
 Site = list[int]
 """Counts of one instruction, in the order of :data:`FIELDS`."""
+
+
+@dataclass(frozen=True)
+class WarpAccess:
+    """One warp's access to shared memory. ``lanes``: numbers of lanes, or of the rows of ldmatrix and stmatrix;
+    ``offsets``: their addresses in bytes from a 128-byte line."""
+
+    way: AccessWay
+    width: int
+    lanes: tuple[int, ...]
+    offsets: tuple[int, ...]
+    wavefronts: int
+    ideal: int
 
 
 @dataclass
@@ -68,6 +86,7 @@ class Counters:
     expected_bytes: int = 0
     expected_at: Counter[int] = field(default_factory=Counter)  # expected bytes by the mbarrier's index in its block
     products: Counter[int] = field(default_factory=Counter)  # of wgmma, by block of the grid
+    conflicting: dict[int, WarpAccess] = field(default_factory=dict)  # by identity of a site: its first bank conflict
     _recent: deque[tuple[int, frozenset[int]]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     sites: list[Site] = field(init=False)
     here: Site = field(init=False)
@@ -97,9 +116,12 @@ class Counters:
                 self.by_slot[way, slot] += sectors
         self._add(_GLOBAL[kind], g.warps(), touched, g.n * width)
 
-    def shared(self, kind: str, g: Group, index: Array, width: int) -> None:
+    def shared(self, kind: Way, g: Group, index: Array, width: int) -> None:
         """Counts one "load" or "store" of shared memory at ``index``, in units of ``width`` bytes."""
-        self._add(_SHARED[kind], g.warps(), *wavefronts(g.gid, index, width, g.whole()))
+        found, ideal = wavefronts(g.gid, index, width, g.whole())
+        self._add(_SHARED[kind], g.warps(), found, ideal)
+        if found > ideal and id(self.here) not in self.conflicting:
+            self._keep_conflict(kind, g.gid, index, width)
 
     def copy(self, g: Group, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None:
         """Counts one cp.async to ``index`` of shared memory; lanes that are not ``moved`` write zeros."""
@@ -107,9 +129,29 @@ class Counters:
         self._add(_SHARED_COPY, warps, *found)
         self.here[_PAST_L1] += warps if past_l1 else 0
 
-    def matrices(self, kind: str, warps: int, index: Array) -> None:
+    def matrices(self, kind: Way, warps: int, index: Array) -> None:
         """Counts one ldmatrix or stmatrix of ``warps``, at 16-byte rows ``index``, eight a matrix."""
-        self._add(_SHARED[kind], warps, *phases(index.reshape(-1, 8), 8))
+        found, ideal = phases(index.reshape(-1, 8), 8)
+        self._add(_SHARED[kind], warps, found, ideal)
+        if found > ideal and id(self.here) not in self.conflicting:
+            for rows in index.reshape(warps, -1):
+                self._keep_access(_MATRICES[kind], np.arange(len(rows)), rows, 16, *phases(rows.reshape(-1, 8), 8))
+
+    def _keep_conflict(self, way: Way, gid: Array, index: Array, width: int) -> None:
+        """Keeps the access of the first warp that has bank conflicts."""
+        warp = gid >> 5
+        for number in np.unique(warp):
+            gids, places = gid[warp == number], index[warp == number]
+            self._keep_access(way, gids & 31, places, width, *wavefronts(gids, places, width, len(gids) == 32))
+
+    def _keep_access(self, way: AccessWay, lanes: Array, index: Array, width: int, found: int, ideal: int) -> None:
+        if found == ideal or id(self.here) in self.conflicting:
+            return
+        addresses = index.astype(np.int64) * width
+        offsets = addresses - addresses.min() // _LINE_BYTES * _LINE_BYTES
+        self.conflicting[id(self.here)] = WarpAccess(
+            way, width, tuple(lanes.tolist()), tuple(offsets.tolist()), found, ideal
+        )
 
     def cluster(self, g: Group) -> None:
         """Counts one load or store by a shared::cluster address, which goes through another path."""
@@ -197,11 +239,11 @@ class Uncounted(Counters):
 
     def access(self, kind: str, g: Group, address: Array, width: int) -> None: ...
 
-    def shared(self, kind: str, g: Group, index: Array, width: int) -> None: ...
+    def shared(self, kind: Way, g: Group, index: Array, width: int) -> None: ...
 
     def copy(self, g: Group, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None: ...
 
-    def matrices(self, kind: str, warps: int, index: Array) -> None: ...
+    def matrices(self, kind: Way, warps: int, index: Array) -> None: ...
 
     def cluster(self, g: Group) -> None: ...
 

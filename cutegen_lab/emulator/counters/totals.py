@@ -13,6 +13,7 @@ from typing import Protocol
 
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.counters import moved_bytes
+from cutegen_lab.core.trial import SharedAccess
 from cutegen_lab.emulator.counters.launch_counters import FIELDS, Counters
 from cutegen_lab.emulator.ptx.syntax import Imm, Instruction
 from cutegen_lab.emulator.translate.cfg import Block
@@ -23,6 +24,7 @@ Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
 # Counters of a launch that must not be added up.
 NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns", "hot_stretch_bytes")
+_MOST_ACCESSES = 16  # with bank conflicts, in a profile
 _UNROLLED = 4  # iterations of a loop that ptxas unrolls, in which branches stay
 
 
@@ -69,6 +71,20 @@ class LaunchCounts:
         for instruction, name, count in self._each():
             parts[build.source_line(instruction.line)].append((name, count))
         return {line: _named(found, self.scale) for line, found in sorted(parts.items())}
+
+    def accesses(self, build: Build) -> Iterator[SharedAccess]:
+        """An access of each instruction with bank conflicts."""
+        for block in self.program.blocks:
+            for emit in (each for each in block.emits if each.site is not None):
+                assert emit.site is not None
+                site = self.counters.sites[emit.site]
+                if (kept := self.counters.conflicting.get(id(site))) is not None:
+                    counted, way = (
+                        dict(zip(FIELDS, site, strict=True)),
+                        "store" if kept.way.startswith("st") else "load",
+                    )
+                    beyond = counted[f"shared_{way}_wavefronts"] - counted[f"shared_{way}_phases"]
+                    yield SharedAccess(build.source_line(emit.ins.line), **vars(kept), conflicts=beyond * self.scale)
 
     def _parts(self) -> Iterator[tuple[str, float]]:
         for _, name, count in self._each():
@@ -170,6 +186,14 @@ class LaunchCounts:
         barrier or at the block's end. Code that only some warps execute is taken to run in every block."""
         every = self.counters.block_warps[0]
         return max(warps, min(warps * every // max(self.counters.blocks, 1), every))
+
+
+def most_conflicting(accesses: Iterable[SharedAccess]) -> tuple[SharedAccess, ...]:
+    """The access with the most bank conflicts of each line and way, the most first; at most 16."""
+    chosen: dict[tuple[int, str], SharedAccess] = {}
+    for each in sorted(accesses, key=lambda each: -each.conflicts):
+        chosen.setdefault((each.line, each.way), each)
+    return tuple(chosen.values())[:_MOST_ACCESSES]
 
 
 def added(each: Iterable[Mapping[int, Sums]]) -> dict[int, Sums]:

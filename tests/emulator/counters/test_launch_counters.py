@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from cutegen_lab.core.artifact import SourceLine
+from cutegen_lab.core.trial import SharedAccess
 from cutegen_lab.emulator import Result
+from cutegen_lab.layouts.conflicts import ConflictingAccess
 from tests.emulator.ptx_kernel import build, kernel, run
 
 SHARED = "  .shared .align 128 .b8 tile[16384];\n"
@@ -137,6 +139,41 @@ def test_wavefronts(address: str, load: str, wavefronts: int, ideal: int) -> Non
     assert (got["shared_store_requests"], got["shared_store_conflicts"]) == (32, 0)
 
 
+CONFLICTS = [case for case in SHARED_LOADS if case[3] > case[4]]
+
+
+@pytest.mark.parametrize(
+    ("address", "load", "wavefronts", "ideal"), [c[1:] for c in CONFLICTS], ids=[c[0] for c in CONFLICTS]
+)
+def test_an_access_with_conflicts_is_kept(address: str, load: str, wavefronts: int, ideal: int) -> None:
+    """With the addresses of its lanes, from which a picture counts the same wavefronts."""
+    kept = conflicting(_filled(f"  {address}\n  mov.b32 %r3, tile; add.s32 %r4, %r4, %r3;\n  {load}, [%r4];\n"))
+    assert (kept.way, kept.lanes, kept.wavefronts, kept.ideal) == ("load", tuple(range(32)), wavefronts, ideal)
+    assert kept.conflicts == wavefronts - ideal
+    assert ConflictingAccess(kept).picture().facts["wavefronts"] == wavefronts
+
+
+def conflicting(body: str, threads: int = 32) -> SharedAccess:
+    """The one access with conflicts of a kernel of one block."""
+    data, block = [np.zeros(1 << 14, np.uint8)], (threads, 1, 1)
+    text = kernel(body, 1, SHARED)
+    ran = run(text, data, block=block)
+    assert ran.execution.fault is None, ran.execution.fault
+    (kept,) = ran.accesses(build(text, data, block=block))
+    return kept
+
+
+def test_of_several_warps_one_with_conflicts_is_kept() -> None:
+    """The second warp's lanes from 8 on: those of the first have none."""
+    kept = conflicting(
+        "  setp.ge.u32 %p2, %r1, 40; shl.b32 %r5, %r1, 5; selp.b32 %r4, %r5, %r1, %p2; shl.b32 %r4, %r4, 2;\n"
+        "  and.b32 %r4, %r4, 8191; mov.b32 %r3, tile; add.s32 %r4, %r4, %r3; st.shared.b32 [%r4], %r1;\n  ret;",
+        64,
+    )
+    assert (kept.way, kept.wavefronts, kept.ideal) == ("store", 25, 1)
+    assert kept.offsets[7:9] == (28, 4992) and kept.lanes[-1] == 31
+
+
 def _filled(body: str) -> str:
     """``body`` after one warp has written 16 KiB of shared memory, 16 bytes a lane and time."""
     fill = """
@@ -179,6 +216,10 @@ def test_matrices(address: str, number: int, wavefronts: int) -> None:
     got = counted(_filled(f"  {address}\n  mov.b32 %r3, tile; add.s32 %r4, %r4, %r3;\n  {load}\n"))
     assert got["shared_load_wavefronts"] == wavefronts
     assert got["shared_load_conflicts"] == wavefronts - number
+    if wavefronts > number:
+        kept = conflicting(_filled(f"  {address}\n  mov.b32 %r3, tile; add.s32 %r4, %r4, %r3;\n  {load}\n"))
+        assert (kept.way, kept.width, kept.lanes) == ("ldmatrix", 16, tuple(range(8 * number)))
+        assert ConflictingAccess(kept).picture().facts["wavefronts"] == wavefronts
 
 
 def copied(form: str, width: int, to: str, source: str, size: str = "") -> dict[str, float]:
