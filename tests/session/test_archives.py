@@ -15,6 +15,8 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.hints import Advice
 from cutegen_lab.core.run import Budget, Generated, Imported, RunSettings, RunStarted, StoredEvent
+from cutegen_lab.notebook.plots.answers import plot_list
+from cutegen_lab.notebook.plots.table import subject_of
 from cutegen_lab.session import Session
 from cutegen_lab.session.handle import RunHandle
 from cutegen_lab.stores import archive
@@ -118,6 +120,13 @@ def test_what_was_read_says_so_and_is_not_run(opened: Callable[[str], Session], 
             attempt()
         assert refused.value.hint is not None and getattr(refused.value.hint, "code", None) is Advice.JUDGE_HERE
     assert not there.driving
+
+
+def test_a_plot_that_would_run_a_kernel_is_not_offered(opened: Callable[[str], Session], sent: Path) -> None:
+    there = opened("there").import_run(sent)
+    missing = {entry.name: entry.missing for entry in plot_list(subject_of(there, "c1")).plots}
+    assert missing["timeline"] == "the run was read from softmax.cutegen, and its kernels are not executed here"
+    assert missing["checks"] == ""
 
 
 def test_reading_it_again_is_the_same_run(opened: Callable[[str], Session], run: RunHandle, sent: Path) -> None:

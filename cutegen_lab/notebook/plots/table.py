@@ -41,6 +41,8 @@ class Subject:
     """Executes one block of each launch and records its warps."""
     what: str = ""
     """Names the run in titles."""
+    imported: str = ""
+    """File that the run was read from; its kernels are not executed."""
 
     @cached_property
     def own(self) -> Sequence[Row]:
@@ -61,10 +63,12 @@ class PlotSpec:
     empty: str
     """What is missing where there is no record, and what to do."""
     ready: Callable[[Subject], object] | None = None
-    """Whether there is a record, where ``pick`` takes long."""
+    """Whether there is a record, where ``pick`` executes the candidate."""
 
     def missing(self, of: Subject) -> str:
         """Why there is no plot; empty where there is one."""
+        if self.ready and of.imported:
+            return f"the run was read from {of.imported}, and its kernels are not executed here"
         return "" if (self.ready or self.pick)(of) else self.empty
 
 
@@ -125,7 +129,7 @@ def subject_of(handle: RunHandle, candidate_id: str | None = None, device: str =
     if chosen is None or chosen not in state.candidates:
         raise unknown_candidate(state, chosen or "")
     rows, gpu = handle.profile_rows(), GPUS[state.sol.gpu]
-    return Subject(rows, chosen, gpu, lambda: handle.timelines(chosen, device), state.problem.name)
+    return Subject(rows, chosen, gpu, lambda: handle.timelines(chosen, device), state.problem.name, state.imported)
 
 
 def draw(name: str, of: Subject) -> Plot:
