@@ -33,6 +33,7 @@ describe('what is shown', () => {
     expect(host.querySelector('[role=status]')?.textContent).toBe('Your review · candidate c5');
     const steps = [...host.querySelectorAll('.cg-step')].map(step => step.textContent);
     expect(steps[1]).toMatch(/compile\s*done · 0\.42 s/);
+    expect(steps[5]).toMatch(/review\s*awaits you/);
     expect(host.querySelectorAll('.cg-candidate')).toHaveLength(5);
     expect(host.textContent).toContain('Error vs fp64, norm');
   });

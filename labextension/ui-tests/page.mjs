@@ -253,6 +253,17 @@ for (const [name, options] of Object.entries({
 })) {
   await show(name, 'review', { ...options, act: layouts });
 }
+for (const scheme of ['light', 'dark']) {
+  await show(`layouts-conflicts-${scheme}`, 'review', {
+    width: 1400,
+    scheme,
+    act: async page => {
+      await page.getByRole('tab', { name: 'Layouts' }).click();
+      await page.getByRole('radio', { name: /bank conflicts/ }).check();
+      await page.locator('.cg-drawing[aria-label^="load of 4 bytes"] svg').waitFor();
+    }
+  });
+}
 await show('changes', 'review', {
   width: 1200,
   act: async page => {

@@ -45,11 +45,13 @@ from cutegen_lab.core.trial import (
     Profile,
     Provenance,
     Resources,
+    SharedAccess,
     Timing,
     WorkloadCheck,
 )
 from cutegen_lab.core.verbs import NoteVerb
 from cutegen_lab.core.verdict import Diagnostic, Verdict
+from cutegen_lab.layouts.conflicts import conflicting
 from cutegen_lab.layouts.traced import made_layouts
 from cutegen_lab.loop import fold
 from cutegen_lab.loop.notes import broken_by, note_event
@@ -327,9 +329,12 @@ TRACED = (
 HOSTILE_LINE = "<img src=x onerror=globalThis.pwned=1>"
 
 
+CONFLICT = SharedAccess(5, "load", 4, tuple(range(32)), tuple(range(0, 2048, 64)), 16, 1, 7680.0)
+
+
 def layouts_samples() -> dict[str, str]:
     """Layouts of a candidate, of which one comes from a line that looks like HTML, and the picture of each, by file."""
-    made = made_layouts(TRACED)
+    made = (*made_layouts(TRACED), *conflicting([CONFLICT]))
     source = f"# tiles\nsA = smem\nload(tma)\nmma = tiled  # {HOSTILE_LINE}\nlayout = make()"
     listed = layouts_view("c5", made, source, None)
     pictures = [layout_picture("c5", number, one).model_dump(mode="json") for number, one in enumerate(made)]

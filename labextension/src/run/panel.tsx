@@ -208,7 +208,12 @@ export function RunPanel({ view, backend, awaited = false, away = null }: IRunPa
       {selected !== null && !(writing && picked === null) && (
         <div class="cg-attempt">
           <h4>{selected.id}</h4>
-          <Timeline steps={selected.steps} label={trans.__('Steps of %1', selected.id)} live={ask !== null} />
+          <Timeline
+            steps={selected.steps}
+            label={trans.__('Steps of %1', selected.id)}
+            live={ask !== null}
+            awaited={view.status === 'review' && view.current_id === selected.id}
+          />
         </div>
       )}
       {away !== null && <Away view={view} away={away} />}

@@ -31,25 +31,28 @@ interface ITimelineProps {
   label: string;
   /** Whether clocks tick: a saved run stands still. */
   live: boolean;
+  /** Whether the candidate awaits the analyst's review. */
+  awaited?: boolean;
 }
 
 /** generate → compile → check → time → profile → review, each with its status in words and its seconds. */
-export function Timeline({ steps, label, live }: ITimelineProps) {
+export function Timeline({ steps, label, live, awaited = false }: ITimelineProps) {
   const now = useNow(live && steps.some(step => step.status === 'running'));
   return (
     <ol class="cg-timeline" aria-label={label}>
       {steps.map(step => {
         const time = live ? elapsed(step, now) : step.seconds;
+        const yours = awaited && step.step === 'review' && step.status === 'pending';
         return (
-          <li key={step.step} class={`cg-step cg-step-${step.status}`} title={step.detail}>
+          <li key={step.step} class={`cg-step cg-step-${yours ? 'yours' : step.status}`} title={step.detail}>
             <span class="cg-step-name">
               <span class="cg-step-mark" aria-hidden="true">
-                {MARKS[step.status]}
+                {yours ? '●' : MARKS[step.status]}
               </span>
               {step.step}
             </span>
             <span class="cg-step-state">
-              {statusWord(step.status)}
+              {yours ? trans.__('awaits you') : statusWord(step.status)}
               {time === null ? '' : ` · ${seconds(time)}`}
             </span>
             {step.detail && <span class="cg-step-detail">{step.detail}</span>}
