@@ -40,7 +40,7 @@ def count(kernel: Path, out: Path) -> None:
 
 def plot(path: Path, out: Path) -> None:
     """Draws what :func:`count` wrote."""
-    from cutegen_lab.notebook.figures import profile_figure
+    from cutegen_lab.notebook.profile_figure import profile_figure
 
     data = read_json(path)
     profiles = [Profile(each["source"], each["limiter"], each["counters"]) for each in data["profiles"]]

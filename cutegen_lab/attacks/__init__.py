@@ -6,7 +6,7 @@ verdicts. :func:`mount` joins one with an honest module's text. Nothing here com
 
 from cutegen_lab.attacks.attack import Attack, NotApplicable
 from cutegen_lab.attacks.catalogue import catalogue, read_header
-from cutegen_lab.attacks.defences import defence_of
 from cutegen_lab.attacks.mount import mount
+from cutegen_lab.attacks.verdict_words import defence_of
 
 __all__ = ["Attack", "NotApplicable", "catalogue", "defence_of", "mount", "read_header"]

@@ -13,9 +13,9 @@ import numpy as np
 from cutegen_lab.core.hashing import sha256
 from cutegen_lab.emulator import isa, ptx
 from cutegen_lab.emulator.faults import Unsupported
+from cutegen_lab.emulator.generated_globals import RUNTIME
 from cutegen_lab.emulator.mma.fusion import fuse
 from cutegen_lab.emulator.ptx import module, traits
-from cutegen_lab.emulator.registry import RUNTIME
 from cutegen_lab.emulator.translate import wgmma_fences
 from cutegen_lab.emulator.translate.cfg import Block, Rows, allocate, basic_blocks, is_branch, rows_by_file
 from cutegen_lab.emulator.translate.dependency_chains import DependencyChains, predicated, straight_code

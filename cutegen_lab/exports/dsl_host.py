@@ -1,6 +1,6 @@
 """Compiles an exported kernel's ``launch`` with the CuTe DSL at the first call for a set of shapes, and launches it.
 
-Exported files carry this text; it may import nothing of cutegen-lab but ``served``, whose text they carry too.
+Exported files carry this text; it may import nothing of cutegen-lab but ``carried_shapes``, whose text they carry too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from cutegen_lab.exports.served import Served
+from cutegen_lab.exports.carried_shapes import Served
 
 
 class Kernel:

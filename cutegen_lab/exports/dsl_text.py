@@ -8,11 +8,11 @@ import textwrap
 from collections.abc import Sequence
 
 from cutegen_lab.core.syntax import parse
-from cutegen_lab.exports.joined import joined
+from cutegen_lab.exports.join_modules import joined
 from cutegen_lab.exports.shapes import shapes
 from cutegen_lab.exports.subject import Subject
 
-_RUNTIME = ("cutegen_lab.exports.served", "cutegen_lab.exports.dsl_host")
+_RUNTIME = ("cutegen_lab.exports.carried_shapes", "cutegen_lab.exports.dsl_host")
 _FUTURE = "from __future__ import annotations\n"
 
 

@@ -10,7 +10,7 @@ from cutegen_lab.problems.dtypes import TORCH
 
 
 def shapes(workload: Workload, build: Build) -> dict[str, Any]:
-    """A set of shapes for :class:`cutegen_lab.exports.served.Served`."""
+    """A set of shapes for :class:`cutegen_lab.exports.carried_shapes.Served`."""
     return {
         "describes": plain_ascii(workload.describe()),
         "inputs": [_tensor(spec) for spec in workload.inputs],

@@ -12,12 +12,16 @@ from typing import Any
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.exports.header import under
-from cutegen_lab.exports.joined import joined
+from cutegen_lab.exports.join_modules import joined
 from cutegen_lab.exports.shapes import plain_ascii, shapes
 from cutegen_lab.exports.subject import Subject
 
 NAMESPACE = "cutegen"
-_RUNTIME = ("cutegen_lab.exports.served", "cutegen_lab.devices.cuda.launching", "cutegen_lab.exports.operator")
+_RUNTIME = (
+    "cutegen_lab.exports.carried_shapes",
+    "cutegen_lab.devices.cuda.launching",
+    "cutegen_lab.exports.carried_operator",
+)
 
 
 def torch_op(subject: Subject) -> dict[str, bytes]:

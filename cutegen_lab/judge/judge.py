@@ -42,12 +42,12 @@ from cutegen_lab.judge.execution.plan import validate_plan
 from cutegen_lab.judge.profile import profile, timelines
 from cutegen_lab.judge.reference_device import ReferenceDevice, free_gpu_cache, gpu_cache_freed
 from cutegen_lab.judge.rounding import tf32
-from cutegen_lab.judge.select import excess_size, sampled_share, select_workloads, why_no_reference
 from cutegen_lab.judge.timing.counting import LoadCount, PendingCount
 from cutegen_lab.judge.timing.interleaved import Effort
 from cutegen_lab.judge.timing.measured import Job as TimingJob
 from cutegen_lab.judge.timing.measured import time_interleaved
 from cutegen_lab.judge.timing.timed_outputs import inputs_for, output_check
+from cutegen_lab.judge.workload_choice import excess_size, sampled_share, select_workloads, why_no_reference
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.probes import TRIVIAL
 

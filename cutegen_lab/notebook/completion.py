@@ -11,6 +11,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import LANGUAGES, PROVIDERS
 from cutegen_lab.core.verbs import VERBS
+from cutegen_lab.devices.select import KINDS
 from cutegen_lab.exports import FORMATS
 from cutegen_lab.layouts import options as layouts
 
@@ -31,7 +32,7 @@ VALUES: Mapping[str, Sequence[str]] = {
     "--provider": PROVIDERS,
     "--arch": tuple(dict.fromkeys(gpu.arch for gpu in GPUS.values())),
     "--gpu": tuple(GPUS),
-    "--device": ("auto", "cuda", "cuda:0", "emulator"),
+    "--device": tuple(kind.replace("N", "0") for kind in KINDS),
     "--language": LANGUAGES,
     "--budget": ("600s", "200000tok", "600s,200000tok"),
     **layouts.VALUES,

@@ -9,7 +9,7 @@ from IPython.core.magic import Magics, magics_class
 from IPython.core.magic_arguments import argument
 
 from cutegen_lab.layouts.options import EXAMPLES, OPTIONS
-from cutegen_lab.notebook.options import DEBUG, magic_with_options
+from cutegen_lab.notebook.shared_options import DEBUG, magic_with_options
 from cutegen_lab.views.hints import NOTEBOOK, spelled
 
 if TYPE_CHECKING:

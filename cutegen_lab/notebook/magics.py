@@ -25,7 +25,7 @@ from cutegen_lab.exports import FORMATS
 from cutegen_lab.notebook.completion import LINE_VERBS, Known, install, words_that_fit
 from cutegen_lab.notebook.failures import guarded
 from cutegen_lab.notebook.first_use import import_ahead
-from cutegen_lab.notebook.options import ARCH, INPUTS, NAME, OF_A_RUN, below_magic, magic_with_options
+from cutegen_lab.notebook.shared_options import ARCH, INPUTS, NAME, OF_A_RUN, below_magic, magic_with_options
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cutegen_lab.notebook.verbs import verb
+from cutegen_lab.notebook.checked_arguments import verb
 from cutegen_lab.profiles.row import Row, to_csv, to_frame
 from cutegen_lab.session import RunHandle
 

@@ -26,10 +26,11 @@ def answer(handle: RunHandle, query: Query, folder: Path = Path()) -> Any:
 
             return get_plotlyjs()
         case "plots" | "plot":
-            from cutegen_lab.notebook.plots import answers, subject_of
+            from cutegen_lab.notebook.plots.catalogue import subject_of
+            from cutegen_lab.notebook.plots.plot_queries import plot_list, plot_view
 
             of = subject_of(handle, chosen)
-            found: View = answers.plot_view(of, query.text) if query.query == "plot" else answers.plot_list(of)
+            found: View = plot_view(of, query.text) if query.query == "plot" else plot_list(of)
         case "layouts":
             found = handle.layouts_view(chosen, general=query.general)
         case "layout":

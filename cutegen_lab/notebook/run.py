@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from cutegen_lab.core.errors import InputError, StoreError
 from cutegen_lab.core.run import Step
 from cutegen_lab.core.verbs import Verb
+from cutegen_lab.notebook.checked_arguments import verb
 from cutegen_lab.notebook.failures import kept_on_interrupt
 from cutegen_lab.notebook.profile import RunProfile
-from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session import RunHandle
 from cutegen_lab.session.handle import unknown_candidate
 from cutegen_lab.session.verbs import with_verbs
@@ -173,8 +173,8 @@ class NotebookRun:
     def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Plot:
         """Profiles of one candidate on each of ``devices`` ("emulator", "cuda") in one figure, with its table as of
         :meth:`plot`. Raises InputError, SetupError."""
-        from cutegen_lab.notebook.figures import profile_figure, profile_records
         from cutegen_lab.notebook.plots import Plot
+        from cutegen_lab.notebook.profile_figure import profile_figure, profile_records
 
         state, chosen = self.handle.state, self.handle.selected_candidate(candidate_id)
         profiles = [self.handle.profile(chosen, device) for device in devices]

@@ -12,9 +12,9 @@ from uuid import uuid4
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import plain
+from cutegen_lab.notebook.checked_arguments import verb
 from cutegen_lab.notebook.failures import kept_on_interrupt
 from cutegen_lab.notebook.search_figure import headline, plain_figure, search_figure, search_records
-from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
 from cutegen_lab.session.tuned import TuningResult, concluded, kernel_text, paragraph_html, report, searched, table_html

@@ -11,7 +11,7 @@ from IPython.core.magic import Magics, magics_class
 from IPython.core.magic_arguments import argument
 
 from cutegen_lab.core.syntax import parse_problem
-from cutegen_lab.notebook.options import ARCH, DEBUG, INPUTS, NAME, WORKDIR, below_magic, magic_with_options
+from cutegen_lab.notebook.shared_options import ARCH, DEBUG, INPUTS, NAME, WORKDIR, below_magic, magic_with_options
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.perfmodel.cost_terms import l2_bytes_per_s
+from cutegen_lab.profiles.plot_data import by_candidate, counters, of_the_problem, time_of
 from cutegen_lab.profiles.records import Ceiling, RooflinePoint
 from cutegen_lab.profiles.row import Row
-from cutegen_lab.profiles.select import by_candidate, counters, of_the_problem, time_of
 
 _ROOM = 4.0  # times the outermost point, to either side
 

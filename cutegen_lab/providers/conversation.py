@@ -11,9 +11,9 @@ from pathlib import Path
 from cutegen_lab.core.candidate import Proposal, TokenUsage
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
-from cutegen_lab.providers.answers import MalformedAnswer, parse
+from cutegen_lab.providers.cutespec_replies import written_out
 from cutegen_lab.providers.prompting import RenderedPrompt, render, render_reask
-from cutegen_lab.providers.specs import written_out
+from cutegen_lab.providers.replies import MalformedAnswer, parse
 
 CONVERSATION_SCHEMA = "cutegen-conversation"
 CONVERSATION_VERSION = 1

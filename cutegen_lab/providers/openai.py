@@ -15,9 +15,9 @@ from cutegen_lab.core.errors import Cancelled, ProviderError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.secrets import Secrets, without_credentials
-from cutegen_lab.providers.answers import MAX_ANSWER_CHARS
 from cutegen_lab.providers.conversation import Answer, ConversationProvider
 from cutegen_lab.providers.prompting import RenderedPrompt
+from cutegen_lab.providers.replies import MAX_ANSWER_CHARS
 from cutegen_lab.providers.stream import Unreadable, bounded, joined, piece
 
 if TYPE_CHECKING:

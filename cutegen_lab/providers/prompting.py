@@ -16,11 +16,11 @@ from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
 from cutegen_lab.core.roofline import speed_of_light
-from cutegen_lab.providers.answers import SPEC_BLOCK
 from cutegen_lab.providers.asks import asks
+from cutegen_lab.providers.cutespec_replies import grammar
 from cutegen_lab.providers.evidence import evidence_text, failure_text, history_line
-from cutegen_lab.providers.recognise import HINTS, work_class
-from cutegen_lab.providers.specs import grammar
+from cutegen_lab.providers.prompt_topics import HINTS, work_class
+from cutegen_lab.providers.replies import SPEC_BLOCK
 
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 

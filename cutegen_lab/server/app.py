@@ -13,9 +13,9 @@ from jupyter_server.utils import url_path_join
 
 from cutegen_lab.config import Settings
 from cutegen_lab.devices.cuda import nvml
-from cutegen_lab.server.answers import Answers
 from cutegen_lab.server.handlers import ArchiveHandler, ChangesSocket, RunHandler, RunsHandler, TutorialsHandler
 from cutegen_lab.server.places import Places
+from cutegen_lab.server.query_process import QueryProcess
 from cutegen_lab.server.runs import Runs
 from cutegen_lab.server.watch import Watch
 
@@ -30,7 +30,7 @@ def add_handlers(serverapp: ServerApp) -> None:
         return await _notebooks(serverapp)
 
     watch = Watch(runs, notebooks)
-    given = {"runs": runs, "watch": watch, "notebooks": notebooks, "answers": Answers(runs.places.root)}
+    given = {"runs": runs, "watch": watch, "notebooks": notebooks, "queries": QueryProcess(runs.places.root)}
     at = {"runs": RunsHandler, "run": RunHandler, "archive": ArchiveHandler, "tutorials": TutorialsHandler}
     base: str = serverapp.web_app.settings["base_url"]
     handlers: list[tuple[Any, ...]] = [

@@ -17,7 +17,7 @@ from tornado import web
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from cutegen_lab.core.errors import CutegenError, InputError
-from cutegen_lab.server.answers import Answers
+from cutegen_lab.server.query_process import QueryProcess
 from cutegen_lab.server.runs import Notebooks, Runs
 from cutegen_lab.server.tutorials import tutorial, tutorials
 from cutegen_lab.server.watch import Watch
@@ -54,9 +54,9 @@ class _Handler(APIHandler):
     auth_resource = RESOURCE
 
     def initialize(
-        self, runs: Runs, watch: Watch, notebooks: Callable[[], Awaitable[Notebooks]], answers: Answers
+        self, runs: Runs, watch: Watch, notebooks: Callable[[], Awaitable[Notebooks]], queries: QueryProcess
     ) -> None:
-        self.runs, self.watch, self.notebooks, self.answers = runs, watch, notebooks, answers
+        self.runs, self.watch, self.notebooks, self.queries = runs, watch, notebooks, queries
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None, None))[1]
@@ -127,7 +127,7 @@ class RunHandler(_Handler):
         """Answers a query of its view. Files are written into the folder of the store's notebooks."""
         query, run_id = await self.query(), self.get_query_argument("id")
         place = await asyncio.to_thread(self.runs.places.named, self.get_query_argument("store"))
-        self.finish(await self.answers.ask(place.path, run_id, place.folder, query))
+        self.finish(await self.queries.ask(place.path, run_id, place.folder, query))
 
 
 class ArchiveHandler(_Handler):
@@ -145,7 +145,7 @@ class ArchiveHandler(_Handler):
         query = await self.query()
         file = await asyncio.to_thread(self.runs.archive, self.get_query_argument("path", strip=False))
         folder = file.parent.relative_to(self.runs.places.root)
-        self.finish(await self.answers.ask(file, None, folder.as_posix(), query))
+        self.finish(await self.queries.ask(file, None, folder.as_posix(), query))
 
 
 class TutorialsHandler(_Handler):

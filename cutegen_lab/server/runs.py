@@ -15,10 +15,10 @@ from cutegen_lab.session.archives import look_into
 from cutegen_lab.session.outputs import ARCHIVE_SUFFIX
 from cutegen_lab.session.shown_texts import ShownTexts
 from cutegen_lab.stores.sqlite import SqliteStore
-from cutegen_lab.views.build import build_view
 from cutegen_lab.views.hints import NOTEBOOK
 from cutegen_lab.views.listing import Change, RunList, RunRow, StoreView, Wanted, driven, page, run_row
 from cutegen_lab.views.model import RunView
+from cutegen_lab.views.run_view import build_view
 
 Notebooks = Mapping[str, str]
 """Paths of notebooks by the process of their kernel."""

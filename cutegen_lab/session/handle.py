@@ -50,7 +50,7 @@ class RunHandle(DrivenRun):
 
     def view(self, front: Spelling = COMMAND_LINE) -> RunView:
         """The run as shown by the widget, the report and the command line; ``front`` says how options are spelled."""
-        from cutegen_lab.views.build import build_view
+        from cutegen_lab.views.run_view import build_view
 
         history, driving = self.history, self.driving
         elsewhere = "" if driving or history.state.finished else self._services.store.driven_by(self.run_id)

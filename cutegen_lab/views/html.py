@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from cutegen_lab.core.plain_text import plain
-from cutegen_lab.profiles import select
+from cutegen_lab.profiles import plot_data
 from cutegen_lab.profiles.row import Row
 from cutegen_lab.views import text
 from cutegen_lab.views.again import problem_file
@@ -77,7 +77,7 @@ def _environment() -> Environment:
     env.globals.update(
         style=_style("style.css"),
         page_style=_style("page.css"),
-        checks_of=lambda rows, candidate_id: check_matrix(select.checks(rows, candidate_id)),
+        checks_of=lambda rows, candidate_id: check_matrix(plot_data.checks(rows, candidate_id)),
         coloured_lines=coloured_lines,
         problem_file=problem_file,
         plots_of_candidate=of_candidate,

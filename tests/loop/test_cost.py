@@ -8,7 +8,7 @@ from cutegen_lab.core.candidate import TokenUsage
 from cutegen_lab.core.cost import Price, tokens
 from cutegen_lab.core.run import Answer, Answered, Budget, Event, GenerateFailed, RunSettings
 from cutegen_lab.loop import fold
-from cutegen_lab.views.build import build_view
+from cutegen_lab.views.run_view import build_view
 from tests.loop.events import generated, passing
 from tests.loop.scripted import started
 

@@ -28,7 +28,7 @@ from cutegen_lab.notebook.search_figure import plain_figure
 from cutegen_lab.profiles.row import Row
 from cutegen_lab.profiles.rows import rows
 from cutegen_lab.session import Session
-from tests.notebook.test_figures import PAGES, colours, contrast
+from tests.notebook.test_profile_figure import PAGES, colours, contrast
 from tests.profiles.recorded import Recorded, kept, recorded, timelines_of
 from tests.profiles.test_rows import measured
 

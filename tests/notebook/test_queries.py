@@ -15,7 +15,7 @@ import pytest
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.notebook.plots import PLOTS, Subject
-from cutegen_lab.notebook.plots.answers import plot_list
+from cutegen_lab.notebook.plots.plot_queries import plot_list
 from cutegen_lab.notebook.queries import answer
 from cutegen_lab.notebook.run import NotebookRun
 from cutegen_lab.profiles.rows import rows

@@ -56,11 +56,11 @@ from cutegen_lab.layouts.traced import made_layouts
 from cutegen_lab.loop import fold
 from cutegen_lab.loop.notes import broken_by, note_event
 from cutegen_lab.notebook.plots import Subject
-from cutegen_lab.notebook.plots.answers import plot_list, plot_view
+from cutegen_lab.notebook.plots.plot_queries import plot_list, plot_view
 from cutegen_lab.profiles.rows import rows
-from cutegen_lab.views.build import build_view
 from cutegen_lab.views.compare import comparison
 from cutegen_lab.views.layouts import layout_picture, layouts_view
+from cutegen_lab.views.run_view import build_view
 from tests.profiles.recorded import recorded, timelines_of
 
 SAMPLES = Path(__file__).parents[2] / "labextension/tests/samples"

@@ -16,7 +16,7 @@ from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.providers.manual import ManualProvider
 from cutegen_lab.providers.replay import ReplayProvider
 from tests.providers.requests import attempt, request
-from tests.providers.test_answers import MODULE
+from tests.providers.test_replies import MODULE
 
 ANSWER = f"Title: by hand\nReason: shown\nPredicted effect: none\n\n```python\n{MODULE}```\n"
 

@@ -21,7 +21,7 @@ from cutegen_lab.templates.families.gemm.reduced.steps import steps
 from cutegen_lab.templates.frontend.expr import Graph
 from cutegen_lab.templates.frontend.formula import formula
 from cutegen_lab.templates.frontend.reader import read
-from cutegen_lab.templates.kernels.rules.gemm_sm90 import RESIDENT
+from cutegen_lab.templates.kernels.limits.gemm_sm90 import RESIDENT
 from cutegen_lab.templates.pipeline import Pipeline
 from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.registry import family_for

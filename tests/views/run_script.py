@@ -28,8 +28,8 @@ from cutegen_lab.core.run import (
 from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
 from cutegen_lab.loop import fold
-from cutegen_lab.views.build import build_view
 from cutegen_lab.views.model import RunView
+from cutegen_lab.views.run_view import build_view
 
 SOURCE = "import cutlass\n\nTHREADS = 256\n\n\ndef launch(x, y, stream):\n    pass\n"
 HOSTILE = "<script>alert(1)</script> & \"quotes\" '</pre>'"

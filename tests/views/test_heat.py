@@ -7,8 +7,8 @@ from dataclasses import replace
 from run_script import Script
 
 from cutegen_lab.core.trial import LineCounters, Profile
-from cutegen_lab.views.build import build_view
 from cutegen_lab.views.heat import heat
+from cutegen_lab.views.run_view import build_view
 from cutegen_lab.views.specialised import SpecialisedText, shown
 
 LINES = (

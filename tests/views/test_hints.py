@@ -88,7 +88,7 @@ def test_an_error_is_advised_in_place() -> None:
     ("front", "says"), [(COMMAND_LINE, "Raise --max-tokens, or"), (NOTEBOOK, "Raise --budget, or")]
 )
 def test_a_runs_note_is_spelled_where_it_is_shown(front: Spelling, says: str) -> None:
-    from cutegen_lab.views.build import build_view
+    from cutegen_lab.views.run_view import build_view
 
     hint = Hint(Advice.MORE_TOKENS)
     for event in (GenerateFailed("cap reached", hint=hint), StepFailed(Step.GENERATE, "cap reached", hint)):

@@ -14,16 +14,16 @@ from run_script import Script
 from cutegen_lab.cli.arguments import build_parser
 from cutegen_lab.core.cost import Price, price_of
 from cutegen_lab.core.run import Budget, RunSettings
-from cutegen_lab.profiles import roofline, select
+from cutegen_lab.profiles import plot_data, roofline
 from cutegen_lab.profiles.row import Row
 from cutegen_lab.profiles.rows import rows as rows_of
 from cutegen_lab.views.again import command, problem_file
-from cutegen_lab.views.build import build_view
 from cutegen_lab.views.coloured import coloured_lines
 from cutegen_lab.views.html import RunPage, report
 from cutegen_lab.views.model import HeatColumn, TermView
 from cutegen_lab.views.numbered import numbered_lines
 from cutegen_lab.views.plots.words import cell_text, moved_text
+from cutegen_lab.views.run_view import build_view
 from tests.profiles.recorded import recorded
 from tests.views.test_views import HOSTILE, sample, tags
 
@@ -115,11 +115,11 @@ def test_plots_are_of_the_numbers_that_the_notebooks_have() -> None:
         MATMUL.state.candidates
     )
     shown = next(figure for figure in figures if "<figcaption>Memory of c1" in figure)
-    for bar in select.memory(ROWS, "c1"):
+    for bar in plot_data.memory(ROWS, "c1"):
         assert moved_text(bar) in shown
     taken = next(figure for figure in figures if "<figcaption>Occupancy of c1" in figure)
     assert "gemm_kernel is limited by shared memory" in taken and "8 of 64 warps" in taken
-    cells = select.checks(ROWS, "c1")
+    cells = plot_data.checks(ROWS, "c1")
     matrix = html[html.index("Checks of c1: ") :].partition("</table>")[0]
     assert f"0 of {sum(cell.checks for cell in cells)} checks failed" in matrix
     assert [bare(cell) for cell in re.findall(r"<td[^>]*>.*?</td>", matrix) if bare(cell)] == [

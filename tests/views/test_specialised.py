@@ -8,8 +8,8 @@ from run_script import Script
 
 from cutegen_lab.core.trial import LineCounters, Profile
 from cutegen_lab.core.verdict import Diagnostic
-from cutegen_lab.views.build import build_view
 from cutegen_lab.views.html import RunPage, fragment, report
+from cutegen_lab.views.run_view import build_view
 from cutegen_lab.views.specialised import SpecialisedText, config_changes, shown
 from cutegen_lab.views.text import changes_text, evidence_table
 

@@ -27,7 +27,7 @@ from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch, conditions
 from cutegen_lab.devices.cuda.worker_protocol import guard_changed, lean
 
 if TYPE_CHECKING:
-    from cutegen_lab.devices.cuda.lent import LentMemory
+    from cutegen_lab.devices.cuda.ipc_memory import LentMemory
 
 WATCHDOG_SECONDS = 10.0
 SAMPLES = 30
@@ -212,7 +212,10 @@ class CudaDevice:
     def _enough(self, sizes: Sequence[int]) -> LentMemory | None:
         """Shared GPU memory with slots of these sizes; None if the worker cannot map it. Raises DriverError,
         RuntimeError."""
-        from cutegen_lab.devices.cuda.lent import LentMemory, needed  # torch: a worker starts before it is imported
+        from cutegen_lab.devices.cuda.ipc_memory import (  # torch: a worker starts before it is imported
+            LentMemory,
+            needed,
+        )
 
         nbytes = needed(sizes)
         if self._memory is None or self._memory.nbytes < nbytes:

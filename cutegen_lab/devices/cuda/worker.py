@@ -28,8 +28,8 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.cuda import cupti_activity
 from cutegen_lab.devices.cuda.bench import Bench
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild, verdict_of
+from cutegen_lab.devices.cuda.ipc_memory import Handle
 from cutegen_lab.devices.cuda.launching import BoundPlan, LoadedModule
-from cutegen_lab.devices.cuda.lent import Handle
 from cutegen_lab.devices.cuda.nvml import Card
 from cutegen_lab.devices.cuda.subjects import import_compiler
 from cutegen_lab.devices.cuda.worker_protocol import (

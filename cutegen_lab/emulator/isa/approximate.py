@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 
 _TWO_PI = 2 * np.pi
 _run = threading.local()  # ``noise`` of the run in this thread: None, or a number

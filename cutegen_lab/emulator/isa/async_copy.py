@@ -13,11 +13,11 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa.bulk_copy import bulk_copy
 from cutegen_lab.emulator.isa.memory_ops import lanes_where
 from cutegen_lab.emulator.memory.global_memory import Lanes
 from cutegen_lab.emulator.ptx.types import RAW, Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa.half import half_in, half_out
 from cutegen_lab.emulator.isa.memory_ops import lanes_where, skip_hints, space_of, spaces
 from cutegen_lab.emulator.ptx.rounding import flush
 from cutegen_lab.emulator.ptx.types import RAW, WIDTH, Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _OPERATIONS = ("add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa import warp_barrier
 from cutegen_lab.emulator.ptx import traits
 from cutegen_lab.emulator.ptx.traits import Ordering
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 assert warp_barrier.__name__, "importing it registers functions that generated code calls"

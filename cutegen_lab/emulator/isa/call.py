@@ -7,11 +7,11 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.memory.block_memory import GENERIC_LOCAL, BlockMemory
 from cutegen_lab.emulator.memory.global_memory import GlobalMemory
 from cutegen_lab.emulator.memory.printf import MOST_FORMAT_BYTES, formatted
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.ptx.types import VIEW, Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _INTEGER = {

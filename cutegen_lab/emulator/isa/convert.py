@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa import convert_fp8
 from cutegen_lab.emulator.ptx import rounding
 from cutegen_lab.emulator.ptx.types import INTEGER_TYPES, NUMPY, WIDTH, Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _FLOATS = ("f16", "bf16", "f32", "f64")

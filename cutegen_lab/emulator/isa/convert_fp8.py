@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.ptx.formats import to_eight, to_f32
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit
 
 EIGHT = ("e4m3x2", "e5m2x2")

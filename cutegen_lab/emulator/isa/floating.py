@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa import approximate, half
 from cutegen_lab.emulator.ptx import rounding
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _BINARY = {"add": "add", "sub": "subtract", "mul": "multiply"}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.ptx import rounding
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit
 
 HALVES = ("f16", "bf16", "f16x2", "bf16x2")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa import extended, floating, half
 from cutegen_lab.emulator.ptx.types import INTEGER_TYPES, Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _BINARY = {"add": "add", "sub": "subtract"}

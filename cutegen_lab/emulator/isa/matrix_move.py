@@ -14,11 +14,11 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa.memory_ops import lanes_where
 from cutegen_lab.emulator.isa.mma import require_full_warps
 from cutegen_lab.emulator.memory.block_memory import GENERIC_SHARED
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}

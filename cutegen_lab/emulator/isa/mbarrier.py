@@ -9,11 +9,11 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa.memory_ops import store_cluster
 from cutegen_lab.emulator.memory.block_memory import GENERIC_SHARED
 from cutegen_lab.emulator.ptx.traits import CLUSTER, CTA
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _OWN = ("init", "inval", "test_wait", "try_wait")  # only on the own block's mbarriers

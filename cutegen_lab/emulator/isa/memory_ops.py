@@ -11,10 +11,10 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.memory.block_memory import GENERIC_LOCAL, GENERIC_SHARED
 from cutegen_lab.emulator.ptx.types import RAW, WIDTH, Array
 from cutegen_lab.emulator.ptx.used_bytes import USED
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 # Cache and ordering hints do not change the value a lane sees when the lanes of a block run in lockstep.

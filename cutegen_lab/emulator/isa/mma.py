@@ -14,10 +14,10 @@ import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.mma.fragments import matrix, scatter
 from cutegen_lab.emulator.ptx.formats import to_f32
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 from cutegen_lab.emulator.translate.mma_product import Form, Product
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.memory.block_memory import GENERIC_LOCAL, GENERIC_SHARED, RANK_SHIFT
 from cutegen_lab.emulator.ptx.types import WIDTH, Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _PARTS = {(4, 2): ("b16", "u16"), (8, 2): ("b32", "u32"), (8, 4): ("b16", "u16")}

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa.matrix_move import matrix_rows
 from cutegen_lab.emulator.isa.memory_ops import lanes_where, spaces
 from cutegen_lab.emulator.isa.mma import require_full_warps
 from cutegen_lab.emulator.isa.warp import reduce_lanes
 from cutegen_lab.emulator.memory.block_memory import BlockMemory
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.roles import Group
 
 NOBODY = np.uint32(0xFFFFFFFF)  # the tags of a register that was neither written nor read

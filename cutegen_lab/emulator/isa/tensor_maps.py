@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.tma.tensor_map import INDEXED, SIZE, edits
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.lane_clock import by_place
 from cutegen_lab.emulator.races.vector_clock import VectorClocks
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.translate.meetings import ANY_BAR_WARP_SYNC
 

@@ -12,6 +12,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.counters.launch_counters import Counters
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa.warp_barrier import WarpBarrier, reached_by
 from cutegen_lab.emulator.machine.barriers import ClusterBarrier, NamedBarriers
 from cutegen_lab.emulator.machine.lane_group import LaneGroup
@@ -29,7 +30,6 @@ from cutegen_lab.emulator.races.branch_outcomes import BranchOutcomes
 from cutegen_lab.emulator.races.causality import Causality
 from cutegen_lab.emulator.races.shared_memory import SharedRaces, generated_line
 from cutegen_lab.emulator.races.vector_clock import VectorClocks
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.tma.bulk import BulkCopies
 from cutegen_lab.emulator.translate.cfg import Rows

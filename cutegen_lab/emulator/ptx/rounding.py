@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.ptx.types import Array
-from cutegen_lab.emulator.registry import runtime
 
 _SIXTEEN, _ONE, _HALF = np.uint32(16), np.uint32(1), np.uint32(0x7FFF)
 _MIN_NORMAL = np.float32(2.0**-126)

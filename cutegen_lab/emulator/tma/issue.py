@@ -11,9 +11,9 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.counters.bulk_sectors import row_sectors
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.memory.global_memory import Lanes
 from cutegen_lab.emulator.ptx.types import RAW, Array
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.tma import bulk, merged
 from cutegen_lab.emulator.tma.box_copy import Reduction, pieces, reduction
 from cutegen_lab.emulator.tma.bulk import BULK_ALIGN

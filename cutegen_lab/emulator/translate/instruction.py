@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.ptx.types import VIEW
-from cutegen_lab.emulator.registry import runtime
 from cutegen_lab.emulator.translate.emit import OPCODES, Emit, Symbols
 
 _TOUCH_MEMORY = {"load", "store", "shared", "atomic", "bulk"}

@@ -18,7 +18,7 @@ from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.checks.diagnosis import compare_runs, diagnose, remark
 from cutegen_lab.judge.checks.input_sensitivity import check_inputs_read, required_fraction
-from cutegen_lab.judge.compare.answers import OutputComparison
+from cutegen_lab.judge.compare.outputs import OutputComparison
 from cutegen_lab.judge.draws.constants import Constants, constants_in_ptx, constants_in_reference
 from cutegen_lab.judge.draws.inputs import draw
 from cutegen_lab.judge.draws.locality import local_inputs

@@ -1,6 +1,6 @@
 """Plots of a run's profile: one table of them, each a pure function of the run's rows."""
 
+from cutegen_lab.notebook.plots.catalogue import PLOTS, Subject, draw, subject_of
 from cutegen_lab.notebook.plots.plot import Plot
-from cutegen_lab.notebook.plots.table import PLOTS, Subject, draw, subject_of
 
 __all__ = ["PLOTS", "Plot", "Subject", "draw", "subject_of"]

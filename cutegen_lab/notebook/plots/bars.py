@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cutegen_lab.notebook.plot_theme import BLUE, GREY, HUES, ORANGE, PATTERNS, RED, laid_out
-from cutegen_lab.profiles import select
+from cutegen_lab.profiles import plot_data
 from cutegen_lab.profiles.records import MemoryBar, MixShare, Registers, Stall, TermBar, WholeTime
 from cutegen_lab.profiles.row import Row
 from cutegen_lab.views.plots.words import level_name, memory_notes, moved_text
@@ -21,8 +21,8 @@ _DASHES = {"speed of light": "dot", "predicted": "dash", "measured": "solid"}
 
 
 def pick_terms(rows: Sequence[Row], candidate: str) -> list[TermBar | WholeTime]:
-    terms = select.terms(rows, candidate)
-    return [*terms, *select.whole_times(rows, candidate)] if terms else []
+    terms = plot_data.terms(rows, candidate)
+    return [*terms, *plot_data.whole_times(rows, candidate)] if terms else []
 
 
 def draw_terms(records: Sequence[TermBar | WholeTime], title: str) -> Figure:

@@ -1,9 +1,9 @@
 """Builds a module from generated text and the definitions it reaches in a kernel file.
 
 A kernel file is a module of ``templates/kernels``: complete, valid CuTe source that is read and never imported. The
-rules of its configs (the file of the same name in ``kernels/rules``) and ``device/math.py`` belong to it. A definition
-in the generated text overrides one of the same name in the kernel file, such as ``epilogue``. A kernel file overrides
-those functions of the files it imports from that it lists in ``OVERRIDES``.
+limits of its configs (the file of the same name in ``kernels/limits``) and ``device/math.py`` belong to it. A
+definition in the generated text overrides one of the same name in the kernel file, such as ``epilogue``. A kernel file
+overrides those functions of the files it imports from that it lists in ``OVERRIDES``.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class KernelFile:
     def borrowed(self) -> dict[str, KernelFile]:
         """Names imported from other kernel files."""
         found = dict[str, KernelFile]()
-        if (_FOLDER / "rules" / f"{self.name}.py").exists():
-            rules = kernel_file(f"rules.{self.name}")
-            found |= dict.fromkeys(rules.definitions, rules)
+        if (_FOLDER / "limits" / f"{self.name}.py").exists():
+            limits = kernel_file(f"limits.{self.name}")
+            found |= dict.fromkeys(limits.definitions, limits)
         for node in self._tree.body:
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(_PACKAGE + "."):
                 source = kernel_file(node.module.removeprefix(_PACKAGE + "."))

@@ -64,7 +64,7 @@ def docstring(problem: Problem, graph: Graph, family: str, sentences: str) -> st
 
 
 def constraints(arguments: str, *before: str, rule: str = "why_not") -> list[str]:
-    """The contract's function ``constraints``: it calls ``rule`` of the kernel's rules with the config and
+    """The contract's function ``constraints``: it calls ``rule`` of the kernel's limits with the config and
     ``arguments``, which the lines ``before`` compute."""
     given = f"config, {arguments}" if arguments else "config"
     lines = [*before, f"return not {rule}({given})"]

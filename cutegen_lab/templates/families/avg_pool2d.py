@@ -12,7 +12,7 @@ from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import KernelModule
 from cutegen_lab.templates.frontend.expr import Graph, Load
 from cutegen_lab.templates.frontend.names import variable
-from cutegen_lab.templates.kernels.rules import avg_pool2d as rules
+from cutegen_lab.templates.kernels.limits import avg_pool2d as limits
 
 NAME = "average pooling"
 DOMAINS = {"threads": (64, 128, 256, 512, 1024), "outputs": (1, 2, 4, 8)}
@@ -51,7 +51,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` exceeds; empty if it is feasible."""
-    return str(rules.why_not(config, _elements(graph)))
+    return str(limits.why_not(config, _elements(graph)))
 
 
 def _elements(graph: Graph) -> int:

@@ -20,7 +20,7 @@ from cutegen_lab.templates.families.kernel_module import of_vectors
 from cutegen_lab.templates.families.rows.config import partly_written
 from cutegen_lab.templates.frontend.expr import Dot, Extent, FullReduce, Gather, Graph, Iota, Reduce, ReducedIota, Scan
 from cutegen_lab.templates.frontend.names import variable
-from cutegen_lab.templates.kernels.rules import column_reduction as rules
+from cutegen_lab.templates.kernels.limits import column_reduction as limits
 
 NAME = "column reduction"
 DOMAINS = {
@@ -90,7 +90,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` exceeds; empty if it is feasible."""
-    return str(rules.why_not(config))
+    return str(limits.why_not(config))
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

@@ -16,7 +16,7 @@ from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import KernelModule
 from cutegen_lab.templates.frontend.expr import Graph, Load
 from cutegen_lab.templates.frontend.names import variable
-from cutegen_lab.templates.kernels.rules import elementwise as rules
+from cutegen_lab.templates.kernels.limits import elementwise as limits
 
 NAME = "elementwise chain"
 DOMAINS = {"vec": (1, 2, 4, 8, 16), "threads": (64, 128, 256, 512, 1024), "loads": (1, 2, 4, 8)}
@@ -48,7 +48,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` exceeds; empty if it is feasible."""
-    return str(rules.why_not(config))
+    return str(limits.why_not(config))
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

@@ -42,7 +42,7 @@ class Family:
     """The config to start from; feasible if a feasible one of its kind exists."""
 
     why_not: Callable[[Graph, Config], str]
-    """The limit that a config exceeds, with its figures; empty if it is feasible. Calls the kernel's rules."""
+    """The limit that a config exceeds, with its figures; empty if it is feasible. Calls the kernel's limits."""
 
     write: Callable[[Problem, Graph, Config], str]
     """The module's text, with the config as defaults. Raises ProviderError."""

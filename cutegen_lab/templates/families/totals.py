@@ -18,7 +18,7 @@ from cutegen_lab.templates.families.finish import finishing_function, finishing_
 from cutegen_lab.templates.families.kernel_module import KernelModule, of_vectors
 from cutegen_lab.templates.frontend.expr import FullReduce, Gather, Graph, Iota, Reduce, ReducedIota
 from cutegen_lab.templates.frontend.names import variable
-from cutegen_lab.templates.kernels.rules import total as rules
+from cutegen_lab.templates.kernels.limits import total as limits
 
 NAME = "total"
 DOMAINS = {
@@ -63,7 +63,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` exceeds; empty if it is feasible."""
-    return str(rules.why_not(config))
+    return str(limits.why_not(config))
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

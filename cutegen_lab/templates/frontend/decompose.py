@@ -17,7 +17,7 @@ import torch
 from torch._C import DispatchKey
 from torch.export import ExportedProgram, exported_program
 
-from cutegen_lab.templates.frontend.operators.rules import RULES
+from cutegen_lab.templates.frontend.operators.registry import RULES
 from cutegen_lab.templates.frontend.steps import IN_STEPS
 
 COLLECTS = "_collect_all_valid_cia_ops"  # in torch.export.exported_program: lists the operators to override

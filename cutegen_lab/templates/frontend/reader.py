@@ -22,7 +22,7 @@ from cutegen_lab.templates.frontend.axes import Misfit
 from cutegen_lab.templates.frontend.expr import Const, Elementwise, Graph, Node, Size
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.frontend.names import apart
-from cutegen_lab.templates.frontend.operators.rules import RULES
+from cutegen_lab.templates.frontend.operators.registry import RULES
 from cutegen_lab.templates.frontend.program import Program, Region, Scalar, place, target
 from cutegen_lab.templates.frontend.ranges import range_of
 from cutegen_lab.templates.frontend.resolve import resolve, with_extents

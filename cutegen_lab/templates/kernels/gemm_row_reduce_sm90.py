@@ -28,7 +28,7 @@ from cutegen_lab.templates.kernels.device.tma_copies import copied_row_by_row, s
 from cutegen_lab.templates.kernels.device.tma_views import tma_views
 from cutegen_lab.templates.kernels.device.views import view
 from cutegen_lab.templates.kernels.gemm_sm90 import multiply_by_wgmma, store_piece
-from cutegen_lab.templates.kernels.rules.gemm_sm90 import exchange_shape, why_not_rows
+from cutegen_lab.templates.kernels.limits.gemm_sm90 import exchange_shape, why_not_rows
 
 __all__ = [  # what a module calls
     "apart",

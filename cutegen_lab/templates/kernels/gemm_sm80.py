@@ -21,8 +21,8 @@ from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, s
 from cutegen_lab.templates.kernels.device.tile_walk import tile_at
 from cutegen_lab.templates.kernels.device.vectors import widest
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
+from cutegen_lab.templates.kernels.limits.gemm_sm80 import shared_bytes
 from cutegen_lab.templates.kernels.plain_matmul import multiply_plainly
-from cutegen_lab.templates.kernels.rules.gemm_sm80 import shared_bytes
 from cutegen_lab.templates.kernels.split_k_reduce import add_up
 
 

@@ -23,8 +23,8 @@ from cutegen_lab.templates.kernels.device.tile_walk import next_stage, stage_aft
 from cutegen_lab.templates.kernels.device.tma_copies import converted, copied_row_by_row, scratch_size
 from cutegen_lab.templates.kernels.device.tma_views import fit_together, tma_view, tma_views
 from cutegen_lab.templates.kernels.device.views import view
+from cutegen_lab.templates.kernels.limits.gemm_sm90 import EPI_STAGE, RESIDENT, stages_that_fit
 from cutegen_lab.templates.kernels.plain_matmul import multiply_plainly
-from cutegen_lab.templates.kernels.rules.gemm_sm90 import EPI_STAGE, RESIDENT, stages_that_fit
 from cutegen_lab.templates.kernels.split_k_reduce import add_up
 
 __all__ = [  # what a module calls, or puts in another's place

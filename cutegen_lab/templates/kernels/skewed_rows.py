@@ -15,8 +15,8 @@ from cutegen_lab.templates.kernels.device.online_softmax import zero_if_infinite
 from cutegen_lab.templates.kernels.device.row_io import LOAD, pick, positions  # noqa: F401 - pick: for per_row
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
+from cutegen_lab.templates.kernels.limits.row_reduction import why_not  # noqa: F401
 from cutegen_lab.templates.kernels.row_reduction import reduce_rows  # noqa: F401
-from cutegen_lab.templates.kernels.rules.row_reduction import why_not  # noqa: F401
 
 OVERRIDES = ("columns_of_step", "fetch", "fold", "inside", "put", "share_of_row")
 

@@ -21,7 +21,7 @@ from cutegen_lab.templates.kernels.device.epilogue_access import fetch, put
 from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, start_next_and_wait
 from cutegen_lab.templates.kernels.device.vectors import widest
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
-from cutegen_lab.templates.kernels.rules.skinny_matmul import MANY, MAX_SUMS, MOST
+from cutegen_lab.templates.kernels.limits.skinny_matmul import MANY, MAX_SUMS, MOST
 
 
 def epilogue(acc):

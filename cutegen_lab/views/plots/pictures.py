@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.profiles import roofline, select
+from cutegen_lab.profiles import plot_data, roofline
 from cutegen_lab.profiles.row import Row
 from cutegen_lab.views.model import RunView
 from cutegen_lab.views.plots.bars import memory_plot, occupancy_plot
@@ -30,10 +30,10 @@ def of_run(view: RunView, rows: Sequence[Row]) -> list[Picture]:
 def of_candidate(view: RunView, rows: Sequence[Row], candidate_id: str) -> list[Picture]:
     """Plots of one candidate; none without ``rows``."""
     gpu = GPUS.get(view.settings.gpu)
-    own = select.own(rows, candidate_id)
+    own = plot_data.own(rows, candidate_id)
     found = (
-        memory_plot(select.moved(own, candidate_id), candidate_id),
-        occupancy_plot(select.occupancy(own, candidate_id, gpu), candidate_id, gpu.max_threads_per_sm // 32)
+        memory_plot(plot_data.moved(own, candidate_id), candidate_id),
+        occupancy_plot(plot_data.occupancy(own, candidate_id, gpu), candidate_id, gpu.max_threads_per_sm // 32)
         if gpu else None,
     )  # fmt: skip
     return [each for each in found if each is not None]

@@ -22,7 +22,7 @@ from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.checks import parallel
 from cutegen_lab.judge.checks.case import Case
 from cutegen_lab.judge.checks.workload_checks import Omitted
-from cutegen_lab.judge.compare.answers import OutputComparison
+from cutegen_lab.judge.compare.outputs import OutputComparison
 from cutegen_lab.judge.reference_device import torch_threads
 from cutegen_lab.problems import Reference, read_text
 from tests.harness.checking import ARCH

@@ -18,7 +18,7 @@ from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge import StandardJudge, select
+from cutegen_lab.judge import StandardJudge, workload_choice
 from cutegen_lab.judge.checks.case import FAULTS_OF_A_SAMPLE
 from cutegen_lab.problems import read_text
 from cutegen_lab.templates.recognise import template_for
@@ -33,7 +33,7 @@ LAST = read_text("def reference(x):\n    return x.argmax(-1), x.amax(-1)\n", inp
 
 @pytest.fixture(autouse=True)
 def small_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(select, "EMULATOR_BYTES", 1 << 18)
+    monkeypatch.setattr(workload_choice, "EMULATOR_BYTES", 1 << 18)
 
 
 class Sampling(TorchDevice):
@@ -171,7 +171,7 @@ def test_where_nothing_of_main_ran_the_verdict_says_so(monkeypatch: pytest.Monke
     assert result.verdict is Verdict.INCONCLUSIVE and not result.verdict.passed
     assert "it takes 2 launches" in result.reason and "judge it on a GPU, or declare smaller inputs" in result.reason
     assert {check.verdict for check in result.checks} == {Verdict.PASSED}
-    monkeypatch.setattr(select, "MEMORY_FACTOR", 1 << 30)
+    monkeypatch.setattr(workload_choice, "MEMORY_FACTOR", 1 << 30)
     result = judged(relu)
     assert result.verdict is Verdict.INCONCLUSIVE and "GiB of memory" in result.reason
 

@@ -13,8 +13,8 @@ from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge.compare import in_parts
-from cutegen_lab.judge.compare.answers import OutputComparison
 from cutegen_lab.judge.compare.in_parts import LargestResult, ReferenceInParts
+from cutegen_lab.judge.compare.outputs import OutputComparison
 from cutegen_lab.judge.draws.inputs import draw
 from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.judge.rounding.samples import perturbed_samples, rerounded_results
@@ -136,7 +136,7 @@ def test_too_little_memory_is_an_error_before_the_process_ends(monkeypatch: pyte
 
 def test_an_error_between_the_limits_is_compared_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part has fewer elements to be lucky with: only an error far over its limits decides there."""
-    monkeypatch.setattr("cutegen_lab.judge.compare.answers._CLEAR", 1e9)
+    monkeypatch.setattr("cutegen_lab.judge.compare.outputs._CLEAR", 1e9)
     got = Reference(ATTENTION).run(INPUTS)[0].clone()
     got[1] *= 1.5
     in_some_parts = errors(got)

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge.compare.answers import OutputComparison
 from cutegen_lab.judge.compare.distances import rms
+from cutegen_lab.judge.compare.outputs import OutputComparison
 from cutegen_lab.judge.draws.inputs import draw
 from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.judge.rounding.samples import rerounded_results

@@ -26,7 +26,7 @@ def test_what_is_generated_takes_the_place_of_the_file_s_own() -> None:
     assert "MOST = 16  # few rows that a block takes" in text, "a rule's constant, with its comment"
 
 
-def test_rules_are_part_of_the_file() -> None:
+def test_limits_are_part_of_the_file() -> None:
     text = bundle(
         "skinny_matmul", '"""One."""', ["def constraints(c):", "    return not why_not(c, 4, 1, True)"], LAUNCH
     )
@@ -47,7 +47,7 @@ def test_a_local_name_is_no_use() -> None:
 
 def test_files_come_after_those_that_they_borrow_from() -> None:
     names = [file.name for file in kernel_file("skinny_matmul").files()]
-    assert names[-1] == "skinny_matmul" and {"device.vectors", "rules.skinny_matmul"} < {*names}
+    assert names[-1] == "skinny_matmul" and {"device.vectors", "limits.skinny_matmul"} < {*names}
 
 
 def test_what_the_file_defines_takes_the_place_of_what_it_borrows() -> None:

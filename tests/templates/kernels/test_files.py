@@ -16,7 +16,7 @@ from cutegen_lab.templates.emit.bundle import OVERRIDES, kernel_file
 PACKAGE = Path(cutegen_lab.__file__).parent
 FOLDER = PACKAGE / "templates" / "kernels"
 FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name != "__init__.py")
-SOURCES = [path for path in FILES if path.parent.name != "rules"]
+SOURCES = [path for path in FILES if path.parent.name != "limits"]
 BY_PROBLEM = "What a problem puts in its place"  # said of a function that generated text overrides
 GENERATED = {  # CuTe in literals of families: heads of generated functions, and two arguments of a launcher
     "@cute.jit", "(cutlass.Int32(tail),)",
@@ -98,8 +98,8 @@ def test_a_file_overrides_what_it_says(path: Path) -> None:
     assert twice == file.overrides
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "rules"], ids=lambda path: path.stem)
-def test_rules_are_for_modules_to_carry(path: Path) -> None:
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "limits"], ids=lambda path: path.stem)
+def test_limits_are_for_modules_to_carry(path: Path) -> None:
     """They import what a candidate may."""
     source = path.read_text() + "\n\ndef launch():\n    pass\n"
     assert not [d for d in gate.check(source) if d.code != gate.NO_LAUNCH]

@@ -10,7 +10,7 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.families.gemm.config import DOMAINS, TF32_DOMAINS, why_not
 from cutegen_lab.templates.families.gemm.shape import Products, products
 from cutegen_lab.templates.frontend.expr import Elementwise, Graph
-from cutegen_lab.templates.kernels.rules.gemm_sm90 import RESIDENT
+from cutegen_lab.templates.kernels.limits.gemm_sm90 import RESIDENT
 
 # Microseconds that an SM of an H200 takes for 64 of k, by tile (benchmarks/results/gemm_sweep_on_gpu.json and
 # gemm_fused_on_gpu.json). The right operands of several products count as one.

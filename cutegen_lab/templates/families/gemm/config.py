@@ -7,7 +7,7 @@ from math import prod
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.templates.families.gemm.shape import Products, products
 from cutegen_lab.templates.frontend.expr import Graph
-from cutegen_lab.templates.kernels.rules import gemm_sm90 as rules
+from cutegen_lab.templates.kernels.limits import gemm_sm90 as limits
 
 NAME = "matrix product"
 DOMAINS = {
@@ -63,7 +63,7 @@ def matches(graph: Graph, tf32: bool = False) -> bool:
 
 
 def kind_of(found: Products) -> str:
-    """The rules' name for the kind of operands."""
+    """The limits' name for the kind of operands."""
     return "fp32 halves" if found.halved else "TF32" if found.tf32 else "8 bits" if found.f8 else "16 bits"
 
 
@@ -71,7 +71,7 @@ def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` exceeds; empty if it is feasible."""
     found = products(graph)
     assert found is not None
-    return str(rules.why_not(config, prod(graph.space), kind_of(found), len(found.pairs), found.loads))
+    return str(limits.why_not(config, prod(graph.space), kind_of(found), len(found.pairs), found.loads))
 
 
 def settled(graph: Graph, config: Config) -> Config:
@@ -83,4 +83,4 @@ def settled(graph: Graph, config: Config) -> Config:
 
 def stages_that_fit(found: Products, config: Config) -> int:
     """Pipeline stages that fit into shared memory next to the epilogue's buffer."""
-    return int(rules.stages_of(config, kind_of(found), found.loads))
+    return int(limits.stages_of(config, kind_of(found), found.loads))

@@ -8,7 +8,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.templates.families.gemm.config import ORDER, TILES
 from cutegen_lab.templates.families.gemm.shape import Products, products
 from cutegen_lab.templates.frontend.expr import Graph
-from cutegen_lab.templates.kernels.rules import gemm_sm80 as rules
+from cutegen_lab.templates.kernels.limits import gemm_sm80 as limits
 
 NAME = "matrix product by mma.sync"
 DOMAINS = {
@@ -43,12 +43,12 @@ def matches(graph: Graph) -> bool:
 
 
 def operands(found: Products) -> dict[str, int]:
-    """Arguments of the rules about the stages in shared memory."""
+    """Arguments of the limits about the stages in shared memory."""
     return {"lefts": len(found.lefts), "rights": len(found.rights), "itemsize": 4 if found.f32 else 2}
 
 
-def limits(found: Products, smem_bytes: int, sms: int) -> dict[str, int | bool]:
-    """Arguments of the rules about the products and the GPU: bytes of shared memory a block, number of SMs."""
+def limit_arguments(found: Products, smem_bytes: int, sms: int) -> dict[str, int | bool]:
+    """Arguments of the limits about the products and the GPU: bytes of shared memory a block, number of SMs."""
     sums = {"pairs": len(found.pairs), "halved": found.halved}
     return {**operands(found), **sums, "smem_bytes": smem_bytes, "sms": sms}
 
@@ -56,7 +56,7 @@ def limits(found: Products, smem_bytes: int, sms: int) -> dict[str, int | bool]:
 def shared_bytes(found: Products, config: Config) -> int:
     """Bytes of shared memory of a block."""
     tile_shape_mnk = tuple(config[name] for name in ("tile_m", "tile_n", "tile_k"))
-    return int(rules.shared_bytes(tile_shape_mnk, config["stages"], **operands(found)))
+    return int(limits.shared_bytes(tile_shape_mnk, config["stages"], **operands(found)))
 
 
 def why_not(graph: Graph, config: Config, smem_bytes: int, sms: int) -> str:
@@ -64,4 +64,4 @@ def why_not(graph: Graph, config: Config, smem_bytes: int, sms: int) -> str:
     it is feasible."""
     found = products(graph)
     assert found is not None
-    return str(rules.why_not(config, prod(graph.space), **limits(found, smem_bytes, sms)))
+    return str(limits.why_not(config, prod(graph.space), **limit_arguments(found, smem_bytes, sms)))

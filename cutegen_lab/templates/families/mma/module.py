@@ -7,7 +7,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.bundle import bundle
 from cutegen_lab.templates.emit.module import constraints, docstring, tunable
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
-from cutegen_lab.templates.families.mma.config import DOMAINS, NAME, limits
+from cutegen_lab.templates.families.mma.config import DOMAINS, NAME, limit_arguments
 from cutegen_lab.templates.frontend.expr import Graph
 
 
@@ -38,7 +38,7 @@ class MmaModule(ProductModule):
 
     def _constraints(self) -> list[str]:
         numbers = ", ".join(
-            f"{name}={value}" for name, value in limits(self.products, self.smem_bytes, self.sms).items()
+            f"{name}={value}" for name, value in limit_arguments(self.products, self.smem_bytes, self.sms).items()
         )
         return constraints(f"results, {numbers}", "results = math.prod(workload.outputs[0].shape)")
 

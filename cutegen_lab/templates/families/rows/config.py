@@ -9,8 +9,8 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.families.rows.online import in_one_walk
 from cutegen_lab.templates.families.rows.skewed import run_of, skewed, width_of
 from cutegen_lab.templates.frontend.expr import Elementwise, FullReduce, Graph, Reduce
-from cutegen_lab.templates.kernels.rules import row_reduction as rules
-from cutegen_lab.templates.kernels.rules.row_reduction import FEWEST, MAX_LOADS, MAX_VALUES
+from cutegen_lab.templates.kernels.limits import row_reduction as limits
+from cutegen_lab.templates.kernels.limits.row_reduction import FEWEST, MAX_LOADS, MAX_VALUES
 
 NAME = "row reduction"
 DOMAINS = {
@@ -187,16 +187,16 @@ def _in_l2(row_bytes: int, cluster_n: int) -> bool:
 
 def _held(graph: Graph, config: Config) -> int:
     """Values of a row that one thread holds."""
-    held: int = rules.share_of(config, *_row(graph)) * width_of(graph, int(config["vec"]))
+    held: int = limits.share_of(config, *_row(graph)) * width_of(graph, int(config["vec"]))
     return held
 
 
 def _row(graph: Graph) -> tuple[int, int, bool]:
-    """Arguments of the rules: row length, length of its single stride, whether a row may start inside a vector."""
+    """Arguments of the limits: row length, length of its single stride, whether a row may start inside a vector."""
     return _extent(graph)[0], math.prod(graph.space[d] for d in run_of(graph)), skewed(graph)
 
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` exceeds; empty if it is feasible."""
-    reason: str = rules.why_not(config, *_row(graph), False)
+    reason: str = limits.why_not(config, *_row(graph), False)
     return reason

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cutegen_lab.templates.emit.views import Views
 from cutegen_lab.templates.frontend.expr import Graph
-from cutegen_lab.templates.kernels.rules import row_reduction as rules
+from cutegen_lab.templates.kernels.limits import row_reduction as limits
 
 FROM = 256  # shorter rows are read element by element
 
@@ -18,7 +18,7 @@ FROM = 256  # shorter rows are read element by element
 def width_of(graph: Graph, vec: int) -> int:
     """Elements of a vector, at most ``vec``."""
     n, run = (math.prod(graph.space[d] for d in dims) for dims in (graph.reduced, run_of(graph)))
-    width: int = rules.width_of(vec, n, run, skewed(graph))
+    width: int = limits.width_of(vec, n, run, skewed(graph))
     return width
 
 

@@ -15,7 +15,7 @@ from cutegen_lab.templates.families.scans.rows import scans_alone
 from cutegen_lab.templates.families.scans.scanning import Scanning
 from cutegen_lab.templates.frontend.expr import Graph
 from cutegen_lab.templates.frontend.names import variable
-from cutegen_lab.templates.kernels.rules import column_scan as rules
+from cutegen_lab.templates.kernels.limits import column_scan as limits
 
 NAME = "column scan"
 DOMAINS = {
@@ -52,7 +52,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` exceeds; empty if it is feasible."""
-    return str(rules.why_not(config))
+    return str(limits.why_not(config))
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

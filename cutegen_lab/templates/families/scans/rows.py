@@ -16,7 +16,7 @@ from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.scans.scanning import Scanning
 from cutegen_lab.templates.frontend.expr import Dot, FullReduce, Gather, Graph, Iota, Reduce, ReducedIota, Scan
 from cutegen_lab.templates.frontend.names import variable
-from cutegen_lab.templates.kernels.rules import row_scan as rules
+from cutegen_lab.templates.kernels.limits import row_scan as limits
 
 NAME = "row scan"
 DOMAINS = {
@@ -63,7 +63,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     width = 1 if any(graph.padding(load) for _, load in graph.loads()) else math.gcd(n, vec)
     loads = min(max(32 // (width * itemsize), 1), DOMAINS["loads"][-1])
-    most = [t for t in DOMAINS["threads_per_row"] if t // 32 * loads <= rules.SLOTS]
+    most = [t for t in DOMAINS["threads_per_row"] if t // 32 * loads <= limits.SLOTS]
     threads = next((t for t in most if n // width <= loads * t), min(256, most[-1]))
     rows = math.prod(graph.space[:-1])
     per_block = max(128 // threads, 1)
@@ -74,7 +74,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` exceeds; empty if it is feasible."""
-    return str(rules.why_not(config))
+    return str(limits.why_not(config))
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

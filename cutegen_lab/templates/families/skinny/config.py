@@ -8,8 +8,8 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.families.gemm.shape import Products, products
 from cutegen_lab.templates.frontend.expr import Graph
-from cutegen_lab.templates.kernels.rules import skinny_matmul as rules
-from cutegen_lab.templates.kernels.rules.skinny_matmul import MANY, MAX_SUMS, MOST, tile_of
+from cutegen_lab.templates.kernels.limits import skinny_matmul as limits
+from cutegen_lab.templates.kernels.limits.skinny_matmul import MANY, MAX_SUMS, MOST, tile_of
 
 NAME = "product with few rows"
 DOMAINS = {
@@ -116,4 +116,4 @@ def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` exceeds; empty if it is feasible."""
     found = products(graph)
     assert found is not None
-    return str(rules.why_not(config, min(_sizes(graph, found)), len(found.pairs), not found.f32))
+    return str(limits.why_not(config, min(_sizes(graph, found)), len(found.pairs), not found.f32))

@@ -6,7 +6,7 @@ import math
 
 from cutegen_lab.templates.frontend.lowering import Lowering, Operand, Value
 from cutegen_lab.templates.frontend.operators.arithmetic import clamp
-from cutegen_lab.templates.frontend.operators.rules import rule
+from cutegen_lab.templates.frontend.operators.registry import rule
 from cutegen_lab.templates.frontend.operators.shapes import chunk
 
 

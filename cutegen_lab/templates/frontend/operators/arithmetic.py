@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from cutegen_lab.templates.frontend.lowering import Lowering, Operand, Unsupported, Value
-from cutegen_lab.templates.frontend.operators.rules import plain, rule
+from cutegen_lab.templates.frontend.operators.registry import plain, rule
 
 for _op in ("exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "erf", "sin", "cos", "abs", "neg",
             "floor", "ceil", "trunc", "isnan"):  # fmt: skip

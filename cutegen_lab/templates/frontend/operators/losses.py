@@ -9,7 +9,7 @@ from cutegen_lab.templates.frontend.lowering import Lowering, Operand, Unsupport
 from cutegen_lab.templates.frontend.operators.activations import log_sigmoid
 from cutegen_lab.templates.frontend.operators.norms import log_softmax
 from cutegen_lab.templates.frontend.operators.reductions import vector_norm
-from cutegen_lab.templates.frontend.operators.rules import rule
+from cutegen_lab.templates.frontend.operators.registry import rule
 from cutegen_lab.templates.frontend.operators.shapes import unsqueeze
 
 MEAN = 1

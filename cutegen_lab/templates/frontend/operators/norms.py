@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.frontend.operators.rules import rule
+from cutegen_lab.templates.frontend.operators.registry import rule
 
 
 @rule("_softmax.default", "softmax.int")

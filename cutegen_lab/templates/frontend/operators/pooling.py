@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cutegen_lab.templates.frontend.expr import Dims, Pool
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.frontend.operators.rules import rule
+from cutegen_lab.templates.frontend.operators.registry import rule
 
 
 @rule("avg_pool2d.default")

@@ -7,7 +7,7 @@ from typing import Any
 
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.frontend.operators.arithmetic import add
-from cutegen_lab.templates.frontend.operators.rules import rule
+from cutegen_lab.templates.frontend.operators.registry import rule
 
 
 @rule("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default", "vdot.default",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.frontend.operators.rules import rule
+from cutegen_lab.templates.frontend.operators.registry import rule
 
 
 @rule("sum.dim_IntList", "sum.default")

@@ -8,7 +8,7 @@ from typing import Any
 
 from cutegen_lab.templates.frontend.elements import flipped, gathered, part
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.frontend.operators.rules import rule
+from cutegen_lab.templates.frontend.operators.registry import rule
 
 _TO_THE_END = 2**63 - 1  # written by the exporter for a missing end
 

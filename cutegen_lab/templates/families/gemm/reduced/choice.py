@@ -13,8 +13,8 @@ from cutegen_lab.templates.families.gemm.choice import BYTES_PER_US, LAUNCH_US, 
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, row_length, why_not
 from cutegen_lab.templates.families.gemm.reduced.steps import steps
 from cutegen_lab.templates.frontend.expr import Graph
-from cutegen_lab.templates.kernels.rules.gemm_sm90 import RESIDENT
-from cutegen_lab.templates.kernels.rules.skinny_matmul import MOST as FEW_ROWS
+from cutegen_lab.templates.kernels.limits.gemm_sm90 import RESIDENT
+from cutegen_lab.templates.kernels.limits.skinny_matmul import MOST as FEW_ROWS
 
 # Microseconds that an SM of an H200 takes for 64 of k, by tile (benchmarks/results/gemm_reduced_on_gpu.json).
 _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (64, 192): 0.29, (64, 256): 0.35, (128, 128): 0.335,

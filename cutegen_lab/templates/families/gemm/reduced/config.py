@@ -9,7 +9,7 @@ from cutegen_lab.templates.families.gemm import config as gemm
 from cutegen_lab.templates.families.gemm.reduced.steps import in_parts, steps
 from cutegen_lab.templates.families.gemm.shape import products
 from cutegen_lab.templates.frontend.expr import FullReduce, Gather, Graph, Reduce, ReducedIota, Scan
-from cutegen_lab.templates.kernels.rules import gemm_sm90 as rules
+from cutegen_lab.templates.kernels.limits import gemm_sm90 as limits
 
 NAME = "matrix product and row reduction"
 DOMAINS = {
@@ -53,13 +53,13 @@ def exchanged(graph: Graph) -> int:
 def settled(graph: Graph, config: Config) -> Config:
     """``config`` with at most the stages that fit."""
     teams = 2 if config["schedule"] == "pingpong" else 1
-    places = rules.exchange_shape(
-        config["tile_m"], config["cluster_n"], exchanged(graph), teams, rules.groups_of(config)
+    places = limits.exchange_shape(
+        config["tile_m"], config["cluster_n"], exchanged(graph), teams, limits.groups_of(config)
     )
-    fit = int(rules.stages_of(config, "16 bits", (1, 1), 4 * prod(places)))
+    fit = int(limits.stages_of(config, "16 bits", (1, 1), 4 * prod(places)))
     return {**config, "stages": min(int(config["stages"]), max(fit, 2))}
 
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` exceeds; empty if it is feasible."""
-    return str(rules.why_not_rows(config, row_length(graph), exchanged(graph), in_parts(graph) is not False))
+    return str(limits.why_not_rows(config, row_length(graph), exchanged(graph), in_parts(graph) is not False))

@@ -1,6 +1,7 @@
 """What an exported operator does when it is called: finds the workload, allocates the outputs, launches.
 
-Exported files carry this text, and those of ``launching`` and ``served``; it may import nothing else of cutegen-lab.
+Exported files carry this text, and those of ``launching`` and ``carried_shapes``; it may import nothing else of
+cutegen-lab.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import torch
 
 from cutegen_lab.devices.cuda.launching import Library, LoadedModule
-from cutegen_lab.exports.served import Served
+from cutegen_lab.exports.carried_shapes import Served
 
 _ALIGNMENT_BYTES = 16  # of inputs, which the kernel's accesses assume
 

@@ -14,7 +14,7 @@ from cutegen_lab.core.roofline import GPUS, GpuSpec
 from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.notebook.plots import bars, checks, occupancy, roofline, timeline, times
 from cutegen_lab.notebook.plots.plot import Plot
-from cutegen_lab.profiles import select
+from cutegen_lab.profiles import plot_data
 from cutegen_lab.profiles.roofline import records as roofline_records
 from cutegen_lab.profiles.row import Row
 from cutegen_lab.session.handle import unknown_candidate
@@ -47,7 +47,7 @@ class Subject:
     @cached_property
     def own(self) -> Sequence[Row]:
         """Rows of the candidate and of the problem."""
-        return select.own(self.rows, self.candidate)
+        return plot_data.own(self.rows, self.candidate)
 
 
 @dataclass(frozen=True)
@@ -85,39 +85,39 @@ PLOTS: Mapping[str, PlotSpec] = {
     ),
     "memory": PlotSpec(
         "bytes that each level of memory moved, next to those that must move; registers and spills",
-        lambda of: select.moved(of.own, of.candidate), bars.draw_memory,
+        lambda of: plot_data.moved(of.own, of.candidate), bars.draw_memory,
         "it has no profile: run.profile(candidate) has the emulator profile it",
     ),
     "occupancy": PlotSpec(
         "resident warps, what limits them, and what if the kernel took less",
-        lambda of: select.occupancy(of.own, of.candidate, of.gpu), occupancy.draw,
+        lambda of: plot_data.occupancy(of.own, of.candidate, of.gpu), occupancy.draw,
         "it is not compiled: choose a candidate that is",
     ),
     "mix": PlotSpec(
         "warp instructions of every candidate by class",
-        lambda of: select.mix(of.rows), bars.draw_mix,
+        lambda of: plot_data.mix(of.rows), bars.draw_mix,
         "no candidate has a profile of the emulator: run.profile(candidate) has the emulator profile one",
     ),
     "checks": PlotSpec(
         "errors over what is allowed, by workload and inputs",
-        lambda of: select.checks(of.own, of.candidate), checks.draw,
+        lambda of: plot_data.checks(of.own, of.candidate), checks.draw,
         "it was not checked: choose a candidate that compiled",
     ),
     "times": PlotSpec(
         "times of all rounds, with the baselines timed in the same rounds",
-        lambda of: select.times(of.own, of.candidate), times.draw,
+        lambda of: plot_data.times(of.own, of.candidate), times.draw,
         "it was not timed: choose a candidate that passed its checks",
     ),
     "stalls": PlotSpec(
         "why warps could not issue, by Nsight Compute",
-        lambda of: select.stalls(of.own, of.candidate), bars.draw_stalls,
+        lambda of: plot_data.stalls(of.own, of.candidate), bars.draw_stalls,
         "Nsight Compute did not profile it: run.profile(candidate, 'cuda') does, on a machine with a GPU and ncu",
     ),
     "timeline": PlotSpec(
         "what the warps of one block do, in the emulator's order of execution; "
         "run.plot('timeline', device='cuda') has a GPU's clock",
         lambda of: of.timelines(), timeline.draw, "it is not compiled: choose a candidate that is",
-        ready=lambda of: select.kernels(of.own, of.candidate),
+        ready=lambda of: plot_data.kernels(of.own, of.candidate),
     ),
 }  # fmt: skip
 

@@ -1,5 +1,5 @@
-"""The process that answers queries of views for Jupyter's server: ``python -m cutegen_lab.notebook.answers``. It may
-import what the server must not, and drives no run.
+"""The process that answers queries of views for Jupyter's server: ``python -m cutegen_lab.notebook.query_worker``. It
+may import what the server must not, and drives no run.
 
 A line of stdin is an :class:`~cutegen_lab.views.asking.Asked`. Its answer is two lines of stdout: a
 :class:`~cutegen_lab.views.asking.Told`, and what was found as JSON. Several queries are answered at a time, so answers

@@ -8,7 +8,7 @@ import pytest
 from plotly.graph_objects import Figure
 
 from cutegen_lab.core.trial import LineCounters, Profile
-from cutegen_lab.notebook.figures import profile_figure
+from cutegen_lab.notebook.profile_figure import profile_figure
 from cutegen_lab.notebook.search_figure import search_figure
 from tests.notebook.test_search import trace
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from cutegen_lab.providers.answers import MalformedAnswer, parse
+from cutegen_lab.providers.replies import MalformedAnswer, parse
 
 MODULE = "import cutlass\n\n\ndef launch(x, stream):\n    return None\n"
 

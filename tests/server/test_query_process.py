@@ -18,8 +18,8 @@ from jupyter_server.auth import Authorizer
 
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.run import Budget, RunSettings
-from cutegen_lab.notebook.answers import OpenRuns, answered
-from cutegen_lab.server.answers import COMMAND, Answers
+from cutegen_lab.notebook.query_worker import OpenRuns, answered
+from cutegen_lab.server.query_process import COMMAND, QueryProcess
 from cutegen_lab.session import Session
 from cutegen_lab.stores.sqlite import SqliteStore
 from cutegen_lab.views.asking import Asked, Told
@@ -64,7 +64,7 @@ def processes(server: Server) -> list[int]:
     for each in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (each / "cmdline").read_bytes().split(b"\0")
-            if b"cutegen_lab.notebook.answers" in words and (each / "cwd").readlink() == server.root.resolve():
+            if b"cutegen_lab.notebook.query_worker" in words and (each / "cwd").readlink() == server.root.resolve():
                 found.append(int(each.name))
     return found
 
@@ -254,11 +254,11 @@ for line in sys.stdin:
 """
 
 
-def echo(folder: Path, **more: float) -> Answers:
-    return Answers(folder, [sys.executable, "-c", ECHO], **more)
+def echo(folder: Path, **more: float) -> QueryProcess:
+    return QueryProcess(folder, [sys.executable, "-c", ECHO], **more)
 
 
-async def tell(answers: Answers, text: str) -> Any:
+async def tell(answers: QueryProcess, text: str) -> Any:
     asked = Query(request_id="", query="check", candidate_id="", text=text)
     return json.loads(await answers.ask(NOWHERE, "r1", "", asked))
 
@@ -323,30 +323,30 @@ def test_it_ends_when_nobody_asks_and_not_before(tmp_path: Path) -> None:
 def test_a_program_that_is_missing_is_told(tmp_path: Path) -> None:
     async def script() -> None:
         with pytest.raises(SetupError, match="did not start"):
-            await tell(Answers(tmp_path, [str(tmp_path / "none")]), "")
+            await tell(QueryProcess(tmp_path, [str(tmp_path / "none")]), "")
 
     play(script())
 
 
 NOISY = """
 import os, subprocess, sys
-import cutegen_lab.notebook.answers as answers
+from cutegen_lab.notebook import query_worker
 class Handle: run_id = "r1"
-answers.OpenRuns.of = lambda *_: Handle
+query_worker.OpenRuns.of = lambda *_: Handle
 def answer(handle, query, folder):
     print("printed", flush=True)
     os.write(1, b"written\\n")
     subprocess.run(["sh", "-c", "echo from a child; cat"], check=True)
     if query.text == "bug": raise RuntimeError("a bug")
     return {"nan": float("nan"), "text": "\\n\\u2028"}
-answers.answer = answer
-answers.main()
+query_worker.answer = answer
+query_worker.main()
 """
 
 
 def test_what_libraries_print_is_no_answer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     async def script() -> None:
-        answers = Answers(tmp_path, [sys.executable, "-c", NOISY])
+        answers = QueryProcess(tmp_path, [sys.executable, "-c", NOISY])
         found = await asyncio.gather(*(tell(answers, "") for _ in range(8)))
         assert found == 8 * [{"nan": None, "text": "\n\u2028"}]
         with pytest.raises(SetupError, match="internal error"):
@@ -363,6 +363,6 @@ def test_modules_of_the_served_folder_are_not_imported(tmp_path: Path) -> None:
 
     async def script() -> None:
         with pytest.raises(InputError, match="is gone"):
-            await tell(Answers(tmp_path, COMMAND), "")
+            await tell(QueryProcess(tmp_path, COMMAND), "")
 
     play(script())

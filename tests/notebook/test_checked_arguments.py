@@ -12,8 +12,8 @@ import pytest
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.verbs import VERBS, VerbSpec
+from cutegen_lab.notebook.checked_arguments import verb
 from cutegen_lab.notebook.run import NotebookRun
-from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session import RunHandle
 from cutegen_lab.session.verbs import with_verbs
 

@@ -1,5 +1,5 @@
 """Answers a view's queries for further data of a run in a process that may import what the server must not (NumPy,
-PyTorch, a compiler): :mod:`cutegen_lab.notebook.answers`."""
+PyTorch, a compiler): :mod:`cutegen_lab.notebook.query_worker`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cutegen_lab.core.errors import CutegenError, InputError, SetupError
 from cutegen_lab.views.asking import Asked, Told
 from cutegen_lab.views.model import Query
 
-COMMAND = (sys.executable, "-P", "-m", "cutegen_lab.notebook.answers")  # -P: no modules of the folder it starts in
+COMMAND = (sys.executable, "-P", "-m", "cutegen_lab.notebook.query_worker")  # -P: no modules of the folder it starts in
 LIMIT_SECONDS, IDLE_SECONDS = 600.0, 600.0
 _AGAIN = "Ask again: it is started anew. The server's log may have more."
 _END_SECONDS = 10.0
 _MOST_BYTES = 256 << 20  # of an answer
 
 
-class Answers:
+class QueryProcess:
     """Starts the process in ``root`` when something is asked, anew after it ended. It ends after ``idle_seconds``
     without a query, and with the server. On the server's event loop."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_lab.providers.recognise import HINTS, WorkClass, work_class
+from cutegen_lab.providers.prompt_topics import HINTS, WorkClass, work_class
 
 
 @pytest.mark.parametrize(

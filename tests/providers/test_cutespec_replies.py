@@ -16,9 +16,9 @@ from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.cutespec import GRAMMAR
 from cutegen_lab.problems import read_text
-from cutegen_lab.providers.answers import MalformedAnswer, parse
+from cutegen_lab.providers.cutespec_replies import written_out
 from cutegen_lab.providers.prompting import render
-from cutegen_lab.providers.specs import written_out
+from cutegen_lab.providers.replies import MalformedAnswer, parse
 from cutegen_lab.session import Session
 from tests.providers.requests import attempt, request
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from cutegen_lab.devices.cuda import lent
+from cutegen_lab.devices.cuda import ipc_memory
 from cutegen_lab.devices.cuda.driver import DriverError
-from cutegen_lab.devices.cuda.lent import LentMemory, needed
+from cutegen_lab.devices.cuda.ipc_memory import LentMemory, needed
 from cutegen_lab.devices.cuda.worker_protocol import GUARD_BYTES
 
 
@@ -33,8 +33,8 @@ class Driver:
 def host(monkeypatch: pytest.MonkeyPatch) -> torch.Tensor:
     memory = torch.zeros(4 << 20, dtype=torch.uint8)
     monkeypatch.setattr(torch.cuda, "device", contextlib.nullcontext)
-    monkeypatch.setattr(lent.torch, "zeros", lambda *size, device: None)
-    monkeypatch.setattr(lent.torch, "as_tensor", lambda given, device: memory[: given.nbytes])
+    monkeypatch.setattr(ipc_memory.torch, "zeros", lambda *size, device: None)
+    monkeypatch.setattr(ipc_memory.torch, "as_tensor", lambda given, device: memory[: given.nbytes])
     return memory
 
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_shared_is_not_kept(host: torch.Tensor) -> None:
 
 def test_a_copy_is_no_shared_memory(host: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     """As PyTorch makes one where the memory is another GPU's."""
-    monkeypatch.setattr(lent.torch, "as_tensor", lambda given, device: host[: given.nbytes].clone())
+    monkeypatch.setattr(ipc_memory.torch, "as_tensor", lambda given, device: host[: given.nbytes].clone())
     driver = Driver(host)
     with pytest.raises(RuntimeError, match="copied"):
         lending(driver, 100)

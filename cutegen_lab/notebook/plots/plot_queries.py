@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from cutegen_lab.notebook.plots.table import PLOTS, Subject, draw
+from cutegen_lab.notebook.plots.catalogue import PLOTS, Subject, draw
 from cutegen_lab.notebook.search_figure import plain_figure
 from cutegen_lab.views.profile import FigureView, PlotEntry, PlotList, PlotView, tables_of
 
