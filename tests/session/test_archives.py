@@ -15,8 +15,8 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.hints import Advice
 from cutegen_lab.core.run import Budget, Generated, Imported, RunSettings, RunStarted, StoredEvent
-from cutegen_lab.notebook.plots.answers import plot_list
-from cutegen_lab.notebook.plots.table import subject_of
+from cutegen_lab.notebook.plots.catalogue import subject_of
+from cutegen_lab.notebook.plots.plot_queries import plot_list
 from cutegen_lab.session import Session
 from cutegen_lab.session.handle import RunHandle
 from cutegen_lab.stores import archive

@@ -220,7 +220,7 @@ class RowFunctions(RowKernel):
 
 
 def written(name: str, parameters: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """Text of a function. A conditional expression on the GPU needs ``@cute.jit``."""
+    """Text of a function, decorated as compiled code if it has a conditional expression."""
     chooses = any(isinstance(node, ast.IfExp) for node in ast.walk(parse("\n".join(lines))))
     return [*["@cute.jit"] * chooses, *signature(name, parameters), *(f"    {line}" for line in lines)]
 
