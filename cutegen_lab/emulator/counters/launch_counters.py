@@ -7,7 +7,7 @@ by basic block. :mod:`totals` sums the counts.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -121,7 +121,9 @@ class Counters:
         found, ideal = wavefronts(g.gid, index, width, g.whole())
         self._add(_SHARED[kind], g.warps(), found, ideal)
         if found > ideal and id(self.here) not in self.conflicting:
-            self._keep_conflict(kind, g.gid, index, width)
+            of_warps = ((g.gid[here], index[here]) for here in _by_warp(g.gid))
+            costs = ((gid & 31, at, wavefronts(gid, at, width, len(gid) == 32)) for gid, at in of_warps)
+            self._keep_first_conflict(kind, width, costs)
 
     def copy(self, g: Group, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None:
         """Counts one cp.async to ``index`` of shared memory; lanes that are not ``moved`` write zeros."""
@@ -134,24 +136,22 @@ class Counters:
         found, ideal = phases(index.reshape(-1, 8), 8)
         self._add(_SHARED[kind], warps, found, ideal)
         if found > ideal and id(self.here) not in self.conflicting:
-            for rows in index.reshape(warps, -1):
-                self._keep_access(_MATRICES[kind], np.arange(len(rows)), rows, 16, *phases(rows.reshape(-1, 8), 8))
+            of_warps = index.reshape(warps, -1)
+            costs = ((np.arange(len(at)), at, phases(at.reshape(-1, 8), 8)) for at in of_warps)
+            self._keep_first_conflict(_MATRICES[kind], 16, costs)
 
-    def _keep_conflict(self, way: Way, gid: Array, index: Array, width: int) -> None:
-        """Keeps the access of the first warp that has bank conflicts."""
-        warp = gid >> 5
-        for number in np.unique(warp):
-            gids, places = gid[warp == number], index[warp == number]
-            self._keep_access(way, gids & 31, places, width, *wavefronts(gids, places, width, len(gids) == 32))
-
-    def _keep_access(self, way: AccessWay, lanes: Array, index: Array, width: int, found: int, ideal: int) -> None:
-        if found == ideal or id(self.here) in self.conflicting:
-            return
-        addresses = index.astype(np.int64) * width
-        offsets = addresses - addresses.min() // _LINE_BYTES * _LINE_BYTES
-        self.conflicting[id(self.here)] = WarpAccess(
-            way, width, tuple(lanes.tolist()), tuple(offsets.tolist()), found, ideal
-        )
+    def _keep_first_conflict(
+        self, way: AccessWay, width: int, of_warps: Iterable[tuple[Array, Array, tuple[int, int]]]
+    ) -> None:
+        """Keeps the access of the first warp with bank conflicts. ``of_warps``: (lanes, indices, (wavefronts, ideal))
+        of each."""
+        for lanes, index, (found, ideal) in of_warps:
+            if found > ideal:
+                addresses = index.astype(np.int64) * width
+                offsets = addresses - addresses.min() // _LINE_BYTES * _LINE_BYTES
+                kept = WarpAccess(way, width, tuple(lanes.tolist()), tuple(offsets.tolist()), found, ideal)
+                self.conflicting[id(self.here)] = kept
+                return
 
     def cluster(self, g: Group) -> None:
         """Counts one load or store by a shared::cluster address, which goes through another path."""
@@ -252,6 +252,12 @@ class Uncounted(Counters):
     def bulk(self, kind: str, address: int, touched: int, size: int, times: int = 1) -> None: ...
 
     def expect(self, g: Group, slot: Array, size: Array, stride: int) -> None: ...
+
+
+def _by_warp(gid: Array) -> Iterator[Array]:
+    """Which lanes are of each warp."""
+    warp = gid >> 5
+    return (warp == number for number in np.unique(warp))
 
 
 def _by_slot(g: Group, address: Array, touched: int) -> Iterator[tuple[int, int, int, int, int]]:
