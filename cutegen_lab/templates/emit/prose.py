@@ -17,8 +17,9 @@ from cutegen_lab.templates.emit.names import Quick, bindings, functions, paramet
 _WIDE = 120
 _QUOTED = re.compile(r"``[^`]+``")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_IN_COMMENT = re.compile(r"\b[A-Za-z]\w*_\w+\b")  # a word with an underscore is a name
-_TELLS = re.compile(r"[A-Z]{2}|[2-9]|\d\d")  # worth printing in a tuple: a constant, or a number above 1
+_IN_COMMENT = re.compile(r"\b[A-Za-z]\w*_\w+\b")  # a word with an underscore counts as a name
+# A tuple with one of these is worth printing: a constant, or a number above 1.
+_TELLS = re.compile(r"[A-Z]{2}|[2-9]|\d\d")
 _SAYS_NOTHING = {"True", "False", "None", "0", "1", ""}
 Replaced = Mapping[str, str | None]
 """Removed names with the texts that replace them, or None."""

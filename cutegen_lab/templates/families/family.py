@@ -36,7 +36,7 @@ class Family:
     """The reason to change a parameter, by name and direction (+1, -1)."""
 
     matches: Callable[[Graph], bool]
-    """Whether it can compute this graph."""
+    """Whether the family can compute this graph."""
 
     default_config: Callable[[Graph, Workload], Config]
     """The config to start from; feasible if a feasible one of its kind exists."""
