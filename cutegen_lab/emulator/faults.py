@@ -46,8 +46,8 @@ class Trap(EmulatorStop):
         self.verdict = verdict
         self.gid = gid
         self.address = address
-        self.block: int | None = None  # basic block, where the trap was raised between instructions
-        self.waiting: list[tuple[str, Quoted]] = []  # who waits, and where
-        self.instruction: Quoted | None = None  # where that is not the one being executed
-        self.earlier: Quoted | None = None  # the access it collides with
-        self.follows = False  # an uninitialised read: a fault only if an effect depends on the value
+        self.block: int | None = None  # basic block, if the trap was raised between instructions
+        self.waiting: list[tuple[str, Quoted]] = []  # (who waits, at which instruction)
+        self.instruction: Quoted | None = None  # set if it is not the one being executed
+        self.earlier: Quoted | None = None  # the earlier access that it conflicts with
+        self.follows = False  # for an uninitialised read: it is a fault only if an effect depends on the value

@@ -13,10 +13,10 @@ from collections.abc import Callable
 Form = tuple[tuple[str, int], ...]
 Forms = frozenset[Form] | None
 ANY: Forms = None
-NOTHING: Forms = frozenset()  # no value yet
+NOTHING: Forms = frozenset()  # forms of a register without a value yet
 PLAIN: Forms = frozenset({()})
 
-ALIGNMENT = 16  # of a base, at least
+ALIGNMENT = 16  # least alignment of a base
 _OPAQUE = "~"  # prefix of values that hardware chooses: even the difference of two depends on the choice
 _MOST_FORMS = 16
 _MOST_TIMES = 16

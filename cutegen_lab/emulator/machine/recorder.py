@@ -57,14 +57,14 @@ class Recorder(Scheduler):
         if warps := self._warps(g):
             parks = self.ctas.program.blocks[pc].parks
             start = self._clock
-            if not parks:  # a waiting one counts when it goes on
+            if not parks:  # a waiting group is counted when it continues
                 self._execute(pc, warps, start)
             self._landed(self.ctas.bulk.under_way)
         super()._count(pc, g)
 
     def _execute(self, pc: int, warps: list[int], start: int) -> None:
         block = self.ctas.program.blocks[pc]
-        code = [emit.ins for emit in block.emits if emit.klass]  # only instructions
+        code = [emit.ins for emit in block.emits if emit.klass]  # without meetings, which are not instructions
         self._clock += len(code) + (block.terminator is not None)
         for warp in warps:
             self._begin(warp, start)

@@ -56,7 +56,7 @@ class CopiesInFlight:
 
     def __init__(self, races: RememberedAccesses, lanes: int, cells: int) -> None:
         self._races = races
-        self._committed = np.zeros(lanes, np.int64)  # commit groups so far
+        self._committed = np.zeros(lanes, np.int64)  # number of commit groups so far, by lane
         self._complete = np.zeros(lanes, np.int64)  # … and how many of them, from the first, have been waited for
         self._flying = np.zeros(cells, np.int64)
         self._batches: list[_Batch] = []

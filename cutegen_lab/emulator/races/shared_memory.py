@@ -93,7 +93,7 @@ class SharedRaces:
             self._ctas.causality.update(self._left, g.gid, index * width, order)
         self._check_write(g, index, width, order, np.ones((len(index), k), np.bool_))
         self._record(index, k, stamp)
-        last = self.writer.reshape(-1, k)[index]  # of lanes that access one cell
+        last = self.writer.reshape(-1, k)[index]  # the last of the lanes that access one cell
         if (last != stamp).any():
             self._trap(
                 g, index, width, self._racing(g, self._known(g), last, order) & (last != stamp), last, "writes", "wrote"
