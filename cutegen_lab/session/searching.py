@@ -19,7 +19,7 @@ from cutegen_lab.tuning.refactor import Refactored
 from cutegen_lab.tuning.trace import Trace
 
 Status = Literal["running", "done", "cancelled", "failed"]
-_KEPT = 200  # progress lines kept
+_KEPT = 200  # most progress lines that are kept
 _END_SECONDS = 10.0
 
 

@@ -30,7 +30,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _Task = tuple[Problem, str, Config, str]  # problem, text, config, arch
-FROM_TEMPLATES = "templates"  # the provider whose texts have parameters
+FROM_TEMPLATES = "templates"  # provider whose texts have parameters
 
 
 class ShownTexts:
@@ -107,7 +107,7 @@ class ShownTexts:
             return self._begun[key]
 
     def _make(self, key: str, task: _Task, done: Callable[[], None]) -> Written | None:
-        """None if it was ended; another attempt may succeed."""
+        """The text; None if its making was ended. Another attempt may succeed."""
         written = None
         with suppress(Cancelled, ForkEnded):
             if not self._stop.is_set():
