@@ -117,7 +117,7 @@ class NotebookSearch:
         written by cutegen."""
         from cutegen_lab.session.outputs import write_out
 
-        _ = self.best  # or an error that says why
+        _ = self.best  # raises an error that says why there is none
         write_out(Path(path), kernel_text(self.searching.problem, self.found))
         return Path(path)
 
