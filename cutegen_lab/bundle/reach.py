@@ -54,7 +54,7 @@ class LocalModule:
 
 @dataclass(frozen=True)
 class Refused:
-    """A reference that a candidate may not have, and why."""
+    """A reference that candidates may not have, and the reason."""
 
     what: str
     action: str

@@ -29,8 +29,8 @@ from cutegen_lab.layouts.picture import Picture
 
 MOST_ELEMENTS = 1 << 18
 _LISTED = 1 << 14  # most indices in the facts
-_PIECE = 16  # bytes of a swizzle's pieces
-_REGISTER_CELLS = 512  # of a panel of registers
+_PIECE = 16  # bytes that a swizzle moves as a piece
+_REGISTER_CELLS = 512  # most cells of a panel of registers
 _OPERANDS = ("A", "B", "C", "A-registers")
 
 

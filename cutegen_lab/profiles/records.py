@@ -101,7 +101,7 @@ class WhatIf:
     resident_warps: int
     """Warps that fit then."""
     current: bool
-    """Whether the kernel takes that much."""
+    """Whether the kernel uses exactly this much."""
 
 
 @dataclass(frozen=True)
