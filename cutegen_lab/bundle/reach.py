@@ -237,7 +237,7 @@ class Reach:
 
     @staticmethod
     def _only_read(one: Resolved) -> bool:
-        """True if it has no effect at run time: an annotation, ``@override``."""
+        """True if the reference has no effect at run time: an annotation, ``@override``."""
         if one.reference.annotation is not None:
             return True
         return one.reference.decorates is not None and one.target in [_not_allowed(name) for name in _FOR_CHECKERS]

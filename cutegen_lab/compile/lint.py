@@ -174,7 +174,7 @@ def _is_stored(name: ast.Name) -> bool:
 
 
 def _is_constant(node: ast.expr, known: frozenset[str]) -> bool:
-    """Whether it is a literal, a constant of ``math``, one of ``known``, or computed from these alone."""
+    """Whether ``node`` is a literal, a constant of ``math``, one of ``known``, or computed from these alone."""
     if isinstance(node, ast.Name):
         return node.id in known
     if isinstance(node, ast.BinOp):

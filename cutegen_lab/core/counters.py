@@ -99,7 +99,8 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
 ``tensor_ops_<operand type>``, ``loaded_bytes:<input>`` and ``predicted_<part>_us``."""
 
 _MOVED = (
-    "global_load_sectors", "global_store_sectors", "global_atomic_sectors", "global_atomic_sectors",  # both ways
+    # Twice: an atomic moves its sector both ways.
+    "global_load_sectors", "global_store_sectors", "global_atomic_sectors", "global_atomic_sectors",
     "bulk_load_sectors", "bulk_store_sectors",
 )  # fmt: skip
 SECTOR_BYTES = 32  # the unit in which L2 and DRAM move global data

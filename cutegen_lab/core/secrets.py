@@ -22,7 +22,7 @@ class Secrets:
                 user, _, password = userinfo.partition(":")
                 secret = password or user
                 forms |= {userinfo, secret, quote(secret, safe="")}
-                for encode in (b64encode, urlsafe_b64encode):  # as the header `Authorization: Basic` has it
+                for encode in (b64encode, urlsafe_b64encode):  # the form of the header `Authorization: Basic`
                     forms.add(encode(userinfo.encode(errors="replace")).decode().rstrip("="))
         self._forms = sorted((form for form in forms if len(form) >= _SHORTEST), key=len, reverse=True)
 

@@ -11,10 +11,10 @@ class Quoted(Protocol):
     """An instruction, as a message quotes it."""
 
     @property
-    def line(self) -> int: ...  # in the PTX text, from 1
+    def line(self) -> int: ...  # line in the PTX text, from 1
 
     @property
-    def text(self) -> str: ...  # as written there
+    def text(self) -> str: ...  # text of the instruction in the PTX
 
 
 class EmulatorStop(Exception):

@@ -75,7 +75,7 @@ class Program:
     generated: str
     file_name: str
     digest: str  # digest of the PTX text
-    code: tuple[tuple[Written, ...], ...]  # by basic block, in text order
+    code: tuple[tuple[Written, ...], ...]  # instructions by basic block, in text order
     kernel: ptx.Kernel
     polled: ptx.Instruction | None  # an instruction that counts polls (:mod:`polls`)
     spaces: dict[str, str]  # state space of each variable and parameter

@@ -224,7 +224,7 @@ _MMA_EXAMPLE = Hint(Advice.WRITE_AS, ("mma sm90 64x128x16 f16 C",))
 
 def _tiles(layout: AnyLayout, tiler: algebra.Tiler) -> list[int]:
     plain = plain_part(layout)
-    if not isinstance(tiler, tuple):  # over all coordinates
+    if not isinstance(tiler, tuple):  # a tiler of all coordinates
         whole = algebra.logical_divide(Layout.dense(plain.size), tiler)
         return tile_numbers(Layout.dense(plain.size), [whole])
     dense = [Layout.dense(mode.size) for mode in plain.modes]

@@ -114,7 +114,7 @@ def _whole(tensor: torch.Tensor) -> bool:
 
 def _uses(name: str, args: Sequence[Any]) -> Iterator[Use]:
     """Every index among an ATen operator's arguments."""
-    operator = name.removeprefix("aten.").partition(".")[0].rstrip("_")  # in place or not is the same
+    operator = name.removeprefix("aten.").partition(".")[0].rstrip("_")  # in-place operators have the same arguments
     if operator in ("nll_loss_forward", "nll_loss2d_forward"):
         yield args[1], args[0].shape[min(1, args[0].dim() - 1)], (args[4],)
     elif operator == "multi_margin_loss":

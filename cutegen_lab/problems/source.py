@@ -39,7 +39,7 @@ class LoadedSource:
     """Whether the text allows TF32 for matrix products at its top, as ``torch.set_float32_matmul_precision("high")``
     does."""
     tf32_convolutions: bool = True
-    """Whether it keeps PyTorch's default, which allows TF32 for convolutions."""
+    """Whether the text keeps PyTorch's default, which allows TF32 for convolutions."""
 
     @property
     def parameter_names(self) -> list[str]:

@@ -126,7 +126,7 @@ class _Rows:
             yield from self._check(check)
 
     def _check(self, check: WorkloadCheck) -> Iterator[Row]:
-        """Whether it passed; the largest error over what is allowed; each output's errors."""
+        """Rows of a check: whether it passed; the largest error over what is allowed; each output's errors."""
         row, where, draw = self.row, check.workload, check.distribution
         yield row("judge", draw, "passed", "", float(check.verdict.passed), workload=where)
         if check.errors:

@@ -154,7 +154,7 @@ def _nothing_more(parent: Attempt | None) -> str:
 
 
 def _is_ours(attempt: Attempt, template: Template) -> bool:
-    """Whether it was written from this template. A spec's steps may be cut differently."""
+    """Whether ``attempt`` was written from ``template``. A spec's steps may be cut differently."""
     mine = attempt.candidate.provider == TemplatesProvider.name
     return mine and set(template.domains) <= set(attempt.candidate.config)
 
@@ -236,7 +236,7 @@ _RELIEF: Mapping[str, tuple[tuple[str, int], ...]] = {
 
 def _relieves(knob: tuple[str, int], parent: Attempt) -> bool:
     limiter = parent.trial.profile.limiter if parent.trial and parent.trial.profile else ""
-    name, direction = knob  # in a pipeline the name stands behind its step's
+    name, direction = knob  # in a pipeline, names begin with their step's
     return any(
         direction == way and name.endswith(relieving)
         for word, relief in _RELIEF.items()

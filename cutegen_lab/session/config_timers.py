@@ -28,7 +28,7 @@ from cutegen_lab.tuning.evaluations import Kind
 _KEPT_BYTES = 4 << 30  # most bytes of inputs that are kept on the host
 # Largest total tensor size with which all workloads stay open; a stopwatch holds 16 or more sets.
 _TOGETHER_BYTES = 1 << 30
-_PROCESS_BYTES = 1 << 30  # memory of a predicting process, besides copies of the tensors
+_PROCESS_BYTES = 1 << 30  # memory of a predicting process, in addition to copies of the tensors
 
 
 def for_workload(problem: Problem, workload: Workload) -> Problem:

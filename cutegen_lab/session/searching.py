@@ -92,8 +92,7 @@ class Searching:
         return self._tuning.trace()
 
     def replayed(self) -> Simulated:
-        """The same search replayed on recorded evaluations, without running anything. Raises InputError without
-        records."""
+        """This search replayed on recorded evaluations, without running anything. Raises InputError without records."""
         if isinstance(self.tunable, PlainKernel):
             raise InputError(f"{self.tunable.what} has no TUNABLE", "Search it first.")
         return simulate(self._services.workdir / CACHE, self.problem, self.tunable, self.settings)

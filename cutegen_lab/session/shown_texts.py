@@ -117,7 +117,7 @@ class ShownTexts:
                 self._begun.pop(key, None)
             return None
         if written.folded is not None:
-            with suppress(OSError, StoreError):  # it is made again another time
+            with suppress(OSError, StoreError):  # without a stored text it is made again later
                 self._folder.mkdir(parents=True, exist_ok=True)
                 write_atomically(self._folder / f"{key}.json", json.dumps(_to_json(written)))
         with self._lock:

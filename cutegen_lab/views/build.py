@@ -138,7 +138,7 @@ def branch_points(state: RunState) -> list[str]:
 
 
 def proven(trial: Trial | None) -> bool:
-    """Whether it was compiled and checked, and every check passed."""
+    """Whether the candidate was compiled and checked, and every check passed."""
     return trial is not None and trial.verdict.passed and trial.check is not None and trial.resources is not None
 
 

@@ -391,7 +391,7 @@ export interface PlotTable {
   count: number;
 }
 /**
- * A plot, its tables, and all of their numbers as CSV.
+ * A plot, its tables, and all numbers of these as CSV.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "PlotView".

@@ -30,7 +30,7 @@ class CountedCode(Protocol):
     """The part of a translated kernel that :class:`LaunchCounts` needs."""
 
     @property
-    def blocks(self) -> Sequence[Block]: ...  # its basic blocks
+    def blocks(self) -> Sequence[Block]: ...  # basic blocks of the kernel
 
     @property
     # Chains of straight-line code, by the basic block that starts it.

@@ -30,9 +30,9 @@ class Recorder(Scheduler):
         self._line = source_line
         self._clock = 0
         self._spans: list[Span] = []
-        self._running: dict[int, tuple[int, int]] = {}  # by warp: start and end of its current span
+        self._running: dict[int, tuple[int, int]] = {}  # start and end of each warp's current span
         self._waits: dict[int, Open] = {}
-        self._issued: dict[tuple[int, str], list[Open]] = defaultdict(list)  # by warp and kind, not yet committed
+        self._issued: dict[tuple[int, str], list[Open]] = defaultdict(list)  # work not yet committed, by warp and kind
         self._committed: dict[tuple[int, str], list[list[Open]]] = defaultdict(list)
         self._landings: dict[int, tuple[Landing, Open]] = {}
         self.run()

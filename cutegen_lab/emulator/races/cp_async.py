@@ -48,7 +48,8 @@ class RememberedAccesses(Protocol):
 
     def rewrite(self, gid: Array, cells: Array, line: int) -> None: ...  # cells count as written now
 
-    def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap: ...  # for an access before a copy
+    # The trap for an access before a copy completes.
+    def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap: ...
 
 
 class CopiesInFlight:

@@ -179,7 +179,7 @@ class GlobalRaces:
                 late = (found.launch >= self._overlap.first) & (found.launch < self._launch)
                 late |= (found.launch == self._launch) & self._unordered(ctas, gid, found)
                 kept = Marks(*(np.where(late, a, b) for a, b in zip(found, kept, strict=True)))
-        other.remember(kept, backwards=True)  # of many lanes that read a cell at once, this keeps the first …
+        other.remember(kept, backwards=True)  # if many lanes read a cell at once, this keeps the first …
         last.remember(made)  # … and this the last
 
     def _order(self) -> Any:

@@ -62,7 +62,7 @@ class SharedRaces:
             for found in (first, last) if self._keeps_late else (last, first):
                 if (race := self._racing(g, known, found)).any():
                     kept = np.where(race, found, kept)
-        other[index[::-1]] = kept[::-1]  # of many lanes that read a cell at once, this keeps the first …
+        other[index[::-1]] = kept[::-1]  # if many lanes read a cell at once, this keeps the first …
         reader[index] = stamp  # … and this the last
 
     def write(self, g: Group, index: Array, width: int, value: Array) -> None:

@@ -72,7 +72,7 @@ class CopyingBlocks(Blocks, Protocol):
     @property
     def bulk(self) -> BulkCopies: ...  # bulk copies that the blocks issued
 
-    def have_ended(self, blocks: Array) -> Array: ...  # which of ``blocks`` have no running thread
+    def have_ended(self, blocks: Array) -> Array: ...  # mask of ``blocks`` that have no running thread
 
     def require_running(self, gid: int, block: int) -> None: ...  # traps where a thread accesses a block that has ended
 

@@ -45,7 +45,7 @@ class Block:
 
     @property
     def meets_lanes(self) -> bool:
-        """True if it is a meeting (:mod:`meetings`) rather than instructions."""
+        """True if the block is a meeting (:mod:`meetings`) rather than instructions."""
         return bool(self.emits) and bool(self.emits[0].meets) and not self.emits[0].klass
 
     @property

@@ -61,7 +61,7 @@ def add_zeros_at_infinities(values: Values, workload: Workload, g: torch.Generat
             facing = values[other].select(across, at[along])
             facing.masked_fill_(rand(tuple(facing.shape), g) < _ZEROS, 0.0)
             if values[one].shape == values[other].shape:
-                values[other][at] = 0.0  # in an elementwise product
+                values[other][at] = 0.0  # the zero meets the infinity in an elementwise product
 
 
 def add_special_pairs(values: Values, workload: Workload, g: torch.Generator, local: frozenset[int]) -> None:

@@ -52,7 +52,7 @@ def hidden_rows(workload: Workload, g: torch.Generator) -> Values:
     shapes = sorted({spec.shape for _, spec in maskable(workload)})
     if not shapes:
         return values
-    shape = shapes[random_below(len(shapes), g)]  # by shape first: a mask often has its own
+    shape = shapes[random_below(len(shapes), g)]  # chosen by shape first: a mask often has a shape of its own
     ours = [at for at, spec in maskable(workload) if spec.shape == shape]
     one, other = (ours[i] for i in torch.randint(len(ours), (2,), generator=g).tolist())
     rows, others = (values[at].view(-1, shape[-1]) for at in (one, other))

@@ -53,7 +53,7 @@ class Perturbed(TorchDispatchMode):
             return value
         noise = self._draw.uniform(value)
         found = noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
-        for part in found.view(-1).split(_CHUNK):  # in place: an attention's scores may take gigabytes
+        for part in found.view(-1).split(_CHUNK):  # changed in place: an attention's scores may take gigabytes
             part.mul_(~(part.abs() < self._least))  # keeps the sign of zero
         return found
 

@@ -81,7 +81,7 @@ class _Given:
     """Names that the calling function binds."""
 
     def is_function(self, name: str, uses: _Uses) -> bool:
-        """Whether it is the module's function ``name``."""
+        """Whether the argument is the module's function ``name``."""
         own = isinstance(self.value, cst.Name) and self.value.value == name
         return own and name in uses.functions and name not in self.bound
 

@@ -141,7 +141,7 @@ class _Words(Quick):
         return name in self._gone and (text in _SAYS_NOTHING or text == name or nested)
 
     def _lost(self, text: str, spans: re.Pattern[str]) -> bool:
-        """Whether it contains a removed name without a replacement."""
+        """Whether ``text`` contains a removed name without a replacement."""
         return any(self._is_lost(name) for span in spans.findall(text) for name in _WORD.findall(span))
 
     def _lost_quotes(self, text: str) -> bool:

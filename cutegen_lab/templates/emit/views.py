@@ -62,7 +62,7 @@ class View:
         return self.memory[at : at + len(over)] == list(over) and not self._cut(between)
 
     def dense(self, over: Sequence[int]) -> bool:
-        """Whether it is contiguous over ``over`` with a stride of 1 in the last dimension."""
+        """Whether the view is contiguous over ``over`` with a stride of 1 in the last dimension."""
         last = self.dims[over[-1]] if over else None
         end = max(len(self.starts), (self.picked or 0) + 1)
         if last is None:

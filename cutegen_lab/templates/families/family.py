@@ -55,7 +55,8 @@ class Family:
     several kernels are always faster."""
 
     windows: bool = False
-    """Whether it reads windows of an input (``Graph.pools``). Only such families are asked about a graph with one."""
+    """Whether the family reads windows of an input (``Graph.pools``). Only these families are asked about a graph with
+    windows."""
 
     settled: Callable[[Graph, Config], Config] = _as_it_is
     """The config that runs: parameters that are upper bounds (``stages``) are reduced to what fits."""

@@ -325,7 +325,7 @@ class Graph:
         return count
 
     def pruned(self) -> Graph:
-        """The same graph without nodes that no output needs."""
+        """The graph without nodes that no output needs."""
         live: set[int] = set()
         stack = [output.node for output in self.outputs]
         while stack:
