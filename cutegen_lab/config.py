@@ -15,7 +15,7 @@ ALLOW_WEAK_CAGE = "CUTEGEN_ALLOW_WEAK_CAGE"
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment says. Keys are for the provider alone and never printed."""
+    """Settings from the environment. Keys are used only by the provider and never printed."""
 
     openai_api_key: str
     openai_base_url: str

@@ -29,8 +29,8 @@ from cutegen_lab.problems.tensors import from_bytes, to_bytes
 
 PEERS: Sequence[ReferenceKind] = ("eager", "compile")
 EFFORT = Effort(half_width=0.003, seconds=0.5, min_rounds=8, least_rounds=FEWEST_SAMPLES, warm_up_seconds=0.05)
-CHECKED_BYTES = 1 << 29  # of outputs: larger ones are timed unchecked
-CHECKED_ON_CPU = 1 << 28  # the same limit, in total bytes, if the reference must run on the CPU
+CHECKED_BYTES = 1 << 29  # bytes of outputs: larger ones are timed without a check
+CHECKED_ON_CPU = 1 << 28  # limit in bytes of all tensors, if the reference must run on the CPU
 _SEED = 1
 
 
@@ -59,7 +59,7 @@ def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, 
                 _check(watch, device, case, given, row)
                 _time(watch, effort, cancel, row)
                 return row
-        del builds[bad]  # it ended the device's worker
+        del builds[bad]  # this build ended the device's worker
 
 
 def _load(watch: Stopwatch, case: Case, builds: Mapping[str, Build], row: Row) -> str | None:

@@ -13,17 +13,18 @@ from cutegen_lab.bench.case import Case
 
 MIB = 1 << 20
 ITEMSIZE = {"bf16": 2, "f32": 4}
-SIZES = (  # compulsory bytes, and columns: powers of two, a model's hidden and feed-forward sizes, long rows
+SIZES = (  # (compulsory bytes, columns): powers of two, a model's hidden and feed-forward sizes, long rows
     (4 * MIB, 1024), (16 * MIB, 4096), (64 * MIB, 5120), (256 * MIB, 4096), (512 * MIB, 11008), (1024 * MIB, 8192),
     (2048 * MIB, 65536), (4096 * MIB, 8192),
 )  # fmt: skip
-HEAD = 128  # numbers of an attention head
-HEADS = (1024, 4096, 5120, 4096, 6144, 8192, 16384, 8192)  # columns of all heads: 8 to 128 of them
+HEAD = 128  # elements of an attention head
+HEADS = (1024, 4096, 5120, 4096, 6144, 8192, 16384, 8192)  # columns of all heads together: 8 to 128 heads
 MERGED = """(
         torch.exp(la - torch.logaddexp(la, lb)).unsqueeze(-1) * a
         + torch.exp(lb - torch.logaddexp(la, lb)).unsqueeze(-1) * b
     ).to(a.dtype), torch.logaddexp(la, lb)"""
-VOCABULARIES = (1024, 32000, 50257, 32768, 128256, 50304, 152064, 262144)  # GPT-2's own 50257 has no aligned rows
+# Rows of GPT-2's 50257 columns are not aligned.
+VOCABULARIES = (1024, 32000, 50257, 32768, 128256, 50304, 152064, 262144)
 
 
 @dataclass(frozen=True)

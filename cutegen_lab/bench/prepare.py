@@ -20,7 +20,7 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.protocols import Say
 from cutegen_lab.templates.recognise import template_for
 
-_AT_ONCE = 8  # cases; how many compile at once is the compiler's to say
+_AT_ONCE = 8  # cases prepared at a time; the compiler limits its own builds
 
 
 def prepare(cases: Sequence[Case], folder: Path, compiler: CageCompiler, arch: str, configs: int, say: Say) -> None:

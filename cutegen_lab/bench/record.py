@@ -38,7 +38,8 @@ class Row:
     family: str = ""
     configs: list[Config] = field(default_factory=list)
     times_us: dict[str, float] = field(default_factory=dict)
-    half_widths: dict[str, float] = field(default_factory=dict)  # of the 95% intervals, relative
+    # Half widths of the 95% intervals, relative to the medians.
+    half_widths: dict[str, float] = field(default_factory=dict)
     ratios: dict[str, list[float]] = field(default_factory=dict)
     rounds: int = 0
     checked: list[str] = field(default_factory=list)

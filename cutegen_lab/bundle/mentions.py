@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container
 
-_SHORTEST_PART = 3  # of an f-string, to tell a name from another
+_SHORTEST_PART = 3  # shortest constant part of an f-string that can tell names apart
 
 
 class Mentions:
@@ -13,7 +13,7 @@ class Mentions:
 
     def __init__(self) -> None:
         self._names: set[str] = set()
-        self._parts: set[tuple[str, bool]] = set()  # of names built at run time: (prefix, True), (suffix, False)
+        self._parts: set[tuple[str, bool]] = set()  # parts of names built at run time: (prefix, True), (suffix, False)
 
     def add(self, node: ast.AST, without: Container[ast.AST]) -> None:
         """Adds ``node`` without the definitions in ``without``."""

@@ -43,7 +43,7 @@ class Unit:
     module: Module
     node: ast.stmt
     binds: frozenset[str]
-    changes: frozenset[str] = frozenset()  # roots of attributes or items that it assigns to, or of what it calls
+    changes: frozenset[str] = frozenset()  # names whose attributes or items it assigns, or on which it calls something
 
     @property
     def line(self) -> int:
@@ -60,11 +60,11 @@ class Module:
     """A file: its text, its top-level statements, and the targets of its imports."""
 
     path: Path
-    label: str  # the path to show, relative to the package's folder
+    label: str  # path to show, relative to the package's folder
     text: str
     tree: ast.Module
     units: list[Unit] = field(default_factory=list)
-    imports: dict[str, list[Import]] = field(default_factory=dict)  # alternatives, in the order of the text
+    imports: dict[str, list[Import]] = field(default_factory=dict)  # alternative targets, in the order of the text
     stars: list[tuple[Import, int]] = field(default_factory=list)
     future_annotations: bool = False
 
@@ -184,7 +184,7 @@ def _top(path: Path) -> Path:
     outermost package if that lies above or there is neither; otherwise its own folder."""
     here, home, package = Path.cwd().resolve(), Path.home().resolve(), _outermost_package(path)
     for folder in path.parents:
-        if home.is_relative_to(folder):  # /, /home and a home folder are not projects
+        if home.is_relative_to(folder):  # /, /home and a home folder are never projects
             break
         if folder == here or any(os.path.lexists(folder / name) for name in _PROJECT_FILES):
             return package if package is not None and folder.is_relative_to(package) else folder
@@ -235,7 +235,7 @@ def _decoded(data: bytes) -> str:
 def _without_form_feeds(text: str, tree: ast.Module) -> str:
     """Replaces form feeds outside strings: they are white space, after which Python restarts counting indentation."""
     lines = text.split("\n")
-    kept: list[tuple[tuple[int, int], tuple[int, int]]] = []  # of strings: first and last (line, byte)
+    kept: list[tuple[tuple[int, int], tuple[int, int]]] = []  # strings: their first and last (line, byte)
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))):
             assert node.end_lineno is not None and node.end_col_offset is not None

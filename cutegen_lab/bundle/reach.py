@@ -54,7 +54,7 @@ class LocalModule:
 
 @dataclass(frozen=True)
 class Refused:
-    """A reference that a candidate may not have, and why."""
+    """A reference that candidates may not have, and the reason."""
 
     what: str
     action: str
@@ -237,7 +237,7 @@ class Reach:
 
     @staticmethod
     def _only_read(one: Resolved) -> bool:
-        """True if it has no effect at run time: an annotation, ``@override``."""
+        """True if the reference has no effect at run time: an annotation, ``@override``."""
         if one.reference.annotation is not None:
             return True
         return one.reference.decorates is not None and one.target in [_not_allowed(name) for name in _FOR_CHECKERS]

@@ -18,8 +18,8 @@ class Reference:
     """A global name and attributes of it: ``root.a.b`` (``chain`` is the outermost node).
 
     ``around``: names bound by enclosing functions and classes. ``local``: set if an import inside a function binds the
-    root. ``owner``: the function or method whose body contains it; None at the top level. ``member``: the method to
-    which it belongs, including signature and decorators. ``now``: it is evaluated when the module is executed.
+    root. ``owner``: the function or method whose body contains it; None at the top level. ``member``: the method whose
+    definition contains it: body, signature or decorators. ``now``: it is evaluated when the module is executed.
     ``annotation``: it is in an annotation. ``quoted``: the string constant that contains it, if any. ``fstring``: the
     outermost f-string that contains it.
     """
@@ -38,7 +38,7 @@ class Reference:
     fstring: ast.JoinedStr | None = None
     decorates: Function | ast.ClassDef | None = None
     default_of: tuple[Function, ast.expr] | None = None
-    call: ast.Call | None = None  # of the chain itself
+    call: ast.Call | None = None  # the call whose function is the chain
 
 
 @dataclass
@@ -52,7 +52,8 @@ class Found:
 class _Where:
     around: frozenset[str] = frozenset()
     local: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)
-    of_class: Mapping[str, int] = field(default_factory=dict)  # bound in the enclosing class body: the first line
+    # Names bound in the enclosing class body, and the first line of each.
+    of_class: Mapping[str, int] = field(default_factory=dict)
     owner: Function | None = None
     member: Function | None = None
     now: bool = True
@@ -89,7 +90,7 @@ def _walk(node: ast.AST, where: _Where, found: Found) -> None:
     elif isinstance(node, (ast.Name, ast.Attribute)) and _chain(node):
         _name(node, where, found, None)
     elif isinstance(node, ast.Subscript) and _is_literal(node.value):
-        _walk(node.value, where, found)  # its strings are values
+        _walk(node.value, where, found)  # strings inside Literal are values
     elif isinstance(node, ast.AnnAssign):
         _annotation(node.annotation, where, found)
         _all([child for child in (node.target, node.value) if child is not None], where, found)

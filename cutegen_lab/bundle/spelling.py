@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from cutegen_lab.bundle.edits import Edit
 from cutegen_lab.bundle.modules import Module
 
-_COLON = re.compile(r"(?:\s|\)|\\|#[^\n]*\n)*:")  # and its optional prefix
+_COLON = re.compile(r"(?:\s|\)|\\|#[^\n]*\n)*:")  # a colon with what may precede it
 
 Suite = Callable[[list[ast.stmt]], str]  # the edited text of some statements, with their indentation
 
@@ -58,7 +58,7 @@ def _test(module: Module, node: ast.If, test: ast.BoolOp, suite: Suite) -> Itera
     end = colon.end()
     rest = test.values[len(static) :]
     if rest and word == "and" and _is_elif(module, node.orelse):
-        return  # rewriting would duplicate its branches at another indentation
+        return  # a rewrite would duplicate its branches with another indentation
     yield Edit(start, spans[0][0], f" {function}(not ((" if rest and word == "and" else f" {function}((")
     for before, after in itertools.pairwise(spans):
         yield Edit(before[1], after[0], f") {word} (")

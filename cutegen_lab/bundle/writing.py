@@ -64,7 +64,7 @@ class Writer:
                     rewritten[id(one.reference.fstring)] = one.reference.fstring
                 else:
                     edits.append(Edit(start, end, name))
-        for fstring in rewritten.values():  # before Python 3.12, positions inside f-strings are wrong
+        for fstring in rewritten.values():  # before Python 3.12, ast gives wrong positions inside f-strings
             lines = (fstring.end_lineno or fstring.lineno) - fstring.lineno
             edits.append(Edit(*module.span(fstring), f"({ast.unparse(fstring)}{chr(10) * lines})"))
         for several in quoted.values():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cutegen_lab.session.attack import Outcome
 
 NOT_ALL_CAUGHT = 3
-IMPORT_SECONDS = 10.0  # an attack may run for ever at import; a kernel compiles in a second
+IMPORT_SECONDS = 10.0  # an attack may loop for ever at import; compiling a kernel takes a second
 
 
 def execute(arguments: argparse.Namespace, problem: Problem, given: FixedSource, output: Output) -> int:
@@ -50,7 +50,7 @@ def execute(arguments: argparse.Namespace, problem: Problem, given: FixedSource,
                 for outcome in attacked.try_all(given.source):
                     outcomes.append(outcome)
                     output.line(_line(outcome))
-                    if output.json:  # prints nothing until it ends, some minutes later
+                    if output.json:  # nothing is printed before the end, some minutes later
                         note(f"attack {len(outcomes)}: {_line(outcome)}")
         finally:
             cancel.set()

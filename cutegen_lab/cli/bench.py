@@ -66,7 +66,7 @@ def _prepare(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace)
     from cutegen_lab.session.factories import make_compiler
 
     if not arguments.prepare:
-        _device(arguments.index).close()  # fails before minutes of compilation if there is none
+        _device(arguments.index).close()  # fails now, not after minutes of compilation, if there is no such GPU
     arch = GPUS[arguments.gpu].arch
     with make_compiler(Settings.from_environment()) as compiler:
         prepare(cases, folder, compiler, arch, arguments.configs, note)

@@ -26,7 +26,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     may_write(out)
     made = bundle(files, arguments.entry)
     text = with_header([], made.text)
-    above = text.count("\n") - made.text.count("\n")  # lines of the heading
+    above = text.count("\n") - made.text.count("\n")  # number of lines of the heading
     write_out(out, text)
     for one in made.notices:
         note(f"{one.file}:{one.line}: {one.message}. {one.action}")

@@ -18,7 +18,7 @@ from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.secrets import without_credentials
 from cutegen_lab.views.hints import COMMAND_LINE, advised, spelled
 
-_PACKAGES = {"elftools": "pyelftools"}  # modules whose package has another name
+_PACKAGES = {"elftools": "pyelftools"}  # modules whose package has a different name
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _guarded(name: str, examine: Callable[[], Finding], needed: bool) -> Finding
         return examine()
     except CutegenError as error:
         return Finding(name, False, error.message, advised(error, COMMAND_LINE).action, needed)
-    except ModuleNotFoundError as error:  # for example a GPU node with little more than torch
+    except ModuleNotFoundError as error:  # for example on a GPU node with little more than torch
         package = _PACKAGES.get(str(error.name), error.name)
         return Finding(name, False, f"needs {error.name}, which is not installed", f"pip install {package}.", needed)
     except Exception as error:  # reports any failure

@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with Output(json="--json" in given) as output:
         try:
             arguments = build_parser().parse_args(given)
-            if arguments.allow_weak_cage:  # for this process and its children
+            if arguments.allow_weak_cage:  # applies to this process and its children
                 os.environ[ALLOW_WEAK_CAGE] = "1"
             command = importlib.import_module(f"cutegen_lab.cli.{arguments.module}")
             return int(command.execute(arguments, output))

@@ -78,7 +78,7 @@ class Progress:
     def __call__(self, notice: Notice) -> None:
         if notice.event is None:
             if not notice.line:
-                return  # what a view shows has changed
+                return  # the event changes what a view shows
             said = f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line
             self._now(_shown(said))
             if self._status is None and notice.line.startswith("waiting for"):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cutegen_lab.views.model import RunView
 
 
-_VIEW = "v"  # no verb has this letter
+_VIEW = "v"  # letter that no verb has
 
 
 def review(handle: RunHandle) -> None:
@@ -53,7 +53,7 @@ def review(handle: RunHandle) -> None:
 
 
 def give(handle: RunHandle, verb: Verb, scope: str = "") -> None:
-    """Asks for the arguments of ``verb``, then performs it. ``scope``: what was typed behind its letter."""
+    """Asks for the arguments of ``verb``, then performs it. ``scope``: what was typed after its letter."""
     state = handle.state
     match VERBS[verb].takes:
         case "scope":

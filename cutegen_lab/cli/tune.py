@@ -107,7 +107,9 @@ def _provider(arguments: argparse.Namespace) -> Any:
     chosen = RunSettings(provider=arguments.provider, model=arguments.model)
     made = make_provider(chosen, settings, Path(arguments.workdir or settings.workdir))
     if not isinstance(made, ConversationProvider):
-        raise InputError(f"{arguments.provider} answers no questions", "Use --provider openai or manual:DIR.")
+        raise InputError(
+            f"the provider {arguments.provider} cannot be asked for tunables", "Use --provider openai or manual:DIR."
+        )
     return made
 
 

@@ -16,7 +16,8 @@ from cutegen_lab.core.errors import CutegenError
 from cutegen_lab.core.hashing import canonical_json, sha256
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 
-ENTRY_VERSION = 11  # raise it when entries, the making of builds, or refusals change
+# Increase it when entries, the way builds are made, or refusals change.
+ENTRY_VERSION = 11
 # Verdicts that depend on the text alone. Timeouts, crashes and limits depend on the machine.
 LASTING = {Verdict.COMPILE_ERROR, Verdict.CONTRACT, Verdict.HOST_READS_DATA, Verdict.INVALID_PLAN}
 _OF_THE_MACHINE = {"OSError", "PermissionError", "FileNotFoundError", "ImportError", "ModuleNotFoundError"}

@@ -38,9 +38,9 @@ Changes = Callable[[], Iterable[str]]
 class Kind(Enum):
     """What a dictionary holds."""
 
-    NAMES = auto()  # of a module or a class
-    STATE = auto()  # of an object, or of a function
-    ENTRIES = auto()  # whatever was put in
+    NAMES = auto()  # names in a module or a class
+    STATE = auto()  # attributes of an object or of a function
+    ENTRIES = auto()  # entries of a container
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,14 @@ class Snapshot:
     def _may_differ(self, one: _Dictionary, name: str, old: object, new: object) -> bool:
         """Whether the DSL itself may have replaced ``old`` with ``new``."""
         if one.of is FunctionType and name == "_dsl_cls" and new is _NOTHING:
-            return True  # of a jit function, until it is first called
+            return True  # attribute of a jit function, set when it is first called
         if _is_code(old):
             return False
         if one.kind is Kind.ENTRIES:
             return True
         if one.kind is Kind.STATE:
-            return not (_is_code(new) and _is_code(getattr(one.of, name, None)))  # a method of the object's own
+            # Code in an instance attribute may not shadow a method of its class.
+            return not (_is_code(new) and _is_code(getattr(one.of, name, None)))
         return self._is_the_dsls(name, old, new)
 
     def _is_the_dsls(self, name: str, old: object, new: object) -> bool:
@@ -166,7 +167,7 @@ class Snapshot:
 
 
 def _is_code(value: object) -> bool:
-    """Whether it is code, or controls attribute access."""
+    """Whether ``value`` is code, or controls attribute access."""
     return callable(value) or isinstance(value, ModuleType) or hasattr(type(value), "__get__")
 
 

@@ -36,7 +36,7 @@ from cutegen_lab.core.syntax import parse
 from cutegen_lab.core.verdict import Verdict
 
 CANDIDATE_FILE = "/candidate.py"
-_MOST_NAMED = 4  # of what was changed
+_MOST_NAMED = 4  # most changed names in a message
 
 
 class ContractError(Exception):
@@ -99,7 +99,7 @@ def _imports_torch(source: str) -> bool:
     try:
         nodes = [*ast.walk(parse(source))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False  # reported when it is imported
+        return False  # the error is reported when the text is imported
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
     names = {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
@@ -150,7 +150,7 @@ def _build(job: Mapping[str, Any], number: int, reply: int, changes: Changes) ->
     _check_signature(module, workload, workspace)
     write_frame(reply, PHASE, "compile")
     layouts: dict[tuple[int, str], None] = {}
-    if "layouts" in job:  # layouts only, no build
+    if "layouts" in job:  # only layouts are wanted, no build
         dsl.collect_layouts(layouts)
         dsl.compile_launch(module, tensors, config, job["arch"], job["scratch"])
         return Answer({"layouts": list(layouts)})

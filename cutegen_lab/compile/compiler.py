@@ -38,7 +38,7 @@ from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 
 _NEVER = threading.Event()
-_LINTED = 16  # texts whose findings are kept
+_LINTED = 16  # texts whose findings are cached
 _Part = TypeVar("_Part")
 _Answer = TypeVar("_Answer")
 
@@ -61,7 +61,7 @@ class CompileJob:
 class _Result:
     value: Build | CompileFailure
     isolation: tuple[str, ...]
-    key: str = ""  # where to keep it; empty for what comes from the cache
+    key: str = ""  # key in the cache; empty if it came from the cache
 
 
 class CageCompiler:
@@ -350,7 +350,7 @@ class CageCompiler:
         return bool(variables)
 
     def _lint(self, job: CompileJob) -> tuple[Diagnostic, ...]:
-        with self._linting:  # a search compiles one text in many configs at once
+        with self._linting:  # a search compiles one text with many configs at the same time
             return self._linted(job.source, job.arch)
 
     def _lint_anew(self, source: str, arch: str) -> tuple[Diagnostic, ...]:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 INSTALL = "pip install nvidia-cuda-nvdisasm"
 _SECONDS = 20
-# KiB of memory; blocks of 512 B of output. dash's ulimit takes one limit at a time.
+# Limits: KiB of memory; blocks of 512 B of output. dash's ulimit takes one limit at a time.
 _BOUNDED = f'ulimit -t {_SECONDS} && ulimit -v {4 << 20} && ulimit -f {64 << 10} && exec "$0" "$@"'
 _FUNCTION = re.compile(r"^\.text\.(\S+):")
 _LINE = re.compile(r'^\s*//## File "[^"]*candidate\.py", line (\d+)(?! inlined)')

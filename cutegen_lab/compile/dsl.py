@@ -39,7 +39,7 @@ _TILED = re.compile(
     r"!cute_nvgpu\.sm(?:80|90)\.mma<[^<>]*>"
     r'|!cute_nvgpu\.atom\.tma_(?:load|store)<[^"<>]*(?:<"[^"]*">[^"<>]*)*>'
     r'|layout_copy_tv = <"[^"]*">, tiler_mn = <"[^"]*">'
-)  # of operands too: they are often made where the kernel is launched
+)  # also of operands, which are often made where the kernel is launched
 _MOST_LAYOUTS = 1000
 
 _NUMERIC = {
@@ -84,7 +84,8 @@ def collect_layouts(found: dict[tuple[int, str], None]) -> None:
     compiled = compiler.compile
 
     def compile(self: Any, module: Any, *arguments: Any, **named: Any) -> Any:
-        # Its text, not its operations: walking these from Python corrupts the memory of 4.8.1's bindings.
+        # Reads the module's text, not its operations: iterating over them from Python corrupts the memory of 4.8.1's
+        # bindings.
         text = module.operation.get_asm(enable_debug_info=True, use_local_scope=True)
         for operation in map(str.strip, text.splitlines()):
             place = _CANDIDATE_LINE.search(operation)
@@ -98,8 +99,8 @@ def collect_layouts(found: dict[tuple[int, str], None]) -> None:
 
 
 def cache_source_positions() -> None:
-    """Caches source positions of operations by place: the DSL otherwise walks a function's whole position table for
-    each traced operation, a quarter of the compile time of a kernel with unrolled loops."""
+    """Caches source positions by code object and instruction offset: otherwise the DSL scans a function's whole line
+    table for each traced operation, which takes a quarter of the compile time of a kernel with unrolled loops."""
     op: Any = importlib.import_module("cutlass._mlir_helpers.op")
     found: dict[tuple[CodeType, int], Any] = {}
     look = op._fast_frameinfo
@@ -191,7 +192,7 @@ def missing_names(names: Sequence[str]) -> dict[str, list[str]]:
     for dotted in names:
         parts = dotted.split(".")
         if parts[:2] in (["cutlass", "torch"], ["cutlass", "jax"]):
-            continue  # importing them would bring their frameworks into the server
+            continue  # importing these would load their frameworks into the server
         if parts[0] != "cutlass" or any(p.startswith("_") for p in parts):
             continue
         found: Any = importlib.import_module("cutlass")
@@ -201,7 +202,7 @@ def missing_names(names: Sequence[str]) -> dict[str, list[str]]:
             except AttributeError:
                 try:
                     found = importlib.import_module(f"{found.__name__}.{part}")
-                except Exception:  # whatever an optional part of the DSL raises, the name is not there
+                except Exception:  # whatever an optional part of the DSL raises, the name does not exist
                     missing[dotted] = [n for n in dir(found) if not n.startswith("_")]
                     break
             except Exception:  # exists only while something is compiled (Float32.mlir_type)

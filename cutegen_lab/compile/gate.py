@@ -24,7 +24,7 @@ ALLOWED_IMPORTS = (
     "cutlass", "cuda.bindings.driver", "math", "functools", "operator", "typing", "dataclasses", "enum", "itertools",
     "collections.abc", "__future__",
 )  # fmt: skip
-# Names of these modules that read and change only their arguments.
+# Names, by module, that read and change only their arguments.
 HARMLESS_NAMES = {
     "inspect": {"isclass", "isfunction", "ismethod"},
     "types": {"SimpleNamespace", "MappingProxyType", "NoneType", "EllipsisType"},
@@ -36,7 +36,7 @@ HARMLESS_NAMES = {
 FORBIDDEN_NAMES = {
     "eval", "exec", "compile", "open", "__import__", "globals", "locals", "vars", "breakpoint", "input", "delattr",
     "setattr", "memoryview", "exit", "quit", "help",
-    "id", "hash",  # differ between processes, so that a text could compile to different code
+    "id", "hash",  # results differ between processes, so that a text could compile to different code
 }  # fmt: skip
 _ASKED = {"getattr", "hasattr"}  # may be called with a constant name, but not passed on
 # Attributes that give access to the internals of Python or the machine.
@@ -45,13 +45,13 @@ FORBIDDEN_ATTRIBUTES = {
     "os", "sys", "subprocess", "ctypes", "importlib", "builtins", "socket", "shutil", "pathlib", "Path", "inspect",
     "tempfile", "threading", "atexit", "gc", "eval", "exec", "system", "popen", "fromfile", "memmap", "getattribute",
     "ag_frame", "gi_code", "cr_code", "ag_code", "FunctionType", "CodeType", "start_new_thread",
-    # look a name up by its text, or evaluate one
+    # Functions that look a name up by its text, or evaluate text.
     "attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "_evaluate", "_eval_type", "singledispatch",
     "singledispatchmethod",
 }  # fmt: skip
 # Python's own modules, whose listed names (``__all__``) may be used, but not the names they import.
 _LISTED = tuple(name for name in ALLOWED_IMPORTS if name.partition(".")[0] not in ("cutlass", "cuda"))
-# Called with a computed name: ``compile/lookups.py`` checks it in the cage.
+# Functions that may be called with a computed name: ``compile/lookups.py`` checks the name in the cage.
 _LOOKUPS = {"getattr": (2, 3), "hasattr": (2, 2), "setattr": (3, 3), "vars": (1, 1)}  # arguments: least and most
 _ARITHMETIC = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "and", "or", "xor", "lshift",
@@ -176,7 +176,7 @@ def _callable_here(node: ast.Call) -> set[int]:
         least, most = _LOOKUPS[function.id]
         plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
         return {id(function)} if plain and least <= count <= most else set()
-    if _is_super_setattr(function) and count == 2:  # of an object of the candidate's own class
+    if _is_super_setattr(function) and count == 2:  # sets an attribute of an object of the candidate's own class
         return {id(function)}
     return {id(function)} if _is_object_setattr(function) and count == 3 and _text(node.args[1]) else set()
 
@@ -268,7 +268,7 @@ def _unlisted(node: ast.AST, listed: Mapping[str, str]) -> Iterator[Diagnostic]:
         # a local name may hide the module: only names that the module has
         if hasattr(importlib.import_module(module), node.attr) and not _is_listed(module, node.attr):
             yield _error("G06-attribute", node.lineno, f"{module}.{node.attr} is not allowed",
-                         f"Use the names that {module} lists as its own.")  # fmt: skip
+                         f"Use the public names of {module} (its __all__).")  # fmt: skip
 
 
 def _is_listed(module: str, name: str) -> bool:
@@ -286,7 +286,7 @@ def _quoted(node: ast.AST) -> Iterator[Diagnostic]:
     while left:
         part = left.pop()
         if isinstance(part, ast.Subscript) and dotted(part.value).rpartition(".")[2] == "Literal":
-            continue  # its texts are values
+            continue  # strings inside Literal are values
         left += ast.iter_child_nodes(part)
         text = _text(part) if isinstance(part, ast.expr) else None
         if text is None:
@@ -294,7 +294,7 @@ def _quoted(node: ast.AST) -> Iterator[Diagnostic]:
         try:
             tree = parse(text.strip())
         except (SyntaxError, ValueError):
-            continue  # it cannot be evaluated
+            continue  # the text does not parse, so it cannot be evaluated
         names = list(free_names(tree, FORBIDDEN_NAMES | _ASKED))
         found = [name.id for name in names] + [
             name for inner in ast.walk(tree) for name in _attributes_read(inner) if forbidden_attribute(name)
@@ -334,8 +334,8 @@ def _root(node: ast.expr | None) -> str:
 
 
 def _patches(node: ast.AST, imported: set[str]) -> list[Diagnostic]:
-    """Whether it assigns to an attribute of something imported, which would change the compiler for all builds of the
-    process."""
+    """Whether ``node`` assigns to an attribute of something imported, which would change the compiler for all builds of
+    the process."""
     if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load):
         return []
     if _root(node) not in imported:

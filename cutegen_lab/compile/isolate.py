@@ -63,7 +63,7 @@ def unshare_namespaces() -> list[str]:
             try:
                 Path(f"/proc/self/{name}").write_text(text)
             except OSError:
-                return list(wanted)  # unmapped: the process runs as nobody, which is as safe
+                return list(wanted)  # without a map of user ids the process runs as nobody, which is as safe
         return ["user-ns", *wanted]
     return [name for name, flag in wanted.items() if _libc.unshare(flag) == 0]
 
@@ -138,7 +138,7 @@ def _rlimits(limits: Limits, builds: int, own_user: bool) -> None:
         (resource.RLIMIT_FSIZE, limits.file_bytes),
         (resource.RLIMIT_NOFILE, limits.open_files),
         *([(resource.RLIMIT_NPROC, limits.processes)] if own_user else []),
-        # DATA and not AS: unbacked tensors are terabytes of addresses and no memory
+        # DATA, not AS: unbacked tensors reserve terabytes of addresses but no memory
         (resource.RLIMIT_DATA, data + limits.memory_bytes),
     ):
         hard = resource.getrlimit(which)[1]
@@ -150,7 +150,8 @@ def _rlimits(limits: Limits, builds: int, own_user: bool) -> None:
 
 # --- Landlock: which files ---------------------------------------------------------------------------------------
 
-_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446  # the same on every architecture
+# system call numbers, the same on every architecture.
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _READ = 0b1100  # READ_FILE, READ_DIR
 _FILE_ONLY = 0b111 | 1 << 14  # EXECUTE, WRITE_FILE, READ_FILE, TRUNCATE
 _ABI_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1}

@@ -21,7 +21,7 @@ from cutegen_lab.core.verdict import Diagnostic
 MissingNames = Callable[[list[str]], dict[str, list[str]]]
 MAX_THREADS = 1024
 _NO_METHOD = {"astype", "sum", "mean"}
-_MAX_NAMES, _MAX_UNKNOWN_NAMES = 500, 20  # most names of the DSL that are looked up in the cage, and reported
+_MAX_NAMES, _MAX_UNKNOWN_NAMES = 500, 20  # most DSL names that are looked up in the cage; most that are reported
 
 
 def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnostic]:
@@ -33,7 +33,7 @@ def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnos
     found = list(_unknown_names(tree, missing_names)) if missing_names else []
     nodes = Nodes(tree)
     functions = list(_dsl_functions(nodes.within(tree)))
-    with suppress(RecursionError):  # hundreds of elif
+    with suppress(RecursionError):  # hundreds of elif exceed the recursion limit
         found += born_in_region(nodes, functions)
     for function in functions:
         found += _dynamic_exits(function, nodes)
@@ -88,7 +88,7 @@ def _mentions(node: ast.AST, *words: str) -> bool:
 
 
 def _dynamic_exits(function: ast.FunctionDef, nodes: Nodes) -> Iterator[Diagnostic]:
-    until = 0  # the end of the dynamic region that a node is in
+    until = 0  # end of the dynamic region that contains the node
     for place, node in nodes.placed(function):
         if isinstance(node, (ast.For, ast.If, ast.While)) and not is_constant_control(node):
             until = max(until, nodes.end(node))
@@ -115,7 +115,8 @@ def _subscript(node: ast.Subscript) -> Iterator[Diagnostic]:
 
 
 def _chosen_index(node: ast.Assign) -> Iterator[Diagnostic]:
-    """The DSL's rewriting fails here with "expected some sort of expr", at the launch instead of at this line."""
+    """Finds an index that is a conditional expression: the DSL's rewriting fails for it with "expected some sort of
+    expr", at the launch instead of at this line."""
     for index in (t.slice for t in node.targets if isinstance(t, ast.Subscript)):
         if any(isinstance(part, ast.IfExp) for part in ast.walk(index)):
             yield warning("L14-chosen-index", index.lineno, "a conditional expression in the index that is assigned to",
@@ -154,7 +155,7 @@ def _call(node: ast.Call, known: frozenset[str]) -> Iterator[Diagnostic]:
                       f"On device values use cute.{name}.")  # fmt: skip
 
 
-# Only Python ints go into these: they compute with static shapes.
+# Functions that take only Python ints: they compute with static shapes.
 _HOST_MATH = frozenset({"math.gcd", "math.lcm", "math.prod", "math.isqrt", "math.comb"})
 
 
@@ -173,7 +174,7 @@ def _is_stored(name: ast.Name) -> bool:
 
 
 def _is_constant(node: ast.expr, known: frozenset[str]) -> bool:
-    """Whether it is a literal, a constant of ``math``, one of ``known``, or computed from these alone."""
+    """Whether ``node`` is a literal, a constant of ``math``, one of ``known``, or computed from these alone."""
     if isinstance(node, ast.Name):
         return node.id in known
     if isinstance(node, ast.BinOp):

@@ -1,5 +1,5 @@
-"""``getattr``, ``hasattr``, ``setattr`` and ``vars`` for candidates: computed names are checked at run time by the
-gate's rule for written ones.
+"""``getattr``, ``hasattr``, ``setattr`` and ``vars`` for candidates: attribute names computed at run time are checked
+by the rule that the gate applies to literal names.
 
 Like the gate they give a message with the line; the security boundary is the cage.
 """

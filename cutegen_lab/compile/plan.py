@@ -20,8 +20,8 @@ MAX_LAUNCHES = 4096
 CLUSTER_DIMENSION = 4
 # cudaLaunchAttributeID (driver_types.h) -> bytes of its value that mean something; 0 in all of them is the default
 _VALUE_BYTES = {2: 4, CLUSTER_DIMENSION: 12, 5: 4, 6: 4, 8: 4, 9: 8, 10: 4, 11: 12, 14: 4}
-_SLACK = 1 << 28  # how far outside a tensor an address may point and still be taken for this tensor's …
-_TENSOR_MAP_BYTES, _MAP_SLACK = 128, 1 << 44  # … and that of a tensor map, whose copies add large coordinates
+_SLACK = 1 << 28  # distance outside a tensor up to which an address still belongs to it …
+_TENSOR_MAP_BYTES, _MAP_SLACK = 128, 1 << 44  # … and outside that of a tensor map, whose copies add large coordinates
 
 
 class PlanError(Exception):

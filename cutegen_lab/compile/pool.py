@@ -101,7 +101,7 @@ class Pool:
         with self._lock:
             try:
                 self._server(arch, standin).send(job, fds)
-            except OSError:  # the server died since its last build: try again with a fresh one
+            except OSError:  # the server died after its last build: try again with a fresh one
                 self._server(arch, standin).send(job, fds)
 
     def _server(self, arch: str, standin: Path) -> _Server:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from cutegen_lab.core import ptx_text
 
 DESCRIPTOR_BYTES = 128  # a TMA descriptor passed by value
-DESCRIPTOR_LIVE_BYTES = 64  # its second half is not written by the launcher and not read by the hardware's format
+# The launcher does not write the second half, and hardware does not read it.
+DESCRIPTOR_LIVE_BYTES = 64
 
 # Look-ahead is bounded, since the text is untrusted.
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(?:\(([^(){};]*)\))?")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-MAX_PTX_BYTES = 6 << 20  # in one message to the compile server, quoted
+MAX_PTX_BYTES = 6 << 20  # most bytes in one message to the compile server, as quoted text
 _DEBUG = (".debug", ".nv_debug", ".rela.debug", ".rel.debug", ".rela.nv_debug", ".rel.nv_debug", ".note")
 
 

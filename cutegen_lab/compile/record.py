@@ -86,7 +86,7 @@ def device_figures(gpu: GpuSpec) -> dict[int, int]:
     }  # fmt: skip
 
 
-Layout = tuple[list[int], tuple[int, int]]  # of each tensor its place from a base, and the region where that lies
+Layout = tuple[list[int], tuple[int, int]]  # offset of each tensor from a base, and the region where the base lies
 
 
 def layouts(tensors: Sequence[TensorSpec]) -> tuple[int, list[Layout]]:

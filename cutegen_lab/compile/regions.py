@@ -13,7 +13,8 @@ _BUILTINS = frozenset(dir(builtins))
 
 
 def born_in_region(nodes: Nodes, functions: Iterable[ast.FunctionDef]) -> list[Diagnostic]:
-    """Such names in each of ``functions``, whose nodes are in ``nodes``."""
+    """Names first bound in a dynamic region and used after it, in each of ``functions``, whose nodes are in
+    ``nodes``."""
     found: list[Diagnostic] = []
     for function in functions:
         arguments = function.args
@@ -32,7 +33,7 @@ class _Regions:
         self._nodes = nodes
         self._known: set[str] = set()
         self._born: set[str] = set()
-        self._log: list[tuple[set[str], str, bool]] = []  # a set, a name, and whether it was added
+        self._log: list[tuple[set[str], str, bool]] = []  # (set, name, whether it was added)
         self.found: list[Diagnostic] = []
 
     def bind(self, names: Iterable[str]) -> None:

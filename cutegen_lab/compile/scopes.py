@@ -64,7 +64,7 @@ def bound_in(scope: ast.AST, inside: list[ast.AST]) -> set[str]:
         elif isinstance(node, ast.MatchMapping) and node.rest:
             found.add(node.rest)
         if isinstance(node, ast.NamedExpr) and isinstance(scope, _COMPREHENSIONS):
-            left.append(node.value)  # its target belongs to the scope around
+            left.append(node.value)  # its target belongs to the enclosing scope
         elif not isinstance(node, ast.ClassDef):
             left += parts(node)[0]
     return found - elsewhere

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _LOCK = ".owner"
-_UNLOCKED_SECONDS = 3600.0  # old enough that nobody is still about to lock it
+_UNLOCKED_SECONDS = 3600.0  # age from which a folder without a lock counts as abandoned
 
 
 class OwnedFolder:
@@ -91,6 +91,6 @@ def _without_files(folder: Path, moved: Iterator[Path] | None) -> list[Path]:
                 elif moved is None:
                     found.append(path)
                 else:
-                    path.chmod(0o700)  # one's own, else it cannot be moved
+                    path.chmod(0o700)  # a folder of this user; otherwise it cannot be moved
                     found.append(path.rename(next(moved)))
     return found

@@ -19,7 +19,7 @@ PR_SET_SECCOMP = 22
 _MODE_FILTER = 2
 _AUDIT_ARCH = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _X32 = 0x40000000
-_NEW = 435  # clone3 and later: libraries that know of them manage without
+_NEW = 435  # clone3 and later calls: libraries fall back without them
 
 # name: (x86_64, aarch64); None where the architecture has no such call
 _Numbers = tuple[int | None, int | None]
@@ -27,7 +27,7 @@ _STARTS_A_PROCESS: dict[str, _Numbers] = {
     "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
 }  # fmt: skip
 ALLOWED: dict[str, _Numbers] = {
-    # files, as far as Landlock and the mounts let it
+    # Files, as far as Landlock and the mounts allow.
     "read": (0, 63), "write": (1, 64), "readv": (19, 65), "writev": (20, 66), "pread64": (17, 67),
     "pwrite64": (18, 68), "close": (3, 57), "close_range": (436, 436), "lseek": (8, 62), "fstat": (5, 80),
     "stat": (4, None), "lstat": (6, None), "newfstatat": (262, 79), "statx": (332, 291), "access": (21, None),
@@ -43,14 +43,14 @@ ALLOWED: dict[str, _Numbers] = {
     "membarrier": (324, 283), "restart_syscall": (219, 128), "getuid": (102, 174), "geteuid": (107, 175),
     "getgid": (104, 176), "getegid": (108, 177), "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135),
     "rt_sigreturn": (15, 139), "sigaltstack": (131, 132),
-    # clocks and figures
+    # Clocks and system information.
     "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115), "nanosleep": (35, 101),
     "gettimeofday": (96, 169), "time": (201, None), "times": (100, 153), "getrusage": (98, 165),
     "getrlimit": (97, 163), "uname": (63, 160), "sysinfo": (99, 179), "getrandom": (318, 278), "getcpu": (309, 168),
     # waiting
     "poll": (7, None), "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72), "pipe": (22, None),
 }  # fmt: skip
-# With some arguments only.
+# Allowed with some arguments only.
 CHECKED: dict[str, _Numbers] = {
     "open": (2, None), "openat": (257, 56), "fcntl": (72, 25), "ioctl": (16, 29), "madvise": (28, 233),
     "prctl": (157, 167), "prlimit64": (302, 261), "tgkill": (234, 131), "clone": (56, 220),
@@ -59,7 +59,8 @@ CHECKED: dict[str, _Numbers] = {
 
 _FCNTL = (0, 1, 2, 3, 4, 1030)  # F_DUPFD to F_SETFL, F_DUPFD_CLOEXEC: no F_SETOWN, which sends signals
 _IOCTL = (0x5401, 0x5413, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONBIO, FIONCLEX, FIOCLEX
-_PRCTL = (15, 16)  # PR_SET_NAME, PR_GET_NAME: no PR_SET_PDEATHSIG, by which a build ends with its supervisor
+# PR_SET_NAME, PR_GET_NAME: not PR_SET_PDEATHSIG, which ties a build's life to its supervisor.
+_PRCTL = (15, 16)
 _MADVISE = 64  # those above damage pages for everyone who maps them (MADV_HWPOISON), where root may
 _O_ACCMODE, _O_TRUNC, _O_TMPFILE = os.O_ACCMODE, os.O_TRUNC, os.O_TMPFILE & ~os.O_DIRECTORY
 _CLONE_THREAD, _CLONE_NEW_ANYTHING = 0x00010000, 0x7E020000
@@ -85,7 +86,7 @@ def program(machine: str, pid: int) -> list[bytes]:
         return []
     column, audit = _AUDIT_ARCH[machine]
     code = [_one(_LOAD, 4), _one(_JUMP_EQUAL, audit, 1), _return(_KILL), _one(_LOAD, 0)]
-    if column == 0:  # the x32 ABI would be a way around the numbers
+    if column == 0:  # calls of the x32 ABI have other numbers and would bypass the list
         code += [_one(_JUMP_AT_LEAST, _X32, 0, 1), _return(_KILL)]
     checks = _checks(pid)
     for names, body in (

@@ -56,7 +56,7 @@ def objection(ptx: str, lines: Sequence[SourceLine]) -> str:
 
 
 def _numbered(name: str, counts: dict[str, int]) -> bool:
-    """Whether it has the form ``%r<40>``."""
+    """Whether ``name`` is one of the registers that a declaration such as ``%r<40>`` makes."""
     prefix = name.rstrip("0123456789")
     digits = name[len(prefix) :]
     return bool(digits) and len(digits) < 10 and int(digits) < counts.get(prefix, 0)

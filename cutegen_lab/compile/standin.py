@@ -14,7 +14,7 @@ from cutegen_lab.core.hashing import sha256
 
 SOURCE = Path(__file__).with_name("runtime.c")
 COMPILERS = ("cc", "gcc", "clang")
-LIBRARY = "libcute_dsl_runtime.so"  # the name the DSL looks for
+LIBRARY = "libcute_dsl_runtime.so"  # file name that the DSL looks for
 _FLAGS = ("-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror")
 
 

@@ -22,10 +22,10 @@ from cutegen_lab.core.protocols import Cancel
 
 POLL_SECONDS = 0.03
 OUTPUT_TAIL = 256 << 10
-PHASES = ("import", "compile", "record")  # of a build, in this order
-PARTS = 2 + wire.RECORDINGS  # of a build: its cubin, its PTX, and what each recording logged
+PHASES = ("import", "compile", "record")  # phases of a build, in order
+PARTS = 2 + wire.RECORDINGS  # parts of a build: its cubin, its PTX, and the log of each recording
 _CLAIM_BYTES, _ANSWER_BYTES = 128, 1 << 20
-_MANY = 4  # most full-size answers of one process
+_MANY = 4  # most answers of full size from one process
 
 
 @dataclass
@@ -59,12 +59,14 @@ class Endings(list[Ending]):
     refused = False
 
     def of(self, number: int) -> Ending:
-        """Ending of one build; a build that was not reached has the last one's, without an answer."""
+        """Ending of one build. A build that was not reached gets the ending of the last one reached, without its
+        reply."""
         return self[number] if number < len(self) else replace(self[-1], reply=None, parts=())
 
 
 def bounds(limits: Limits, builds: int, assembled: int) -> dict[bytes, wire.Bound]:
-    """Limits on the frames of a process that makes so many builds, or assembles so many texts."""
+    """Limits on the messages (frames) from a process that makes ``builds`` builds, or assembles ``assembled`` PTX
+    texts."""
     return {
         wire.WORKLOAD: wire.Bound(_CLAIM_BYTES, builds),
         wire.PHASE: wire.Bound(_CLAIM_BYTES, builds * len(PHASES)),
@@ -84,7 +86,7 @@ class Watch:
         self._ending = Ending()
         self._endings = Endings([self._ending])
         self._isolation: list[str] = []
-        self._number = -1  # of the build at work
+        self._number = -1  # number of the current build
         self._started = time.monotonic()
         self._pidfd: int | None = None
         self._supervisor = 0
@@ -109,7 +111,8 @@ class Watch:
             if self._pidfd is not None:
                 os.close(self._pidfd)
         outputs = self._tail.rsplit(wire.SEPARATOR, len(self._endings))[-len(self._endings) :]
-        for ending, output in zip(reversed(self._endings), reversed(outputs), strict=False):  # the tail may lack some
+        # The kept tail may lack the first outputs.
+        for ending, output in zip(reversed(self._endings), reversed(outputs), strict=False):
             ending.output, ending.isolation = output.decode(errors="replace"), self._isolation
         return self._endings
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 HEADER = 5
-# Recordings of each launcher, at other addresses: one that depends on an address modulo 7 passes once in 16,807.
+# Recordings of each launcher, at different addresses: a launcher that depends on an address modulo 7 passes once in
+# 16,807.
 RECORDINGS = 6
 SEPARATOR = b"\n\x1e\n"  # printed by a process before the output of each build
 
-JOB, RESPONSE = b"J", b"R"  # between parent and server
+JOB, RESPONSE = b"J", b"R"  # frames between parent and server
 # From a build: which workload it begins, the step it is in, the tensor that it touched; the larger pieces of its
 # answer; and the answer.
 WORKLOAD, PHASE, TOUCHED, PART, ANSWER = b"W", b"P", b"T", b"B", b"A"

@@ -112,7 +112,7 @@ def _ended(pid: int) -> bool:
     """Waits briefly for a child of this process, and reaps it."""
     try:
         ended = os.pidfd_open(pid)
-    except OSError:  # a sandbox without pidfds
+    except OSError:  # sandboxes without pidfds
         time.sleep(POLL_SECONDS)
     else:
         select.select([ended], [], [], POLL_SECONDS)

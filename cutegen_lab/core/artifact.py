@@ -92,8 +92,8 @@ class LaunchPlan:
 
     @property
     def one_call(self) -> tuple[Launch, ...]:
-        """The launches without the first one's programmatic attribute: a call must not begin before what precedes it
-        on the stream has ended."""
+        """The launches without the first one's programmatic attribute: a call must not begin before earlier work on the
+        stream has ended."""
         first = [
             replace(x, attributes={k: v for k, v in x.attributes.items() if k != PROGRAMMATIC})
             for x in self.launches[:1]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-_NICE = 5  # a third of the share of a process at 0, where cores are scarce
+_NICE = 5  # nice value: where cores are scarce, a third of the CPU share of a process at 0
 
 
 def yield_cores() -> None:
-    """Lets processes that someone waits for go first, such as the one that drives a GPU (``nice(2)``)."""
+    """Lowers this process's priority below that of processes that someone waits for, such as the one that drives a GPU
+    (``nice(2)``)."""
     os.nice(_NICE)

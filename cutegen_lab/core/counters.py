@@ -95,11 +95,12 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "waves": ("waves", "blocks of the longest launch over those resident at a time"),
     **{f"stall_cycles_{why}": ("warp cycles", f"could not issue: waits for {what}") for why, what in STALLS.items()},
 }
-"""Beside these: ``warp_instructions_<class>`` (of an approximation, all that ptxas makes of it),
+"""Further counters: ``warp_instructions_<class>`` (an approximation counts as all instructions that ptxas makes of it),
 ``tensor_ops_<operand type>``, ``loaded_bytes:<input>`` and ``predicted_<part>_us``."""
 
 _MOVED = (
-    "global_load_sectors", "global_store_sectors", "global_atomic_sectors", "global_atomic_sectors",  # both ways
+    # Twice: an atomic moves its sector both ways.
+    "global_load_sectors", "global_store_sectors", "global_atomic_sectors", "global_atomic_sectors",
     "bulk_load_sectors", "bulk_store_sectors",
 )  # fmt: skip
 SECTOR_BYTES = 32  # the unit in which L2 and DRAM move global data

@@ -82,7 +82,7 @@ class ProviderError(CutegenError):
     """Tokens spent on the failed answer."""
 
     def after(self, usage: TokenUsage) -> Self:
-        """The same error, with ``usage`` spent before it too."""
+        """This error, with ``usage`` added to the tokens spent."""
         self.usage = self.usage + usage
         return self
 

@@ -1,4 +1,4 @@
-"""Follows lines of a text into a changed one."""
+"""Finds where lines of a text are in a changed version of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def followed(before: str, after: str, first: int, last: int) -> tuple[int, int] 
     return (there[0], there[-1]) if there else None
 
 
-@lru_cache(maxsize=1024)  # a view of a run asks again with each of its events
+@lru_cache(maxsize=1024)  # a view of a run calls this again with each event of the run
 def _same_lines(before: str, after: str) -> Mapping[int, int]:
     old, new = lines_of(before), lines_of(after)
     head = 0

@@ -34,7 +34,7 @@ _BOOT = (
     "import json, sys; sys.path[:], names, fd = json.loads(sys.argv[1]); "
     "from cutegen_lab.core.forks import serve; serve(fd, names)"
 )
-_ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each has a core
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each worker has one core
 
 
 class ForkEnded(Exception):
@@ -70,7 +70,7 @@ class Forks:
 
     def close(self) -> None:
         self._channel.close()
-        self._process.kill()  # which also ends those it forked
+        self._process.kill()  # this also ends the processes that it forked
         self._process.wait()
 
 

@@ -16,7 +16,7 @@ _WORDS = {"slower": "slower", "same": "not faster", "ambiguous": "not proven fas
 
 
 def scope_end(state: RunState) -> str:
-    """Why the analyst is asked at review although an approval has a scope; "" while the scope answers."""
+    """Why the analyst is asked at review although an approval has a scope; "" while the scope still answers."""
     scope, current = state.scope, state.current_id
     trial = state.trials.get(current) if current else None
     if scope is None or state.step is not Step.REVIEW:
@@ -36,8 +36,8 @@ def scope_end(state: RunState) -> str:
 
 
 def _floor_us(trial: Trial, state: RunState) -> float:
-    """Microseconds that no kernel is expected to beat: a measured copy of the compulsory bytes, else the attainable
-    time, else the speed of light."""
+    """Microseconds that no kernel is expected to beat: a measured copy of the compulsory bytes, if none the attainable
+    time, if none the speed of light."""
     if trial.timing is not None and trial.timing.kind == "measured":
         return trial.timing.baselines.get(COPY, state.sol.time_us)
     return (attainable_us(trial.profile, state.sol) if trial.profile else None) or state.sol.time_us

@@ -1,14 +1,14 @@
-"""What the provider of a run can still be asked for, from the run's state alone."""
+"""What the provider of a run can still be asked for, derived from the run's state alone."""
 
 from __future__ import annotations
 
 from cutegen_lab.core.run import RunState, Step
 
-_TEMPLATES = "templates"  # changes parameters of its own kernels; deterministic
+_TEMPLATES = "templates"  # provider that changes parameters of its own kernels; deterministic
 
 
 def by_templates(state: RunState) -> bool:
-    """Whether its provider is ``templates``, or ``templates:`` and a first config."""
+    """Whether the run's provider is ``templates``, or ``templates:`` and a first config."""
     return state.settings.provider.partition(":")[0] == _TEMPLATES
 
 
@@ -28,4 +28,5 @@ def can_retry(state: RunState) -> bool:
         return not repeats_itself(state)
     if state.ask_parent_id is not None:
         return can_grow(state, state.ask_parent_id)
-    return not by_templates(state) or not state.candidates  # a template's first kernel is one
+    # Templates are deterministic: asked again, they write the same first kernel.
+    return not by_templates(state) or not state.candidates

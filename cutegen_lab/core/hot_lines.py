@@ -11,7 +11,7 @@ from cutegen_lab.core.trial import Profile
 
 SHOWN = 3
 _DIVERGED = 0.85  # fraction of active lanes below which divergence is mentioned
-_RESOURCES = (  # word of a limiter -> the counter that measures it, and its name
+_RESOURCES = (  # word of a limiter -> (the counter that measures it, name of the resource)
     ("shared memory", "shared_wavefronts", "shared-memory wavefronts"),
     ("tensor", "tensor_ops", "tensor operations"),
     ("dependent", "warp_instructions", "instructions"),
@@ -70,7 +70,8 @@ def _cost(counters: Mapping[str, float]) -> str:
         wavefronts = counters.get("shared_wavefronts", 0.0)
         ideal = wavefronts - counters.get("shared_conflicts", 0.0)
         said.append(f"{wavefronts / requests:.1f} wavefronts a request of {ideal / requests:.3g} ideal")
-    elected = counters.get("bulk_loads", 0.0) + counters.get("bulk_stores", 0.0) > 0  # by one elected thread
+    # Bulk copies are started by one elected thread.
+    elected = counters.get("bulk_loads", 0.0) + counters.get("bulk_stores", 0.0) > 0
     if (active := divergence(counters)) < _DIVERGED and not elected:
         said.append(f"{active:.0%} of lanes active")
     return ", ".join(filter(None, said))

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -3, -4, -8
 _NEVER, _USUAL_TRIM, _USUAL_MMAPS = -1, 64 << 20, 65536
-_USUAL_MMAP_THRESHOLD = 32 << 20  # where glibc's dynamic threshold, which mallopt switches off, would end up
-_IDLE_SECONDS = 10.0  # until memory goes back: the next candidate often comes sooner
+_USUAL_MMAP_THRESHOLD = 32 << 20  # value at which glibc's dynamic threshold would end up; mallopt switches that off
+_IDLE_SECONDS = 10.0  # until memory is returned: the next candidate often comes earlier
 
 
 class _Kept:
@@ -24,7 +24,8 @@ class _Kept:
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None)
-        self._known = hasattr(self._libc, "mallopt") and hasattr(self._libc, "malloc_trim")  # glibc
+        # Only glibc has these functions.
+        self._known = hasattr(self._libc, "mallopt") and hasattr(self._libc, "malloc_trim")
         self._lock = threading.Lock()
         self._holders = 0
         self._end: threading.Timer | None = None

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psutil
 
-_VERSIONS = (  # folder below the root, limit, use, and the name in memory.stat of the cache that is given back first
+# By cgroup version: folder below the root, limit, use, and the name in memory.stat of the cache that is reclaimed first
+_VERSIONS = (
     ("", "memory.max", "memory.current", "inactive_file"),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
@@ -33,7 +34,7 @@ def _limits(root: Path) -> Iterator[tuple[int, int]]:
                 most = int((group / limit).read_text())
                 stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
                 yield most, int((group / used).read_text()) - int(stat.get(cache, 0))
-            except (OSError, ValueError):  # "max", or no such group
+            except (OSError, ValueError):  # "max" (no limit), or no such group
                 continue
 
 

@@ -44,7 +44,7 @@ class Note:
     last: int
     """Last line."""
     quote: str
-    """Those lines, or ``stages = 3`` for a parameter."""
+    """Text of the lines, or ``stages = 3`` for a parameter."""
     name: str = ""
     """What it is on by name; empty for lines."""
     pin: bool = False

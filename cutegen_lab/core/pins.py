@@ -116,7 +116,7 @@ def quote_of(proposal: Proposal, name: str, first: int = 0, last: int = 0) -> st
     return "\n".join(lines_of(proposal.source)[first - 1 : last]) if first else ""
 
 
-@lru_cache(maxsize=4096)  # a view of a run asks again with each of its events
+@lru_cache(maxsize=4096)  # a view of a run calls this again with each event of the run
 def _keeps(pin: Note, before: _Text, after: _Text) -> bool:
     try:
         parse(after.source)
@@ -131,8 +131,8 @@ def _keeps(pin: Note, before: _Text, after: _Text) -> bool:
 
 
 def _contains(statements: Sequence[_Statement], wanted: Sequence[_Statement]) -> bool:
-    """Whether ``wanted`` stand somewhere one after another, nested as they are, and in the same function, unless there
-    is none of its name any more."""
+    """Whether ``wanted`` occur somewhere one after another, with the same nesting and in the same function; in any
+    function if none has that name any more."""
     count, scopes = len(wanted), {each.scope for each in statements}
 
     def shape(some: Sequence[_Statement], of: Sequence[_Statement]) -> list[tuple[str, int, str, str]]:

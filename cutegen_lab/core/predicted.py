@@ -9,16 +9,16 @@ from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import Profile
 
 LAUNCH, STARTS, MEMORY, L2, COPY = "launch", "block starts", "memory", "L2", "copy"
-SPILLS = "spills"  # of L2's term
-WAITS = "waits"  # sum of the terms that a block waits for, which are:
+SPILLS = "spills"  # part of L2's term
+WAITS = "waits"  # sum of the waits of a block, which are:
 LOADS, ARRIVAL, STAGES = "loads in flight", "loads arriving", "bulk copies"
 DEPENDENT, IN_ORDER, WORK = "dependent instructions", "instructions in order", "busiest unit"
 BARRIERS, CLUSTER, BLOCK = "barriers", "cluster waits", "block start"
 _WAITED = (LOADS, ARRIVAL, STAGES, DEPENDENT, IN_ORDER, WORK, BARRIERS, CLUSTER, BLOCK)
 LAUNCH_US = 2.0  # launch, ramp-up and drain of one kernel
-AT_THE_FLOOR = "at the floor"  # in a limiter where nothing is left to gain
+AT_THE_FLOOR = "at the floor"  # prefix of a limiter when nothing is left to gain
 _SHOWN = 0.05  # fraction of the longest term below which a term is left out
-_UNITS = 3  # most units mentioned
+_UNITS = 3  # most functional units that are mentioned
 
 
 def as_counters(parts: Mapping[str, float]) -> dict[str, float]:

@@ -204,7 +204,7 @@ class Tolerances:
     """Least norm-wise limit for dtypes narrower than float64: the effect of contracting a multiply and an add in
     float32."""
     floor_element: float = 2e-5
-    """The same for the worst element."""
+    """Least limit for the worst element, for dtypes narrower than float64."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class PtxText:
     code: str
     """Code alone: comments, strings and directives are blanked, line numbers kept."""
     listing: str
-    """The same, with debug directives kept."""
+    """Code with its debug directives."""
     files: dict[int, str]
     """Source files by number, from ``.file``."""
     places: tuple[Place, ...]

@@ -12,8 +12,9 @@ from cutegen_lab.core.roofline import GpuSpec
 _SYSTEM_SMEM = 1024  # bytes of shared memory of each block that the system reserves
 _REGISTER_UNIT = 256  # registers are given to a warp in units of this many
 _CLUSTERED_BLOCKS = 8  # most blocks of clusters on a multiprocessor, as measured on an H200
-# Multiprocessors that clusters of more than two can fill, since each lies within one GPC. Of an H200's 132: where one
-# block takes all of a multiprocessor (cuOccupancyMaxActiveClusters: 30, 15 and 7 clusters), and where more fit.
+# Multiprocessors that clusters of more than two can fill, since each lies within one GPC. Figures for an H200's 132
+# multiprocessors: where one block takes all of a multiprocessor (cuOccupancyMaxActiveClusters: 30, 15 and 7 clusters),
+# and where more fit.
 _CLUSTERED_ALONE = {4: 120 / 132, 8: 120 / 132, 16: 112 / 132}
 _CLUSTERED = 124 / 132
 

@@ -140,7 +140,7 @@ class GenerateFailed:
     reason: str
     """Why, in one line."""
     exhausted: bool = False
-    """Whether it has nothing more to propose, which is a normal end."""
+    """Whether the provider has nothing more to propose, which is a normal end."""
     hint: Hint | None = None
     """What to do about it, if ``reason`` does not say so."""
     usage: TokenUsage = field(default_factory=TokenUsage)

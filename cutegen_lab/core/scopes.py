@@ -1,4 +1,4 @@
-"""How long an approval answers for what comes next."""
+"""How long an approval also counts for the candidates that follow."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import re
 from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote, unquote
 
-_USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?(.*)@")  # to the last @: a password may have one unescaped
-_SHORTEST = 6  # masking shorter ones would tear words apart, and protect nothing
+_USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?(.*)@")  # up to the last @: a password may contain one unescaped
+_SHORTEST = 6  # fewest characters that are masked: masking fewer would tear words apart and protect nothing
 MASK = "***"
 
 
@@ -22,7 +22,7 @@ class Secrets:
                 user, _, password = userinfo.partition(":")
                 secret = password or user
                 forms |= {userinfo, secret, quote(secret, safe="")}
-                for encode in (b64encode, urlsafe_b64encode):  # as the header `Authorization: Basic` has it
+                for encode in (b64encode, urlsafe_b64encode):  # the form of the header `Authorization: Basic`
                     forms.add(encode(userinfo.encode(errors="replace")).decode().rstrip("="))
         self._forms = sorted((form for form in forms if len(form) >= _SHORTEST), key=len, reverse=True)
 

@@ -1,4 +1,5 @@
-"""Where a run stands among others: its fastest kernel, and how much faster that is than what it started from."""
+"""Where a run stands among others: its fastest kernel, and how much faster it is than the baseline or the first
+kernel."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from cutegen_lab.core.plain_text import misfit
 
 _ONE_AT_A_TIME = threading.Lock()
 _TRIES = 5
-MAX_DEPTH = 500  # a sum of 400 terms compiles; of 3,500 modules of PyTorch and the DSL the deepest has 94
+# A sum of 400 terms compiles; the deepest of 3,500 modules of PyTorch and the DSL has a depth of 94.
+MAX_DEPTH = 500
 
 
 def parse(source: str, filename: str = "<unknown>") -> ast.Module:
@@ -29,7 +30,7 @@ def parse(source: str, filename: str = "<unknown>") -> ast.Module:
     try:
         tree = _parse(source, filename)
         assert isinstance(tree, ast.Module)
-    except (RecursionError, MemoryError):  # the parser's own limits
+    except (RecursionError, MemoryError):  # limits of the parser itself
         raise _too_deep(filename, 1) from None
     level: list[ast.AST] = [tree]
     for _ in range(MAX_DEPTH):
@@ -79,7 +80,7 @@ def _parse(source: str, filename: str, mode: str = "exec") -> ast.AST:
         return ast.parse(source, filename, mode)  # noqa: TID251
 
 
-@lru_cache(maxsize=64)  # a view of a run asks again with each of its events
+@lru_cache(maxsize=64)  # a view of a run calls this again with each event of the run
 def launch_defaults(source: str) -> Mapping[str, str] | None:
     """Parameters of ``launch`` with defaults as text ("" for none); None if the source does not parse or a default is
     nested too deeply for ``ast.unparse``."""
@@ -122,7 +123,7 @@ class Nodes:
             if done:
                 self._ends[id(node)] = len(self._all)
                 continue
-            if id(node) not in self._starts:  # contexts are shared between nodes
+            if id(node) not in self._starts:  # context nodes (Load, Store) are shared between nodes
                 self._starts[id(node)] = len(self._all)
                 left.append((node, True))
             self._all.append(node)

@@ -12,7 +12,7 @@ Kind = Literal["run", "wait", "copy in", "copy out", "product"]
 shared memory is under way; ``copy out``: a bulk copy out of it; ``product``: wgmma is under way."""
 GENERATOR = "cutegen-lab"
 TRACE_MARK = f'"generator": "{GENERATOR}"'
-"""In every trace that is written."""
+"""text that every trace written here contains"""
 EMULATED = "the emulator's order of execution, not time"
 
 
@@ -87,7 +87,7 @@ def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
     microsecond."""
     found: list[dict[str, Any]] = []
     threads = count(1)
-    for process, timeline in enumerate(timelines, 1):  # 0 is the idle process
+    for process, timeline in enumerate(timelines, 1):  # process 0 is the idle process
         name = f"{timeline.kernel}, block {timeline.block}: {timeline.what}"
         found.append({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
         for warp in range(timeline.warps):

@@ -10,21 +10,21 @@ class Verdict(str, Enum):
     """How a trial ended. Only ``PASSED`` may carry a time."""
 
     PASSED = "passed"
-    # the source never reached the compiler
+    # From the gate: the source never reached the compiler.
     REJECTED_SOURCE = "rejected_source"  # the gate: a forbidden import, name or dunder
     PIN_BROKEN = "pin_broken"  # it changes what the analyst pinned
     CONTRACT = "contract"  # no launch(), wrong number of tensors, bad TUNABLE or workspace
-    # the cage
+    # From the cage.
     COMPILE_ERROR = "compile_error"
     COMPILE_TIMEOUT = "compile_timeout"
     COMPILE_CRASH = "compile_crash"  # a signal, os._exit, a broken result
     COMPILE_LIMIT = "compile_limit"  # memory, processes, output or file size
     HOST_READS_DATA = "host_reads_data"  # the launcher touched a tensor's contents while it was recorded
     UNSTABLE_PLAN = "unstable_plan"  # recordings at other addresses differ beyond relocations and padding
-    # the launch
+    # From the launch.
     INVALID_PLAN = "invalid_plan"  # grid, block, cluster, shared memory or a relocation out of bounds
     UNSUPPORTED = "unsupported"  # the device cannot execute it: an opcode the emulator lacks, another arch
-    # execution
+    # From execution.
     OUT_OF_BOUNDS = "out_of_bounds"
     MISALIGNED = "misaligned"
     UNINITIALISED_READ = "uninitialised_read"
@@ -33,15 +33,15 @@ class Verdict(str, Enum):
     HANG = "hang"  # instruction budget or watchdog
     LAUNCH_FAILURE = "launch_failure"
     OUT_OF_MEMORY = "out_of_memory"
-    # the answer
+    # From the comparison with the reference.
     WRONG_RESULT = "wrong_result"
     UNWRITTEN_OUTPUT = "unwritten_output"
     NON_DETERMINISTIC = "non_deterministic"
     INPUT_MODIFIED = "input_modified"
     UNREAD_INPUT = "unread_input"  # fewer bytes of an input were loaded than the answer depends on
     TOO_FAST = "too_fast"  # a measured time under the speed-of-light floor: quarantined, never averaged
-    INCONCLUSIVE = "inconclusive"  # what ran is right, and of a workload of the analyst's too little could run
-    # ours
+    INCONCLUSIVE = "inconclusive"  # all checks passed, but too little of a workload of the analyst's could run
+    # Our own failures.
     CANCELLED = "cancelled"
     DEVICE_ERROR = "device_error"  # the device or its worker failed; the candidate may be innocent
 

@@ -9,7 +9,7 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.cutespec.form import Option
 from cutegen_lab.templates.template import Single, Template
 
-LEGAL = (1, 2, 4, 8, 16)  # bytes; the contract aligns every tensor to 16
+LEGAL = (1, 2, 4, 8, 16)  # legal alignments in bytes; the contract aligns every tensor to 16
 
 
 def vector_width(option: Option, template: Template) -> int:

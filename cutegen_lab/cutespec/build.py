@@ -28,7 +28,7 @@ _POSITIONAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 _STATEMENTS = (*_POSITIONAL, "schedule", "stages")  # a kind of setting, not a misspelt parameter
 _AT_LINE = re.compile(r" at line (\d+): .*$")
-_WHOLE = "main"  # the step of a spec without steps: any number of kernels
+_WHOLE = "main"  # step name of a spec without steps, which may be any number of kernels
 Settings = dict[str, tuple[Scalar, Option]]
 """Parameters that a step sets, with value and place."""
 
@@ -107,7 +107,7 @@ def _template(spec: Spec, problem: Problem) -> Single | Pipeline:
     except ProviderError as error:
         if isinstance(error, StepRefused):
             step = next(s for s in spec.steps if s.name == error.step)
-        found = _AT_LINE.search(error.message)  # refers to generated PyTorch text
+        found = _AT_LINE.search(error.message)  # the message refers to a line of generated PyTorch text
         place = reference(spec)[1].get(int(found[1])) if found else None
         action = "Write the kernel itself." if step.name == _WHOLE else "Split the step, by a tmp, or write the kernel."
         if isinstance(error, StepRefused) and error.action:

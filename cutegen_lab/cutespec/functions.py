@@ -45,7 +45,7 @@ def _infix(sign: str) -> Function:
 
 
 def _normalised(spelling: str, most: int) -> Function:
-    """Over the last dimension, with a weight (and bias) of its size, which PyTorch needs as an argument."""
+    """A norm over the last dimension with a weight (and bias); PyTorch needs the dimension's size as an argument."""
 
     def text(arguments: list[str], named: str) -> str:
         return f"{spelling}({arguments[0]}, {arguments[0]}.shape[-1:], {', '.join([*arguments[1:]])}{named})"

@@ -20,7 +20,7 @@ from cutegen_lab.cutespec.form import Apply, Dim, Expr, Input, Name, Number, Opt
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 ARCH = "sm_90a"
 MOST_CHARACTERS = 20_000
-MOST_DEPTH = 64  # of an expression
+MOST_DEPTH = 64  # largest depth of an expression
 MOST_DIGITS = 15
 _BINARY = {"add", "subtract", "multiply", "divide", "matmul", "power", "less", "less_equal", "greater", "greater_equal",
            "equal", "not_equal"}  # fmt: skip
@@ -101,7 +101,7 @@ class _Reader:
         name, arch, tf32 = head.children  # type: ignore[union-attr]
         inputs: list[Input] = []
         sizes: list[Mapping[str, int]] = []
-        sized: list[Token] = []  # the names in them
+        sized: list[Token] = []  # names in the sizes
         steps: list[tuple[Step, list[Value], list[Option]]] = []
         for statement in statements:
             assert isinstance(statement, Tree)

@@ -84,9 +84,10 @@ class _Names:
         if not spec.outputs:
             raise spec.inputs[-1].place.error("the kernel has no result", "Write a line such as: out y: bf16 = exp(x).")
         self._known: dict[str, Place] = {}
-        self._lets: dict[str, str] = {}  # the step of each name
+        self._lets: dict[str, str] = {}  # step of each name
         self._numbers: dict[str, float] = {}  # names of numbers
-        self._widened = {given.name for given in spec.inputs if given.dtype.is_float8}  # numbers that torch cannot add
+        # Names of fp8 inputs, which torch cannot add: they are converted to fp32.
+        self._widened = {given.name for given in spec.inputs if given.dtype.is_float8}
         for given in spec.inputs:
             self._add(given.name, given.place)
 

@@ -60,7 +60,7 @@ def _after_name(words: Sequence[str]) -> Iterable[str]:
 @cache
 def _parameters() -> Mapping[str, Sequence[str]]:
     """Values of all templates' parameters, by name."""
-    from cutegen_lab.templates.registry import families  # half a second: not before it is needed
+    from cutegen_lab.templates.registry import families  # takes half a second: imported only here
 
     found: dict[str, list[str]] = {}
     for family in families(ARCH):

@@ -25,10 +25,10 @@ from cutegen_lab.emulator.execution_order import CLOCK_BITS
 from cutegen_lab.perfmodel import MODEL, error_band, predict_plan
 
 SAMPLE_BLOCKS = 64
-FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others
+FEWEST_BLOCKS = 6  # least blocks of a sample: the first, the last, and four others
 # Clusters of each launch with race detection (3 to 8 times slower) in a build's first large runs.
 WATCHED = 4
-_WATCHED_RUNS = 4  # the first draw's two, and the mixed draws, which cover most branches
+_WATCHED_RUNS = 4  # runs that are watched: the first draw's two, and the mixed draws, which cover most branches
 RECORDED = 50_000  # instructions after which a block that is recorded alone is taken to wait for other blocks
 MANY_INSTRUCTIONS = (
     2e6  # warp instructions of a block sample that is large enough: more takes seconds and changes little
@@ -75,8 +75,8 @@ class EmulatorDevice:
         share: float, flops: int = 0,
     ) -> Execution | str:  # fmt: skip
         """Runs random blocks: about ``share`` (0 to 1) of all, at least six clusters, at most 64 blocks beyond these.
-        Returns a text if a sample would prove nothing. Reading memory that these blocks did not write is a fault.
-        Raises Cancelled."""
+        Returns a text if a sample would prove nothing. Reading a byte of an output, the workspace or shared memory that
+        no sampled block has written is a fault. Raises Cancelled."""
         if why := why_not_alone(build):
             return why
         launch = build.plan.launches[0]

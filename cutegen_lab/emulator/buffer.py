@@ -17,9 +17,9 @@ class Buffer:
     views: dict[int, Array]
     written: Array | None = None
     constant: bool = False
-    writers: Array | None = None  # last writers, of :class:`GlobalRaces` …
+    writers: Array | None = None  # last writers, for :class:`GlobalRaces` …
     readers: tuple[Array, Array] | None = None  # … and readers, if any
-    owners: Array | None = None  # cluster that stored each cell, of :class:`StoreOwners`
+    owners: Array | None = None  # cluster that stored each cell, for :class:`StoreOwners`
     initial: Array | None = None  # contents before the first launch, where kept
     end: int = field(init=False)
 

@@ -15,7 +15,7 @@ import numpy as np
 from cutegen_lab.emulator.ptx.types import Array
 
 CLOCK_BITS = 62
-SLOT = 1 << 24  # bytes; no two tensors share one
+SLOT = 1 << 24  # bytes; tensors never share a slot
 _ROUND = 512
 _MOST_SLOTS = 1 << 14
 _MOST_SHUFFLED = 1 << 31  # clusters: products of two numbers below it fit an int64
@@ -47,7 +47,8 @@ class Order:
         return mixed if mixed & 1 else None
 
     def clusters(self, first: int, stop: int, count: int) -> Array:
-        """Numbers of the clusters at positions ``first`` to ``stop`` (exclusive) of the order of ``count`` clusters."""
+        """Numbers of the clusters that run from place ``first`` up to, not including, ``stop`` in the order of
+        ``count`` clusters."""
         at = np.arange(first, min(stop, count), dtype=np.int64)
         if self.reverse:
             at = count - 1 - at
@@ -58,9 +59,9 @@ class Order:
         return at
 
     def placed(self, tensors: int) -> tuple[int, list[tuple[int, int]]]:
-        """Placement of tensors, random by ``clock``: (offset of the first in units of ``SLOT``, [(tensor, bytes past a
-        multiple of ``SLOT``)] by ascending address). Bytes are multiples of 512, as from an allocator, plus 16 where
-        ``reverse``."""
+        """Placement of tensors, random with seed ``clock``: offset of the first tensor in units of ``SLOT``, and for
+        each tensor by ascending address (tensor, bytes past a multiple of ``SLOT``). Bytes are multiples of 512, as
+        from an allocator, plus 16 where ``reverse``."""
         draw = random.Random(self.clock)  # noqa: S311 - a place is no secret from a program that ends with it
         far = draw.randrange(_MOST_SLOTS) if self.clock else 0
         past = [draw.randrange(SLOT // _ROUND) * _ROUND if self.clock else 0 for _ in range(tensors)]

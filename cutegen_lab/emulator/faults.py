@@ -11,10 +11,10 @@ class Quoted(Protocol):
     """An instruction, as a message quotes it."""
 
     @property
-    def line(self) -> int: ...  # in the PTX text, from 1
+    def line(self) -> int: ...  # line in the PTX text, from 1
 
     @property
-    def text(self) -> str: ...  # as written there
+    def text(self) -> str: ...  # text of the instruction in the PTX
 
 
 class EmulatorStop(Exception):
@@ -46,8 +46,8 @@ class Trap(EmulatorStop):
         self.verdict = verdict
         self.gid = gid
         self.address = address
-        self.block: int | None = None  # basic block, where the trap was raised between instructions
-        self.waiting: list[tuple[str, Quoted]] = []  # who waits, and where
-        self.instruction: Quoted | None = None  # where that is not the one being executed
-        self.earlier: Quoted | None = None  # the access it collides with
-        self.follows = False  # an uninitialised read: a fault only if an effect depends on the value
+        self.block: int | None = None  # basic block, if the trap was raised between instructions
+        self.waiting: list[tuple[str, Quoted]] = []  # (who waits, at which instruction)
+        self.instruction: Quoted | None = None  # set if it is not the one being executed
+        self.earlier: Quoted | None = None  # the earlier access that it conflicts with
+        self.follows = False  # for an uninitialised read: it is a fault only if an effect depends on the value

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from cutegen_lab.emulator.execution_order import Order
 
-LANES = 8192  # in lockstep: enough to hide a dispatch, few enough that the registers stay in cache
+# Lanes in lockstep: enough to hide a dispatch, few enough that the registers stay in cache.
+LANES = 8192
 BUDGET = 2_000_000  # instructions dispatched for a CTA batch, in addition to EACH
 PLAN_BUDGET = 40_000_000  # … and for all launches
-EACH = 64  # instructions for each byte or operation of a thread; an honest kernel takes about eight
+EACH = 64  # further instructions for each byte or operation of a thread; an honest kernel takes about eight
 FEW_THREADS = 128  # least number of parallel threads assumed in the limit of a plan
 BATCH_COST = 100  # time to set up a batch of CTAs, in dispatched instructions
 RACES_BYTES = 8 << 20
 RACE_TABLE_BYTES = 512 << 20  # access table of a tensor where few clusters are watched; most pages are never touched
-# Where blocks wait for each other, races are looked for in a whole CTA batch, which is 3 to 8 times slower, if there
+# If blocks wait for each other, a whole CTA batch is checked for races, which is 3 to 8 times slower, if there
 FEW_BATCHES = 4  # … are at least this many batches,
 FEW_BYTES = 4 * RACES_BYTES  # or tensors have at most this size
 

@@ -50,11 +50,11 @@ class Program:
     live_sums: tuple[Live, ...]  # by block: live accumulators of wgmma, and their rows
     hammocks: dict[int, tuple[Rows, Rows]]  # a branch over one block: (rows it reads, rows it leaves)
     guard_rows: tuple[int, ...]
-    asks_memory: tuple[bool, ...]  # by block: has strong reads, as loops that poll memory
-    wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
+    asks_memory: tuple[bool, ...]  # by block: whether it has strong reads, as loops that poll memory have
+    wait_rows: tuple[int | None, ...]  # by block: predicate row that its try_wait writes
     rows_needed: dict[str, int]
-    sites: int  # instructions that touch memory
-    straight: tuple[DependencyChains, ...]  # by the block that starts straight-line code
+    sites: int  # number of instructions that touch memory
+    straight: tuple[DependencyChains, ...]  # chains of straight-line code, by the block that starts it
     predicated: dict[int, int]  # blocks that ptxas predicates: the block before
     static_smem: int
     local_bytes: int
@@ -65,17 +65,17 @@ class Program:
     uses_mbarrier: bool
     uses_wgmma: bool
     access_unit: int  # bytes of the narrowest access
-    fences: bool  # strong operations may order others
-    blocks_may_wait: bool  # … those of several blocks, too
-    blocks_may_meet: bool  # blocks may wait for each other, even by relaxed operations
-    fences_global_proxy: bool  # some fence orders global writes of threads before bulk copies
+    fences: bool  # whether strong operations may order others
+    blocks_may_wait: bool  # … also those of several blocks
+    blocks_may_meet: bool  # whether blocks may wait for each other, even by relaxed operations
+    fences_global_proxy: bool  # whether some fence orders global writes of threads before bulk copies
     guesses: frozenset[ptx.Instruction]  # loads for a compare-and-swap to compare with
-    reads_unwritten: bool  # some register may be read before it was written
-    unwritten_sites: tuple[Site, ...] | None  # reads of uninitialised values, where tracked
+    reads_unwritten: bool  # whether some register may be read before it is written
+    unwritten_sites: tuple[Site, ...] | None  # reads of uninitialised values, if tracked
     generated: str
     file_name: str
-    digest: str  # of the PTX text
-    code: tuple[tuple[Written, ...], ...]  # by basic block, in text order
+    digest: str  # digest of the PTX text
+    code: tuple[tuple[Written, ...], ...]  # instructions by basic block, in text order
     kernel: ptx.Kernel
     polled: ptx.Instruction | None  # an instruction that counts polls (:mod:`polls`)
     spaces: dict[str, str]  # state space of each variable and parameter

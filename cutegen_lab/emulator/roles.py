@@ -16,13 +16,13 @@ class HasLanes(Protocol):
     gid: Array  # thread numbers: block in the CTA batch · padded threads + thread
 
     @property
-    def hardware(self) -> bool: ...  # a bulk copy on behalf of the threads …
+    def hardware(self) -> bool: ...  # whether it is a bulk copy on behalf of the threads …
 
     @property
     def until(self) -> tuple[int, int] | None: ...  # … until (column of an mbarrier, completed phases)
 
     @property
-    def copies(self) -> bool: ...  # a cp.async
+    def copies(self) -> bool: ...  # whether it is a cp.async
 
 
 class Group(HasLanes, Protocol):
@@ -48,10 +48,10 @@ class GeneratedCode(Protocol):
     """The part of a translated kernel that identifies accesses."""
 
     @property
-    def name(self) -> str: ...  # of the kernel
+    def name(self) -> str: ...  # name of the kernel
 
     @property
-    def file_name(self) -> str: ...  # of frames of generated code
+    def file_name(self) -> str: ...  # file name in frames of generated code
 
     @property
     def source_map(self) -> Mapping[int, Instruction]: ...  # line of generated code -> instruction
@@ -60,10 +60,10 @@ class GeneratedCode(Protocol):
     def access_unit(self) -> int: ...  # bytes of the narrowest access
 
     @property
-    def fences_global_proxy(self) -> bool: ...  # some fence orders global writes of threads before bulk copies
+    def fences_global_proxy(self) -> bool: ...  # whether some fence orders global writes of threads before bulk copies
 
     @property
-    def guesses(self) -> frozenset[Instruction]: ...  # loads for a compare-and-swap to compare with
+    def guesses(self) -> frozenset[Instruction]: ...  # loads whose value a compare-and-swap compares with
 
 
 class Blocks(Protocol):
@@ -71,19 +71,20 @@ class Blocks(Protocol):
 
     count: int  # number of blocks
     cluster_size: int  # blocks of a cluster
-    padded_threads: int  # of a block, in whole warps
+    padded_threads: int  # threads of a block, rounded up to whole warps
 
     @property
-    def program(self) -> GeneratedCode: ...  # what they execute
+    def program(self) -> GeneratedCode: ...  # the program that they execute
 
     @property
-    def numbers(self) -> Array: ...  # of the blocks in the grid, cluster by cluster
+    def numbers(self) -> Array: ...  # numbers of the blocks in the grid, cluster by cluster
 
     @property
-    def exited(self) -> Array: ...  # by thread
+    def exited(self) -> Array: ...  # whether each thread has exited
 
-    def instruction(self) -> Instruction | None: ...  # that is being executed
+    def instruction(self) -> Instruction | None: ...  # the instruction being executed
 
-    def place(self, gid: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]: ...  # (block, thread) coordinates
+    # (block, thread) coordinates of thread ``gid``
+    def place(self, gid: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]: ...
 
-    def coordinates(self, number: int) -> tuple[int, int, int]: ...  # of any block of the grid
+    def coordinates(self, number: int) -> tuple[int, int, int]: ...  # coordinates of any block of the grid

@@ -138,15 +138,17 @@ class _Runner:
         options: Options, inputs: int | None, followed: bool = False,
     ) -> None:  # fmt: skip
         self._build, self._cancel, self._options, self._followed = build, cancel, options, followed
-        self.read_unwritten = False  # run the plan again, with tracking
+        self.read_unwritten = False  # set if the plan must run again, with tracking
         self.accounts: list[LaunchCounts] = []
         self.timelines: list[Timeline] = []
         self._bytes = sum(b.nbytes for b in buffers)
         self._left = options.most_in_all(self._bytes)
-        own = sum(b.nbytes for b in buffers[: len(buffers) - len(build.plan.workspace)])  # without the workspace
+        # Tensors without the workspace.
+        own = sum(b.nbytes for b in buffers[: len(buffers) - len(build.plan.workspace)])
         small = options.sample_blocks is None and own <= RACES_BYTES
         self._races = small if options.races is None else options.races
-        self._watched = 0 if self._races or options.races is not None else options.watched  # clusters of each launch
+        # Clusters of each launch that are watched.
+        self._watched = 0 if self._races or options.races is not None else options.watched
         most = None if self._races else RACE_TABLE_BYTES
         self._watch = GlobalRaces(_access_unit(build), most) if self._races or self._watched else None
         apart = not self._races and options.races is None and options.sample_blocks is None
@@ -168,7 +170,7 @@ class _Runner:
             placed[i].initial = data.copy() if self._shadow and not known else None
         self._buffers = [placed[i] for i in range(len(buffers))]
         self._fresh = fresh
-        self._loaded: dict[int, float] = defaultdict(float)  # bytes, by tensor
+        self._loaded: dict[int, float] = defaultdict(float)  # bytes loaded, by tensor
 
     def printed(self) -> str:
         return self._memory.printed.text()
@@ -245,7 +247,7 @@ class _Runner:
         for numbers, watched in self._batches(program, launch, division):
             if fault := self._run_batch(launch, program, numbers, watched, counters, owners, branches, record):
                 return fault, {}
-            record = False  # only the launch's first batch
+            record = False  # only the launch's first batch is recorded
             if large:
                 gc.collect()  # batches are reference cycles: only the collector frees their memory
         if branches is not None and before is not None and len(clusters := branches.unwatched_clusters()):

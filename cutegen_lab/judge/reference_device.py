@@ -14,7 +14,7 @@ import torch
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device
 
-# Smallest workload for a GPU: for smaller ones starting PyTorch there takes longer than all draws.
+# Smallest workload for a GPU: for smaller ones, starting PyTorch on the GPU takes longer than all draws.
 LARGE_BYTES = 32 << 20
 SMALL_BYTES = 256 << 10  # largest workload for which one CPU thread is as fast as all
 CPU = "cpu"
@@ -39,8 +39,8 @@ class ReferenceDevice:
         return self._where == CPU
 
     def run(self, work: Callable[[str], T]) -> T:
-        """Calls ``work`` with a torch device: the GPU, or, from then on, the CPU if the GPU has too little memory or
-        the reference keeps tensors elsewhere."""
+        """Calls ``work`` with a torch device: the GPU; or the CPU, now and in later calls, if the GPU has too little
+        memory or the reference keeps tensors elsewhere."""
         if self._where != CPU:
             try:
                 with _own_precision(), torch.device(self._where):
@@ -63,8 +63,8 @@ def torch_threads(count: int) -> Iterator[None]:
 
 
 def torch_threads_for(workload: Workload, busy_cores: int) -> contextlib.AbstractContextManager[None]:
-    """Sets PyTorch's threads to the number of cores that are free (one thread that waits for a core delays all the
-    others), or to one for a small workload."""
+    """Sets the number of PyTorch's threads to the number of free cores, since one thread that waits for a core delays
+    all others; to one for a small workload."""
     small = workload.compulsory_bytes <= SMALL_BYTES
     return torch_threads(1 if small else max(1, torch.get_num_threads() - busy_cores))
 

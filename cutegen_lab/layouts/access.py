@@ -89,7 +89,7 @@ def access(layout: AnyLayout, itemsize: int, width: int, places: Sequence[tuple[
     """Thread i of a warp takes ``width`` bytes at ``places[i]``: (row, column) of the grid of pieces of ``width``
     bytes, rows being the first mode. Raises InputError for a width or place that does not exist."""
     if width not in WIDTHS:
-        raise InputError(f"no thread accesses {width} bytes", f"Use {', '.join(map(str, WIDTHS))}.")
+        raise InputError(f"a load or store cannot be {width} bytes wide", f"Use {', '.join(map(str, WIDTHS))}.")
     count = max(1, width // itemsize)
     mode = contiguous_mode(layout, count)
     if width < itemsize or mode is None:

@@ -20,7 +20,7 @@ Tiler: TypeAlias = "int | Layout | tuple[Tiler, ...]"
 
 
 def coalesce(layout: Layout) -> Layout:
-    """The same function of an index with as few modes as possible."""
+    """A layout that is the same function of an index, with as few modes as possible."""
     found: list[tuple[int, int]] = []
     for extent, step in layout.pairs():
         if extent == 1:

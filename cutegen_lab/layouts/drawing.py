@@ -20,10 +20,10 @@ from cutegen_lab.layouts.palette import MUTED, PAGE, TEXT, fill
 from cutegen_lab.layouts.picture import Cell, Panel, Picture
 
 _FONT = 11
-_CHARACTER = 6.7  # width of a monospace one
+_CHARACTER = 6.7  # width of a monospace character in pixels
 _LINE = 13
 _GAP = 26  # between panels, and around them
-_BESIDE = 1500  # pixels of panels next to each other, at most
+_BESIDE = 1500  # most pixels of panels next to each other
 _STYLE = Template("""\
 .cgl{--cgl-page:var(--jp-layout-color0,$page);--cgl-text:var(--jp-content-font-color1,$text);\
 --cgl-muted:var(--jp-content-font-color2,$muted)}

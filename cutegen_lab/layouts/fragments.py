@@ -19,7 +19,7 @@ TF32 = "tf32"
 _SMALL = dict.fromkeys(("f8e4m3fn", "f8e5m2", "i8", "u8"), 1)
 ITEMSIZE = {"f16": 2, "bf16": 2, TF32: 4, **_SMALL}
 """Bytes of an element of A and B, by type."""
-_SM80_DEPTHS = {1: (16, 32), 2: (8, 16), 4: (4, 8)}  # by itemsize
+_SM80_DEPTHS = {1: (16, 32), 2: (8, 16), 4: (4, 8)}  # K of mma.sync by itemsize
 WGMMA_BYTES = 32
 """Bytes of K of one wgmma."""
 SM80, SM90 = "sm80", "sm90"

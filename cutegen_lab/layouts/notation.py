@@ -69,7 +69,9 @@ def of_addresses(swizzle: Swizzle, itemsize: int) -> Swizzle:
     """A swizzle of byte addresses, as one of indices of elements. Raises InputError where it would split elements."""
     lower = itemsize.bit_length() - 1
     if swizzle.base < lower:
-        raise InputError(f"{swizzle} of addresses splits elements of {itemsize} bytes", "Use a greater base.")
+        raise InputError(
+            f"{swizzle} applied to byte addresses would split elements of {itemsize} bytes", "Use a greater base."
+        )
     return Swizzle(swizzle.bits, swizzle.base - lower, swizzle.shift)
 
 

@@ -29,7 +29,7 @@ class Cell:
     span: int = 1
     """Columns that it takes."""
     marked: bool = False
-    """Whether it has a frame: an access touches it."""
+    """Whether the cell has a frame: an access touches it."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Picture:
     """Hints for notes, by text. Only a front end with options shows them."""
 
     def advised(self, spell: Callable[[Hint], str]) -> Picture:
-        """The same picture with its hints in its notes, in the words of ``spell``."""
+        """A copy of the picture with its hints in its notes, in the words of ``spell``."""
         notes = (
             f"{note}; {spell(self.hints[note]).rstrip('.')}" if note in self.hints else note for note in self.notes
         )

@@ -29,8 +29,8 @@ from cutegen_lab.layouts.picture import Picture
 
 MOST_ELEMENTS = 1 << 18
 _LISTED = 1 << 14  # most indices in the facts
-_PIECE = 16  # bytes of a swizzle's pieces
-_REGISTER_CELLS = 512  # of a panel of registers
+_PIECE = 16  # bytes that a swizzle moves as a piece
+_REGISTER_CELLS = 512  # most cells of a panel of registers
 _OPERANDS = ("A", "B", "C", "A-registers")
 
 
@@ -224,7 +224,7 @@ _MMA_EXAMPLE = Hint(Advice.WRITE_AS, ("mma sm90 64x128x16 f16 C",))
 
 def _tiles(layout: AnyLayout, tiler: algebra.Tiler) -> list[int]:
     plain = plain_part(layout)
-    if not isinstance(tiler, tuple):  # over all coordinates
+    if not isinstance(tiler, tuple):  # a tiler of all coordinates
         whole = algebra.logical_divide(Layout.dense(plain.size), tiler)
         return tile_numbers(Layout.dense(plain.size), [whole])
     dense = [Layout.dense(mode.size) for mode in plain.modes]

@@ -15,7 +15,7 @@ from cutegen_lab.layouts.layout import AnyLayout, Layout, Swizzled
 from cutegen_lab.layouts.notation import SWIZZLE_MODES, swizzle_mode
 
 _WIDTH = {"none": 16, "32B": 32, "64B": 64, "128B": 128}  # bytes of a row of the pattern
-_MOST_EXTENT, _MOST_RANK = 256, 5  # of a box
+_MOST_EXTENT, _MOST_RANK = 256, 5  # most elements along a dimension of a box, and most dimensions
 
 
 def checked_mode(name: str) -> str:

@@ -25,7 +25,7 @@ _BOX = re.compile(r'!cute_nvgpu\.atom\.tma_(?:load|store)<(\w+),[^"]*.*tma_gbasi
 _COPY = re.compile(r'layout_copy_tv = <"([^"]+)">, tiler_mn = <"\[([\d:;]+)\]">')
 _MMA = re.compile(r"!cute_nvgpu\.(sm\d+)\.mma<([\dx]+),.*?elem_type = \((\w+), (\w+), \w+\)(?:, frag_kind = (\w+))? ?>")
 _OPERANDS = {("sm80", None): ("A", "B", "C"), ("sm90", "ss"): ("C",), ("sm90", "rs"): ("A-registers", "C")}
-_MODES = {0: "none", 1: "32B", 2: "64B", 3: "128B"}  # by the bits of a swizzle of 16-byte pieces
+_MODES = {0: "none", 1: "32B", 2: "64B", 3: "128B"}  # modes by the number of bits of a swizzle of 16-byte pieces
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,8 @@ def _reject(state: RunState, answer: Answer) -> RunState:
     current = _under_review(state, "reject")
     state = _with_answer(replace(state, failed_in_a_row=0), answer)
     if state.base_id is None and current.parent_id is not None and not can_grow(state, current.id):
-        # Nothing was accepted and the provider cannot go on from the analyst's text: what was edited is reviewed again.
+        # Nothing is accepted and the provider cannot continue from the analyst's text: the edited text is reviewed
+        # again.
         return replace(state, current_id=current.parent_id, failed_step=None, problem_note="", problem_hint=None)
     parent = state.base_id or current.id
     return ask(state, _kind(state, parent), parent, answer.text, wanted=answer.by == "analyst")
@@ -140,14 +141,15 @@ def _edit(state: RunState, answer: Answer) -> RunState:
     candidate = edited(current, answer.text, next_id(state))
     if found := broken_by(state, candidate.proposal):
         raise InputError(f"the edited text breaks {found[0].message}", "Leave that as it is, or lift the pin.")
-    state = _with_answer(replace(state, failed_in_a_row=0), replace(answer, text=""))  # the text is the new candidate's
+    # The text becomes that of the new candidate.
+    state = _with_answer(replace(state, failed_in_a_row=0), replace(answer, text=""))
     return with_candidate(state, candidate)
 
 
 def _retry(state: RunState, answer: Answer) -> RunState:
     if state.failed_step not in (None, Step.GENERATE):
         return replace(state, step=state.failed_step, failed_step=None, problem_note="", problem_hint=None)
-    if state.failed_step is None:  # otherwise the request failed, and the answer is about that
+    if state.failed_step is None:  # otherwise the answer is about the failed request
         state = _with_answer(state, answer)
     return ask(state, state.ask, state.ask_parent_id, state.feedback, unlimited=True, wanted=answer.by == "analyst")
 
@@ -173,7 +175,7 @@ def _with_answer(state: RunState, answer: Answer) -> RunState:
     before = state.answers.get(state.current_id)
     kept = {"approve", "approve_unproven"} | ({"reject"} if before is not None and before.kind == "reject" else set())
     if before is not None and before.kind in kept and answer.kind not in kept:
-        return state  # branching, editing or retrying later does not take a verdict back
+        return state  # a later branch, edit or retry does not revoke a verdict
     return replace(state, answers={**state.answers, state.current_id: replace(answer, candidate_id=state.current_id)})
 
 

@@ -29,8 +29,9 @@ def spent(state: RunState) -> str:
 
 
 def nothing_to_gain(state: RunState) -> str:
-    """Why an unattended run requests no refinement of the accepted kernel, or "": by prediction only compulsory bytes
-    and launch overhead take time, and where it was measured, a copy of these bytes is no faster."""
+    """Reason for an unattended run to request no refinement of the accepted kernel, or "". The reason: its time is
+    predicted to be compulsory bytes and launch overhead alone and, if it was measured, a copy of these bytes is no
+    faster."""
     trial = state.trials.get(state.incumbent_id or "")
     if trial is None or trial.timing is None or trial.profile is None:
         return ""

@@ -50,7 +50,7 @@ class Driver:
         self._steps = Steps(services, provider, history.state.settings)
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
-        self._cancel = threading.Event()  # of the current step; each step has a new one
+        self._cancel = threading.Event()  # cancels the current step; each step has a new one
         self._subscribers = Subscribers(self.run_id)
         self._events = list(history.events)
         self._state = history.state

@@ -1,4 +1,4 @@
-"""The next step of a run, which the driver performs, as frozen data."""
+"""The effects of a run as frozen data: the next step, which the driver performs."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def _compile_failed(state: RunState, event: CompileFailed) -> RunState:
 def _checked(state: RunState, event: Checked) -> RunState:
     _expect(state, Step.CHECK, event, event.candidate_id)
     trial = trials.checked(state, event)
-    if trial.verdict is Verdict.INCONCLUSIVE:  # nothing is known to be wrong with it: there is nothing to fix
+    if trial.verdict is Verdict.INCONCLUSIVE:  # no error is known: there is nothing to fix
         note = f"{trial.candidate_id} is neither right nor wrong as far as can be told here"
         return replace(_with_trial(state, trial), step=Step.REVIEW, problem_note=note)
     if not trial.verdict.passed:
@@ -160,7 +160,7 @@ def _timed(state: RunState, event: Timed) -> RunState:
         return _failed(state, trial)
     state = replace(_with_trial(state, trial), failed_in_a_row=0)
     passed = sum(t.verdict.passed for t in state.trials.values())
-    # Delayed profiling: what a profiler says helps only once there are several correct kernels to tell apart.
+    # Delayed profiling: a profile helps only if there are several correct kernels to compare.
     return replace(state, step=Step.PROFILE if passed > state.settings.profile_after else Step.REVIEW)
 
 

@@ -40,7 +40,7 @@ def noted(state: RunState, event: Noted) -> RunState:
 
 
 def lifted(state: RunState, event: NoteLifted) -> RunState:
-    """Without the note. A candidate under review that only this pin refused goes on to be judged."""
+    """The state without the note. A candidate under review that was refused only because of this pin is then judged."""
     if event.note_id not in state.notes:
         known = list(state.notes)
         hint = did_you_mean(event.note_id, known) or f"Comments and pins: {', '.join(known) or 'none'}."

@@ -42,7 +42,7 @@ class Services:
         """Versions of packages, for provenance."""
         self._make_compiler, self._make_judge, self._make_device = compiler, judge, device
         self._lock = threading.RLock()
-        self._devices_lock = threading.Lock()  # held while one starts
+        self._devices_lock = threading.Lock()  # held while a device starts
         self._compiler: Compiler | None = None
         self._judge: Judge | None = None
         self._devices: dict[str, Device] = {}

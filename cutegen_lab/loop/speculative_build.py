@@ -1,5 +1,5 @@
-"""Compiles the next candidate while a GPU judges the current one: the first is mostly approved, most refinements are
-rejected, and the proposal that follows is known in advance."""
+"""Compiles the next candidate while a GPU judges the current one. The first candidate is usually approved and most
+refinements are rejected, so the next proposal is known in advance."""
 
 from __future__ import annotations
 

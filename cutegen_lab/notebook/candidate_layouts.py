@@ -11,7 +11,7 @@ from cutegen_lab.layouts.conflicts import ConflictingAccess
 from cutegen_lab.layouts.traced import MadeLayout
 from cutegen_lab.notebook.layout_magic import ShownPicture
 
-_LINES = 4  # named in the table
+_LINES = 4  # most lines named in the table
 
 
 class CandidateLayouts(Sequence[ShownPicture]):
@@ -25,7 +25,7 @@ class CandidateLayouts(Sequence[ShownPicture]):
         return len(self.made)
 
     def __getitem__(self, number: int) -> ShownPicture:  # type: ignore[override]
-        """Raises InputError where there is none."""
+        """The picture of layout ``number``. Raises InputError if there is none."""
         if not isinstance(number, int) or not -len(self.made) <= number < len(self.made):
             raise InputError(f"there is no layout {number}", f"There are {len(self.made)}, from 0.")
         return ShownPicture(self.made[number].picture())

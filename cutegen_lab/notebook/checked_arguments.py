@@ -24,7 +24,7 @@ _WORDS = {
     Path: "a path",
     NoneType: "None",
 }
-_SHOWN = 40  # characters of a wrong value
+_SHOWN = 40  # most characters of a wrong value that are shown
 
 
 def verb(method: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -71,7 +71,7 @@ def _fits(value: object, wanted: Any) -> bool:
     if get_origin(wanted) is Sequence:
         (item,) = get_args(wanted)
         return isinstance(value, Sequence) and not isinstance(value, str) and all(_fits(v, item) for v in value)
-    if wanted in (int, float):  # also NumPy's; a boolean is not a number
+    if wanted in (int, float):  # accepts NumPy's numbers too; a boolean is not a number
         return isinstance(value, Integral if wanted is int else Real) and not isinstance(value, bool)
     return isinstance(value, wanted)
 

@@ -48,7 +48,7 @@ class Known(NamedTuple):
     candidates: Callable[[str], Iterable[str]]
     """Ids of the candidates of a run; of the notebook's newest one for ""."""
     notes: Callable[[str], Iterable[str]]
-    """Ids of the comments and pins of such a run."""
+    """Ids of the comments and pins of a run; of the notebook's newest one for ""."""
 
 
 class Fitting(NamedTuple):
@@ -66,7 +66,7 @@ def words_that_fit(text: str, options: Mapping[str, Sequence[Action]], known: Kn
     ``options``: those of each magic, by its name with its signs (``%%cutegen``).
     """
     if SPEC_MAGIC.match(text) and "\n" in text.lstrip():
-        from cutegen_lab.cutespec.words import words_in_spec  # lark: not before it is needed
+        from cutegen_lab.cutespec.words import words_in_spec  # needs lark: imported only here
 
         return Fitting(words_in_spec(text.lstrip().partition("\n")[2]))
     head, *words = text.rpartition("\n")[2].split(" ")
@@ -126,7 +126,7 @@ def _of_a_cell(
         return [name for action in actions for name in action.option_strings if name not in before]
     option = asked.option_strings[0]
     values = runs() if option == "--run" else VALUES.get(option)
-    return values if asked.type is None else ()  # a number is typed
+    return values if asked.type is None else ()  # a number has no completion
 
 
 def install(shell: InteractiveShell, fitting: Callable[[str], Fitting | None]) -> None:

@@ -1,4 +1,5 @@
-"""How a magic fails: one line instead of a traceback, and a failed cell, which stops a notebook that runs by itself."""
+"""How a magic fails: with one line instead of a traceback, and a failed cell, which stops a notebook that runs
+unattended."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest r
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches
 %cute_layout?          pictures of CuTe layouts, and their options"""
 
-_BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok|usd)")  # of a budget
+_BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok|usd)")  # one limit of a budget
 
 _PROBLEM = (
     NAME, INPUTS, ARCH,
@@ -202,7 +202,7 @@ class CutegenMagics(Magics):
             self._show(run)
             if arguments.wait:
                 run.wait()
-                self._widgets[run.run_id].refresh()  # what the notebook saves of this cell
+                self._widgets[run.run_id].refresh()  # updates what the notebook saves of this cell
 
     def _show(self, run: NotebookRun) -> None:
         """Displays the widget of a run. There is one for each run and kernel; shown twice, it is the same widget in two
@@ -291,7 +291,7 @@ class CutegenMagics(Magics):
         return list(run.handle.state.candidates) if run else []
 
     def known_notes(self, run_id: str) -> list[str]:
-        """Ids of the comments and pins of such a run."""
+        """Ids of the comments and pins of a run of this notebook, "" for the newest."""
         run = self._runs.get(run_id or self._newest or "")
         return list(run.handle.state.notes) if run else []
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE, RED, GREY = "#3b7dd8", "#c4560f", "#d9453c", "#797979"
 """Colours of marks. The grey, also that of texts, is as far from white as from the dark page: 4.3 to 1."""
 HUES = (BLUE, ORANGE, "#2e8540", "#8e5bd0", "#b8477c", "#1c8591", "#8a6d1d", GREY)
-"""Colours of parts of one bar, which have their names beside them or in their pattern too."""
+"""Colours of the parts of one bar; parts are also told apart by a name next to them or by their pattern."""
 PATTERNS = ("", "/", ".", "x")
 _CLEAR, _GRID = "rgba(0,0,0,0)", "rgba(128,128,128,0.3)"
 

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Bar, Figure, Scatter
 
 LINES = 8
-_TITLE = 100  # characters of a line of the title
-_CODE = 52  # characters of a line's text next to its bar
+_TITLE = 100  # most characters of a line of the title
+_CODE = 52  # most characters of a line's text next to its bar
 _SHOWN = (  # counters to compare, in reading order
     "warp_instructions", "tensor_instructions", "global_load_sectors", "global_store_sectors", "global_atomic_sectors",
     "bulk_load_sectors", "bulk_store_sectors", "shared_wavefronts", "shared_conflicts", "barrier_waits",
     "mbarrier_waits", "cluster_requests", "dram_load_bytes", "dram_store_bytes",
 )  # fmt: skip
-_SUMS = {  # for sources that only count the parts
+_SUMS = {  # by counter: its parts, which are added if a source counts only these
     "shared_wavefronts": ("shared_load_wavefronts", "shared_store_wavefronts", "shared_copy_wavefronts"),
     "shared_conflicts": ("shared_load_conflicts", "shared_store_conflicts"),
 }
@@ -58,7 +58,7 @@ class LineShare:
     share: float
     """Its share of what all lines take, 0 to 1."""
     told: str
-    """The same in words, with the cost of an access."""
+    """The share in words, with the cost of an access."""
 
 
 def profile_records(profiles: Sequence[Profile]) -> list[Counted | LineShare]:

@@ -1,4 +1,4 @@
-"""What a view of a run asks for that the view itself does not hold: listings, plots, layouts, files."""
+"""Answers to queries of a view, for what the view itself does not hold: listings, plots, layouts, files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def answer(handle: RunHandle, query: Query, folder: Path = Path()) -> Any:
 
 
 def _exported(handle: RunHandle, query: Query, folder: Path) -> ExportView:
-    """Writes under the names of the run and the candidate."""
+    """Writes files named after the run and the candidate."""
     written: tuple[Path, ...] = ()
     if query.text:
         chosen = FORMATS.get(query.text) or format_of(query.text, "")

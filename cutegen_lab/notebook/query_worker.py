@@ -144,7 +144,7 @@ def main() -> None:
     if os.getpgrp() == os.getpid():  # a kernel that is judged again for an export, in a process of its own
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.killpg(0, signal.SIGTERM)
-    os._exit(0)  # threads may still be at work
+    os._exit(0)  # threads may still be running
 
 
 if __name__ == "__main__":

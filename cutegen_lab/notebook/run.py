@@ -178,14 +178,14 @@ class NotebookRun:
 
         state, chosen = self.handle.state, self.handle.selected_candidate(candidate_id)
         profiles = [self.handle.profile(chosen, device) for device in devices]
-        assert chosen is not None  # or there would be no profile
+        assert chosen is not None  # otherwise there would be no profile
         figure = profile_figure(profiles, state.candidates[chosen].source, f"{state.problem.name} {chosen}")
         return Plot("profile", figure, profile_records(profiles))
 
     @verb
     def layouts(self, candidate_id: str | None = None) -> CandidateLayouts:
-        """The layouts that a candidate (default: as in :meth:`evidence`) makes, as a table with lines of its text with
-        all its parameters; ``run.layouts()[0]`` draws the first. Raises InputError."""
+        """The layouts that a candidate makes (default: as in :meth:`evidence`), as a table with line numbers in its
+        general text, before specialisation; ``run.layouts()[0]`` draws the first. Raises InputError."""
         from cutegen_lab.notebook.candidate_layouts import CandidateLayouts
 
         chosen = self.handle.selected_candidate(candidate_id)

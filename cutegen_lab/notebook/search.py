@@ -98,8 +98,8 @@ class NotebookSearch:
 
     @verb
     def plot_replay(self) -> Plot:
-        """The same search replayed on the recorded results; nothing is compiled or run. As :meth:`plot`. Raises
-        InputError."""
+        """This search replayed on its recorded results, as a figure like that of :meth:`plot`; nothing is compiled or
+        run. Raises InputError."""
         found = self.searching.replayed()
         near = f"within 3% of the fastest after {found.near} evaluations" if found.near else "never near the fastest"
         title = f"{self._title()}, replayed on {found.configs} recorded configs: {near}"
@@ -117,7 +117,7 @@ class NotebookSearch:
         written by cutegen."""
         from cutegen_lab.session.outputs import write_out
 
-        _ = self.best  # or an error that says why
+        _ = self.best  # raises an error that says why there is none
         write_out(Path(path), kernel_text(self.searching.problem, self.found))
         return Path(path)
 

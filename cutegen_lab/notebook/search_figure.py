@@ -18,7 +18,7 @@ from cutegen_lab.views.units import microseconds
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Parcoords, Scatter
 
-_ACROSS = 4  # plots of parameters in one row
+_ACROSS = 4  # most plots of parameters in one row
 _PARALLEL = "each config as a line: its values and its time"
 _SPREAD = 4.0
 _PLOT_PX, _SMALL_PX = 320, 230
@@ -35,7 +35,7 @@ class Evaluated:
     time_us: float | None
     """Microseconds, measured or predicted as the search says; None if it failed or is not yet timed."""
     best_so_far_us: float | None
-    """Least time up to here."""
+    """Least time so far."""
     predicted_us: float | None
     """Predicted microseconds on the first workload."""
     failure: str
@@ -149,7 +149,8 @@ def _lay_out(figure: Figure, trace: Trace, title: str, height: int) -> None:
         figure.update_yaxes(type="log", nticks=6)
     figure.update_xaxes(rangemode="tozero", row=1, col=1)
     figure.update_annotations(font_size=13)
-    figure.update_annotations(yshift=36, selector={"text": _PARALLEL})  # above the names of its axes
+    # Places the headings above the names of the axes.
+    figure.update_annotations(yshift=36, selector={"text": _PARALLEL})
     figure.update_layout(
         title_text="<br>".join(filter(None, lines)), title_font_size=14,
         title_y=1 - 16 / height, title_yanchor="top", template=theme(), height=height,

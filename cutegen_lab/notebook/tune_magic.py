@@ -69,7 +69,7 @@ class TuneMagic(Magics):
 
         if arguments.budget < 1:
             raise InputError(f"--budget {arguments.budget} allows no config", "Use 1 or more.")
-        if not arguments.max_seconds > 0:  # nan neither
+        if not arguments.max_seconds > 0:  # also true for nan
             raise InputError(f"--max-seconds {arguments.max_seconds:g} allows no time", "Use more than 0.")
         text = below_magic(cell)
         parse_problem(text)  # reports a syntax error before anything is imported or started

@@ -23,7 +23,7 @@ from cutegen_lab.views.model import MIME_TYPE, Command, Query, RunView
 STATIC = Path(__file__).parent / "static"
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 _UPDATE_SECONDS = 0.2
-_WATCH_SECONDS = 1.0  # between looks at a run that another process drives
+_WATCH_SECONDS = 1.0  # seconds between reads of a run that another process drives
 _RESTING = ("review", "done")
 _log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class RefineWidget(anywidget.AnyWidget):
         self._run = run
         self._dirty, self._gone = threading.Event(), threading.Event()
         self._shown: str | None = None
-        self._kept: _Moment | None = None  # snapshot in the display; None before it is shown
+        self._kept: _Moment | None = None  # key of the snapshot in the display; None before it is shown
         self._unsubscribe = run.handle.subscribe(lambda notice: self._dirty.set())
         self.on_msg(self._answer)
         self.refresh()
@@ -137,10 +137,11 @@ class RefineWidget(anywidget.AnyWidget):
                 return
             try:
                 view = self._run.view()
-                if woken or view.model_dump(mode="json") != self.view:  # others' events wake nobody here
+                # Events of another process do not wake this thread.
+                if woken or view.model_dump(mode="json") != self.view:
                     self._sync(view)
             except Exception:  # a view that fails must not end the display
-                if self._ended:  # the store was closed meanwhile
+                if self._ended:  # the store was closed in the meantime
                     return
                 _log.exception("the view of %s was not renewed", self._run.run_id)
             self._gone.wait(_UPDATE_SECONDS)

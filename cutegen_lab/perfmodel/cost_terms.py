@@ -33,22 +33,22 @@ _STORE_CYCLES = 1.75
 # wavefronts for one, but ncu reports L1 at 47% and 56% of its peak where these alone would take the whole time (p6 of
 # benchmarks/foreign_kernels). Copies through L1 cost a cycle for each wavefront, which matches ncu's figure for n3.
 _PAST_L1_CYCLES = 4.0
-_START_CYCLES = 1.2  # of the whole GPU, between the starts of two blocks …
+_START_CYCLES = 1.2  # cycles of the whole GPU between the starts of two blocks …
 _CLUSTER_STARTS = 0.9  # … and this factor more for each doubling of the cluster, which is scheduled as a whole
-_MMA_SYNC_SHARE = 0.62  # of a Hopper tensor core's rate that mma.sync reaches
+_MMA_SYNC_SHARE = 0.62  # fraction of a Hopper tensor core's rate that mma.sync reaches
 _PIPES: Mapping[str, tuple[str, float]] = {  # class of warp instruction -> (unit, cycles a sub-partition)
     "f32": ("FMA", 1.0), "half": ("FMA", 1.0), "f64": ("FP64", 2.0), "integer": ("integer", 1.5),
     "convert": ("integer", 2.0), "special": ("special-function", 8.0), "load": ("load/store", 4.0),
     "store": ("load/store", 4.0), "shared": ("load/store", 4.0), "local": ("load/store", 4.0),
     "warp": ("load/store", 4.0), "atomic": ("load/store", 8.0),
 }  # fmt: skip
-_OTHER_CYCLES = 1.0  # of an instruction of another class, branches among them
+_OTHER_CYCLES = 1.0  # cycles of an instruction of any other class, branches included
 # One data path serves shared memory, loads, lines of stores and shuffles, a wavefront a cycle. Divided by the measured
 # time, their sum is 0 to 11 points (median 3) below ncu's percentage of L1 for kernels without cp.async (39 to 88% in
 # 11 configs of q1, q2, q5 and q7 in benchmarks/results/foreign_blind_on_gpu.json).
 PATH = "L1 data path"
-_APART = ("tensor", "shared", "L1", PATH)  # units that work while instructions are issued
-_FREE = ("move",)  # registers are renamed, not copied
+_APART = ("tensor", "shared", "L1", PATH)  # units that work at the same time as instructions are issued
+_FREE = ("move",)  # classes without cost: registers are renamed, not copied
 _TENSOR_RATE: Mapping[str, tuple[DType, float]] = {  # operand type -> (type with a known dense rate, factor)
     "f16": (DType.F16, 1.0), "bf16": (DType.BF16, 1.0), "tf32": (DType.BF16, 0.5), "e4m3": (DType.I8, 1.0),
     "e5m2": (DType.I8, 1.0), "s8": (DType.I8, 1.0), "u8": (DType.I8, 1.0), "f64": (DType.F64, 1.0),
@@ -63,7 +63,7 @@ def memory_us(moved: Traffic, gpu: GpuSpec) -> float:
 
 
 def last_wave(shape: Occupancy) -> float:
-    """Factor on memory time, as blocks of the last (or only) wave do not end together."""
+    """Factor on memory time: the blocks of the last (or only) wave do not all end at the same time."""
     return 1 + _LAST_BLOCKS / max(shape.waves, 1.0)
 
 
@@ -104,7 +104,7 @@ def units_us(
             cycles[unit] = cycles.get(unit, 0.0) + cost * value
     if shape.waves <= 1:  # persistent blocks, some with more work than others
         running /= counters.get("busiest_block", 1.0)
-    slots = running * gpu.clock_hz / 1e6  # cycles of all busy multiprocessors in a microsecond
+    slots = running * gpu.clock_hz / 1e6  # cycles of all busy multiprocessors per microsecond
     found = {unit: value / (4 * slots) for unit, value in cycles.items()}
     found["shared"] = (_wavefronts(counters) + _operand_wavefronts(counters)) / slots
     loads, stores = counters.get("global_load_lines", 0.0), counters.get("global_store_lines", 0.0)
@@ -151,7 +151,7 @@ def _operand_wavefronts(counters: Mapping[str, float]) -> float:
     """Cycles in which wgmma reads its operands from shared memory, 128 bytes a cycle: 64 rows of 32 bytes of A, and N
     rows of B. A narrow product is limited by A."""
     wgmma = 1 - share(counters.get("mma_sync_ops", 0.0), counters.get("tensor_ops", 0.0))
-    products = wgmma * counters.get("tensor_instructions", 0.0) / 4  # each warp of a warpgroup counts one
+    products = wgmma * counters.get("tensor_instructions", 0.0) / 4  # each warp of a warpgroup counts one product
     wide = sum(counters.get(f"tensor_ops_{kind}", 0.0) * size for kind, size in _OPERAND_BYTES.items()) * wgmma / 4096
     return (64 * products + wide) * 32 / 128
 

@@ -13,11 +13,11 @@ from cutegen_lab.perfmodel.occupancy import Occupancy
 from cutegen_lab.perfmodel.traffic import Traffic
 
 ByLine = Mapping[int, Mapping[str, float]]
-_WASTED = 1.1  # moved bytes over used bytes
-_NARROW = 12  # bytes a thread
-_MATTERS = 0.1  # of all bytes moved
-_BUSY_LATENCY_US = 0.75  # of a DRAM access while memory is busy, which loads in flight must cover
-_MIX = 3  # classes of instructions that are named
+_WASTED = 1.1  # ratio of moved to used bytes from which a finding is made
+_NARROW = 12  # accesses of fewer bytes a thread than this are narrow
+_MATTERS = 0.1  # least fraction of all moved bytes for a finding
+_BUSY_LATENCY_US = 0.75  # latency of a DRAM access while memory is busy, which loads in flight must cover
+_MIX = 3  # most classes of instructions that are named
 
 
 def findings(

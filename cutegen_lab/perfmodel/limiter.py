@@ -9,8 +9,9 @@ from cutegen_lab.core.predicted import AT_THE_FLOOR, L2, LAUNCH, LAUNCH_US, MEMO
 from cutegen_lab.perfmodel.cost_terms import PATH
 from cutegen_lab.perfmodel.occupancy import Occupancy
 
-_ALL = 1.05  # moved over compulsory bytes: up to here nothing else counts as moved
-# Time over that of compulsory bytes and launch: smaller differences are within the prediction's error.
+_ALL = 1.05  # ratio of bytes moved to compulsory bytes up to which the kernel counts as moving compulsory bytes only
+# Ratio to the time of compulsory bytes and launch up to which a kernel is at the floor: smaller differences are within
+# the prediction's error.
 _FLOOR = 1.08
 _NAMES: Mapping[str, str] = {
     MEMORY: "memory bandwidth", L2: "L2 bandwidth", predicted.SPILLS: "L2 bandwidth: registers are spilled",
@@ -27,8 +28,9 @@ _NAMES: Mapping[str, str] = {
 }  # fmt: skip
 _FEW = "memory latency: few multiprocessors have a block, and each takes a limited rate from L2"
 _ANSWERS = (predicted.LOADS, predicted.ARRIVAL, predicted.STAGES)
-_NEARLY = 0.85  # of the longest term, from which a second term is named
-_BUSY = 0.6  # of DRAM's peak: Nsight Compute calls a kernel whose units are all below that bound by latency
+_NEARLY = 0.85  # fraction of the longest term from which a second term is named
+# Fraction of DRAM's peak: Nsight Compute calls a kernel whose units are all below it bound by latency.
+_BUSY = 0.6
 
 
 def limiter(
@@ -56,7 +58,7 @@ def limiter(
 
 def runner_up(parts: Mapping[str, float], waited: Mapping[str, float], unit: str, counters: Mapping[str, float]) -> str:
     """Part that takes nearly as long as the longest of ``parts``, in words; empty if none does."""
-    names: dict[str, float] = {}  # of terms that have one, the longest
+    names: dict[str, float] = {}  # longest term of each name
     for term in sorted(parts, key=lambda name: -parts[name]):
         most = max(waited, key=lambda name: waited[name]) if term == WAITS else term
         names.setdefault(_named(unit if most == predicted.WORK else most, counters), parts[term])

@@ -30,7 +30,8 @@ from cutegen_lab.perfmodel.waits import hidden_us, waits_us
 
 MODEL = "roofline of memory, units, waits and block starts, v11"
 _NORM = 3.0
-_LONE_NORM = 1.8  # for one block of mma.sync on a multiprocessor: no other block hides its waits
+# Exponent for one block of mma.sync on a multiprocessor: no other block hides its waits.
+_LONE_NORM = 1.8
 
 
 @dataclass(frozen=True)

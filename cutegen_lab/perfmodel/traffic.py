@@ -15,13 +15,14 @@ from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.perfmodel.occupancy import Occupancy
 
-_L1_BESIDE_SMEM = 28 << 10  # bytes of the unified L1 and shared memory that shared memory cannot use
+_L1_BESIDE_SMEM = 28 << 10  # bytes of unified L1 and shared memory that always belong to L1
 _L1_HITS = (0.5, 1.5)  # footprint over L1's size: up to the first all re-reads hit, from the second on none
-_L2_HITS = (0.42, 1.1)  # … over L2's size, of all multiprocessors together
+_L2_HITS = (0.42, 1.1)  # … footprint over L2's size, of all multiprocessors together
 # Fraction of L2 with the last data that crossed DRAM: stores in it are written back after the launch. 17 kernels that
 # store 33 to 134 MB left 0.55 to 0.87 of L2 times the stores' share (benchmarks/results/counters_on_gpu.json).
 _L2_LAST = 0.7
-_L1_INVALIDATED = 0.4  # re-reads lost for each other block of a cluster on the multiprocessor, over those that hit
+# Ratio of re-reads lost to re-reads that hit, for each other block of a cluster on the multiprocessor.
+_L1_INVALIDATED = 0.4
 # Bytes of spill instructions of a thread outside the main loop: ptxas first spills rarely used values. The rest is in
 # the loop: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 iterations takes 220 and 630 µs longer
 # than without spills, at L2's rate.
@@ -33,7 +34,7 @@ _JOINED_STORES = (1.0, 2.0)  # … of bytes stored over bytes loaded
 _JOINED_LINES = (8.0, 16.0)  # … of lines that an instruction touches
 _PART_SECTORS = 1.4  # sectors that L2 counts for each unmerged store
 _JOINED = 0.55  # … and the fraction of the extra sectors that it still counts for merged ones
-_PART_DRAM = 0.55  # time of a byte of such L2 writes over that of a DRAM byte
+_PART_DRAM = 0.55  # cost of a byte of these L2 writes relative to a DRAM byte
 
 
 @dataclass(frozen=True)

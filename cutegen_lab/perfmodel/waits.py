@@ -12,11 +12,11 @@ from cutegen_lab.perfmodel.cost_terms import COPIED_A_CYCLE, LOADED_A_CYCLE, pip
 from cutegen_lab.perfmodel.occupancy import Occupancy
 from cutegen_lab.perfmodel.traffic import Traffic, copied_share
 
-_LATENCY_US = 0.48  # of a DRAM access while memory is not busy
-_L2_LATENCY_US = 0.12  # of an access that hits L2, without the overlapped part
+_LATENCY_US = 0.48  # latency of a DRAM access while memory is not busy
+_L2_LATENCY_US = 0.12  # latency of an access that hits L2, without the overlapped part
 _L1_LATENCY_US = 0.04
-# Of a bulk copy, from the wait for a free stage to the data's arrival; more for each doubling of the cluster, as all
-# its blocks must have released the stage.
+# Latency of a bulk copy, from the wait for a free stage to the data's arrival; more for each doubling of the cluster,
+# as all its blocks must have released the stage.
 _BULK_LATENCY_US = 0.6
 _CLUSTER_STAGE_US = 0.2
 _EXPOSED_LOADS = 0.5  # part of a block's bytes that its arithmetic cannot overlap with
@@ -25,14 +25,17 @@ _EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot ove
 # loops that load 32 (p4 of benchmarks/foreign_kernels).
 _REGISTERS_IN_USE = 12
 _HIDDEN_INSTRUCTIONS = 0.35  # part of a warp's serial instruction time that other warps hide
-_IN_ORDER = 2.0  # delay of a warp's next instruction, over the unit's cycles for this one
+_IN_ORDER = 2.0  # cycles until a warp's next instruction, relative to the unit's cycles for this one
 _BARRIER_CYCLES = 20.0
-_ARRIVAL_CYCLES = 2.0  # of a warp at a barrier: 16 threads a cycle (CUDA C++ guide, throughput of __syncthreads())
+# Cycles of a warp's arrival at a barrier: 16 threads a cycle (CUDA C++ guide, throughput of __syncthreads()).
+_ARRIVAL_CYCLES = 2.0
 # A cluster barrier, and more for each doubling of the cluster: measured alone on an H200, 0.20 µs in clusters of two,
 # 0.22 of four, 0.24 of eight and 0.30 of sixteen (benchmarks/results/foreign_on_gpu.json).
 _CLUSTER_US = 0.17
 _CLUSTER_SIZE_US = 0.03
-_EXCHANGE_US = 0.55  # through another block's shared memory: 0.1 µs there, and in the recorded sweeps a late sender
+# Exchange through another block's shared memory: 0.1 µs for the copy; the rest, in the recorded sweeps, is a late
+# sender.
+_EXCHANGE_US = 0.55
 # Start of a block, and of each of its warps, from copies of 2 and 4 bytes a thread by blocks of 256, 512 and 1,024
 # threads on an H200 (benchmarks/results/streamed_copies_on_gpu.json).
 _BLOCK_START_US = 0.18
@@ -57,7 +60,7 @@ def waits_us(
     work_us, stages_us = _work_us(unit_us, blocks, warps, shape), 0.0
     work = _EXPOSED_WORK / _parts(counters, blocks, warps)
     if counters.get("bulk_load_bytes", 0.0):
-        alone[BLOCK] += _stage_us(counters, launch, gpu)  # there is no data to work on before
+        alone[BLOCK] += _stage_us(counters, launch, gpu)  # the block has no data to work on before
         work, stages_us = 1.0, _stages_us(counters, launch, blocks, work_us, gpu)
     at_a_time = [instructions_us(counters, warps, gpu), {WORK: work * work_us}, {STAGES: stages_us}]
     if not counters.get("barrier_waits", 0.0):  # one warp works while another's loads arrive
@@ -97,8 +100,8 @@ def answers_us(
     """Latencies of the batches of loads in ``of``: ``counters``, or the part of one line."""
     far, near = _levels(counters, moved)
     l1 = 1 - far - near
-    loads = max(counters["global_load_requests"] / max(counters["load_waits"], 1.0), 1.0)  # of a wait
-    slow, l1 = 1 - (1 - far) ** loads, max(l1, 0.0) ** loads  # the slowest of them decides
+    loads = max(counters["global_load_requests"] / max(counters["load_waits"], 1.0), 1.0)  # loads of one wait
+    slow, l1 = 1 - (1 - far) ** loads, max(l1, 0.0) ** loads  # the slowest load decides
     answer: float = slow * _LATENCY_US + (1 - slow - l1) * _L2_LATENCY_US + l1 * _L1_LATENCY_US
     hot = of.get("hot_load_waits", 0.0) / warps
     return _batches(of, warps) * _refills(counters, shape) * answer + hot * _L1_LATENCY_US

@@ -14,15 +14,15 @@ from cutegen_lab.problems.layout import strides_for
 Infer = Callable[[tuple[TensorSpec, ...]], tuple[TensorSpec, ...] | None]
 Place = tuple[int, int]  # an input, and one of its dimensions
 
-_DIVISIBLE = 960  # by every number up to 6 and by 64: a size for trying which dimensions go together
+_DIVISIBLE = 960  # divisible by every number up to 6 and by 64: trial size for finding dimensions that change together
 _MOST_STEPS = 24
-_ODD = 7  # a multiple of a step that is no multiple of a larger one
-_LEAST = (1, 2, 3, 5, 9, 17, 33, 65)  # numbers of steps, of which the reference takes one
+_ODD = 7  # number of steps in a trial size: odd, so that the size is not a multiple of a larger step
+_LEAST = (1, 2, 3, 5, 9, 17, 33, 65)  # numbers of steps to try as the least that the reference accepts
 _MOST_SETS = 32
-_MOST_ASKED = 300  # most trial runs, some 10 ms each; dimensions left then stay unchanged
-_FILTER = 16  # sizes up to this that no output size is proportional to stay unchanged: filters, channels
-_IMAGE = 8  # exception: arguments' sizes from this on that an output grows with may change
-_LONGEST_HEAD = 256  # of an attention
+_MOST_ASKED = 300  # most trial runs, some 10 ms each; untried dimensions stay unchanged
+_FILTER = 16  # sizes up to this stay unchanged if no output size is proportional to them: filters, channels
+_IMAGE = 8  # exception: sizes of arguments from this on may change if an output grows with them
+_LONGEST_HEAD = 256  # longest row that counts as an attention head
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ class Axis:
 
 
 def from_right(axis: Axis, specs: Sequence[TensorSpec]) -> int:
-    """Position of ``axis`` from the right in the tensor where that is least: 1 for one along rows."""
+    """Smallest distance of ``axis`` from the right end of a tensor's shape: 1 for an axis along rows."""
     return min(len(specs[at].shape) - dim for at, dim in axis.places)
 
 
 def with_equal_heads(axes: Sequence[Axis], specs: Sequence[TensorSpec]) -> list[Axis]:
-    """``axes`` with short ones of equal size along rows made one: kernels for attention take the heads of values to be
-    as long as those of keys."""
+    """``axes`` with short ones of equal size along rows merged: kernels for attention assume that the heads of values
+    are as long as those of keys."""
     found: dict[object, Axis] = {}
     for number, axis in enumerate(axes):
         short = from_right(axis, specs) == 1 and axis.size <= _LONGEST_HEAD
@@ -130,7 +130,7 @@ def _together(left: Sequence[Place], sizes: Mapping[Place, int], arguments: int)
 
 
 class _Asked:
-    """A reference run on trial shapes, ``_MOST_ASKED`` times at most."""
+    """Runs the reference on trial shapes, at most ``_MOST_ASKED`` times."""
 
     def __init__(self, specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> None:
         self._specs, self._arguments, self._infer = specs, arguments, infer
@@ -149,12 +149,12 @@ class _Asked:
         return axis
 
     def measured(self, axis: Axis) -> Axis | None:
-        """``axis`` with the smallest step and size that the reference accepts; None for a filter's dimension or the
-        like."""
+        """``axis`` with the smallest step and size that the reference accepts; None for an axis that must not change,
+        such as a filter's."""
         for step in islice((n for n in range(1, axis.unit + 1) if axis.unit % n == 0), _MOST_STEPS):
             unit = step * _ODD if step * _ODD != axis.unit else step * (_ODD + 2)
             outputs = self._at(axis, unit)
-            if outputs is None and step < axis.unit:  # more than 7 may be needed
+            if outputs is None and step < axis.unit:  # the reference may need a size of more than _ODD steps
                 outputs = self._at(axis, unit := axis.unit - step)
             if outputs is not None:
                 if self._is_filter(axis, unit, outputs):
@@ -164,7 +164,7 @@ class _Asked:
         return None
 
     def _is_filter(self, axis: Axis, unit: int, outputs: Sequence[TensorSpec]) -> bool:
-        """Whether ``axis``, which gave these outputs at ``unit``, is one that stays as it is."""
+        """Whether ``axis``, which gave these outputs at ``unit``, must not change."""
         shapes = [(old.shape, new.shape) for old, new in zip(self._outputs, outputs, strict=True)]
         pairs = [pair for old, new in shapes for pair in zip(old, new, strict=True)]
         if axis.size > _FILTER or any(b != a and a * axis.unit == b * unit for b, a in pairs):
@@ -173,8 +173,8 @@ class _Asked:
         return not (image and any((a - b) * (unit - axis.unit) > 0 for b, a in pairs))
 
     def _least(self, axis: Axis, step: int) -> int:
-        """The smallest unit; more than one step if a step is a number of groups, since a group of one is normalised to
-        zero."""
+        """The smallest unit. It is more than one step if a step is a number of groups, since a group of one element is
+        normalised to zero."""
         fewest = 2 if step > 1 else 1
         units = (steps * step for steps in _LEAST if steps >= fewest and steps * step < axis.unit)
         return next((unit for unit in units if self._at(axis, unit) is not None), axis.unit)

@@ -31,7 +31,8 @@ def counted(run: Callable[[], object]) -> Work:
     """Work of ``run()``, which computes with fake tensors on the CPU."""
     counter = FlopCounterMode(display=False, custom_mapping={_ATTENTION: _attention})
     seen = _Convolutions()
-    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]), counter, seen:  # the fused one says what is causal
+    # The fused backend passes ``is_causal`` on.
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]), counter, seen:
         run()
     return Work(int(counter.get_total_flops()), torch.float32 in seen.dtypes, 4 in seen.dims)
 
@@ -53,7 +54,7 @@ class _Convolutions(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # for which PyTorch itself counts nothing
+_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # PyTorch itself counts no operations for it
 
 
 def _attention(q: Shape, k: Shape, v: Shape, dropout: float = 0.0, causal: bool = False, *_: Any, **__: Any) -> int:

@@ -16,7 +16,7 @@ _ALONG_DIM = {
     "gather", "index_select", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill",
     "index_reduce",
 }  # fmt: skip
-_FAR = 1 << 20  # beyond what a tensor of the small workloads holds
+_FAR = 1 << 20  # larger than any tensor of the small workloads
 Run = Callable[[Sequence[torch.Tensor]], object]
 Use = tuple[torch.Tensor, int, tuple[int, ...]]  # (index tensor, size that it indexes, further values allowed)
 
@@ -50,7 +50,7 @@ def _beyond(spec: TensorSpec) -> tuple[int, ...]:
     """Values of the index ``spec`` outside its range: negative ones that count from the end, and others that a
     reference accepts only if it clamps, wraps or masks them first."""
     size = spec.below
-    far = 1 << 32  # for an index of 64 bits: the same low 32 bits, and a sum that wraps in them
+    far = 1 << 32  # for 64-bit indices: the same low 32 bits, and a sum that wraps in 32 bits
     ends = (
         -1,
         -2,
@@ -86,13 +86,13 @@ def _takes(
 
 
 class _Watch(TorchDispatchMode):
-    """Traces integers from inputs (by number) to where something is indexed with them."""
+    """Follows integers from inputs (by number) to the operators that index with them."""
 
     def __init__(self, origins: dict[int, set[int]]) -> None:
         super().__init__()
         self.ranges: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
         self._origins = origins
-        self._kept: list[torch.Tensor] = []  # an id names one tensor only as long as that lives
+        self._kept: list[torch.Tensor] = []  # keeps tensors alive: an id is unique only as long as its tensor lives
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -114,7 +114,7 @@ def _whole(tensor: torch.Tensor) -> bool:
 
 def _uses(name: str, args: Sequence[Any]) -> Iterator[Use]:
     """Every index among an ATen operator's arguments."""
-    operator = name.removeprefix("aten.").partition(".")[0].rstrip("_")  # in place or not
+    operator = name.removeprefix("aten.").partition(".")[0].rstrip("_")  # in-place operators have the same arguments
     if operator in ("nll_loss_forward", "nll_loss2d_forward"):
         yield args[1], args[0].shape[min(1, args[0].dim() - 1)], (args[4],)
     elif operator == "multi_margin_loss":
@@ -129,4 +129,4 @@ def _uses(name: str, args: Sequence[Any]) -> Iterator[Use]:
         for dim, index in enumerate(args[1]):
             if index is not None and _whole(index):
                 size = args[0].shape[dim]
-                yield index, size, (-1, -size)  # which count from the end
+                yield index, size, (-1, -size)  # negative values count from the end

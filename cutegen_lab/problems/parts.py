@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 _MOST_PARTS = 4
 
-Cut = tuple[Fraction, ...]  # where it is cut, as shares of its size
+Cut = tuple[Fraction, ...]  # start and end of a part, as fractions of the dimension's size
 
 
 class Cuts(TorchDispatchMode):
@@ -34,7 +34,7 @@ class Cuts(TorchDispatchMode):
 
 
 def alike(main: Sequence[Cut], other: Sequence[Cut]) -> bool:
-    """Whether ``other`` divides into equal parts everything that ``main`` does."""
+    """Whether ``other`` makes every cut of ``main`` into equal parts at the same fractions."""
     if not any(map(_equal_parts, main)):
         return True
     return len(main) == len(other) and all(a == b for a, b in zip(main, other, strict=True) if _equal_parts(a))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 ALIGNED_TO = 128  # rows or columns of a tile
-LONG_ALIGNED = 2048  # columns where rows are few
-_VECTOR = 16  # a size that this does not divide is not aligned
-_TILE = 32  # a row that this divides is not ragged
+LONG_ALIGNED = 2048  # columns of a workload with few rows
+_VECTOR = 16  # a size is aligned if this divides it
+_TILE = 32  # a row is ragged unless this divides it
 _EVEN = 24  # multiples of this divide into two, three and four equal parts
 # Longest sum of a matrix product in a small workload: more steps than any ring has stages. A kernel may add terms
 # one after another, and an emulator takes a second for 500 of them.
 LONGEST_SUM = 1160
-LEAST_DEEP = 256  # a summed dimension that takes several steps of a ring
+LEAST_DEEP = 256  # summed dimensions from this size on take several steps of a ring
 _LONG, _LONGER = 2048, "longer than one pass of a block"
 _LONG_PRIME_SUM = 1031
 _PRIMES = (251, 127, 61, 31, 13, 7, 3)
@@ -46,7 +46,7 @@ class Probe:
         return row
 
     def why_of(self, columns: int) -> str:
-        """``why``, if it is true of rows of ``columns`` elements."""
+        """``why`` if it holds for rows of ``columns`` elements, otherwise empty."""
         if self.name == PRIME and columns not in (self.columns, *_PRIMES):
             return f"{columns} columns"
         if self.name in (LONG_PRIME, LONG) and columns != self.columns:
@@ -65,7 +65,7 @@ PROBES = (
 )
 ALIGNED = Probe("aligned", ALIGNED_TO, ALIGNED_TO, "whole tiles, for kernels that serve nothing else", (2, 1), True)
 ALIGNED_PRODUCT = replace(ALIGNED, others=(ALIGNED_TO, 2, 1))
-# For matrix products: what a kernel with TMA can serve that leaves the others out by its constraints.
+# For matrix products: sizes that a kernel with TMA can serve whose ``constraints`` refuse the others.
 TILES = Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2), True)
 DEEP = Probe("deep", 72, LONGEST_SUM, "more steps along the summed dimension than any ring has stages", (40, 2), True)
 # If the reference accepts too few of these, sizes are solved for.
@@ -79,7 +79,8 @@ SOLVED = (
 
 
 def with_short_sums(probe: Probe) -> Probe:
-    """``probe`` where its columns are summed by a matrix product (:data:`LONGEST_SUM`)."""
+    """``probe`` for a reference in which a matrix product sums over the columns: with fewer columns if it has more than
+    :data:`LONGEST_SUM`."""
     if probe.columns is None or probe.columns <= LONGEST_SUM:
         return probe
     return replace(probe, columns=_LONG_PRIME_SUM, why="prime and more steps than any ring has stages")
@@ -96,7 +97,7 @@ def is_aligned(size: int) -> bool:
 
 
 def aligned(size: int, to: int = ALIGNED_TO) -> int:
-    """At most ``to`` and ``size``, and a multiple of every power of two up to it that divides ``size``."""
+    """``to``, halved until it divides ``size`` but not below :data:`ALIGNED_TO`; at most ``size``."""
     while size % to and to > ALIGNED_TO:
         to //= 2
     return min(size, to)

@@ -33,8 +33,8 @@ from cutegen_lab.problems.training import RefusesDropout
 from cutegen_lab.problems.workloads import derive
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
-_ASKED_BYTES = 1 << 22  # workloads up to here are run once for each value that an index might take
-_TRIAL_BYTES = 1 << 28  # the real run that validates a reference takes at most this much input
+_ASKED_BYTES = 1 << 22  # largest workload that is run once for each value that an index might take
+_TRIAL_BYTES = 1 << 28  # most bytes of inputs for the real run that validates a reference
 
 
 def read_file(path: str | Path, *, inputs_text: str = "", name: str | None = None) -> Problem:
@@ -127,7 +127,7 @@ def _fake(specs: tuple[TensorSpec, ...]) -> list[torch.Tensor]:
 
 
 def _outputs(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[tuple[TensorSpec, ...], Sequence[parts.Cut]]:
-    """The outputs, and where the reference divides tensors on the way to them."""
+    """The outputs, and the cuts with which the reference divides tensors."""
     seen = parts.Cuts()
     with seen, _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         tensors = _fake(inputs)
@@ -162,7 +162,7 @@ def _traced_or_none(
     """The outputs; None if the reference refuses ``inputs`` or does not divide them into the parts ``cuts``."""
     try:
         outputs, seen = _outputs(bound, inputs)
-    except Exception:  # a reference may refuse shapes in any way it likes; then they are no workload
+    except Exception:  # a reference may refuse shapes with any exception; they are then no workload
         return None
     return outputs if parts.alike(cuts, seen) else None
 
@@ -182,7 +182,8 @@ def _ranged(bound: Bound, workload: Workload, follows: bool = False) -> Workload
 
 
 def _with_range(spec: TensorSpec, seen: TensorSpec, follows: bool) -> TensorSpec:
-    """``spec`` with the range ``seen`` in use, or with its rule's, which ``follows`` what is indexed or does not."""
+    """``spec`` with the range ``seen`` in use, or with its rule's. ``follows``: whether the rule's bound follows the
+    size that is indexed."""
     if not spec.rule:
         return seen
     fixed = spec.rule == "sorted" or spec.bound is not None or not follows
@@ -240,7 +241,7 @@ def _mend(error: Exception) -> str:
 def _runs(bound: Bound, workload: Workload) -> bool:
     try:
         bound.call([_sample(spec) for spec in workload.inputs])
-    except Exception:  # whatever it raises, it does not take them
+    except Exception:  # any exception means that the reference does not accept them
         return False
     return True
 

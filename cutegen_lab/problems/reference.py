@@ -38,7 +38,7 @@ class Reference:
         arguments = declared(loaded, problem.source, problem.inputs_text)[0]
         self._bound = Bound(loaded, arguments)
         self.tf32, self.tf32_convolutions = problem.tf32, problem.tf32_convolutions
-        self.cudnn_tf32 = loaded.tf32_convolutions  # what its text allows, with or without convolutions
+        self.cudnn_tf32 = loaded.tf32_convolutions  # what the reference's text allows, with or without convolutions
 
     def run(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Outputs at the precision of the problem's types; TF32 in products follows PyTorch's settings."""
@@ -130,7 +130,7 @@ class _FunctionModule(torch.nn.Module):
         return self._function(*arguments)
 
     def traced(self) -> _FunctionModule:
-        """The same under a name whose lines ``torch.export`` keeps: it drops frames that are not "forward"."""
+        """The call, in a function named "forward": ``torch.export`` drops source lines of frames with other names."""
         function = self._function
         if not isinstance(function, FunctionType):
             return self
@@ -198,7 +198,7 @@ class _Float64(TorchFunctionMode):
         if func is torch._scaled_mm:
             return _scaled_mm(*args, **(kwargs or {}))
         if func is torch.Tensor.view and not args[0].is_floating_point() and _widened(args[-1]) is torch.float64:
-            return args[0].view(args[-1]).double()  # integer bits are those of the requested type
+            return args[0].view(args[-1]).double()  # bits viewed as integers are those of the requested type
         args, kwargs = tuple(_widened(a) for a in args), {k: _widened(v) for k, v in (kwargs or {}).items()}
         result = func(*args, **kwargs)
         return _by_default(func, args, kwargs) if _narrow_among(result) and not _float_among(args, kwargs) else result

@@ -16,12 +16,12 @@ from cutegen_lab.problems.probes import TRIVIAL
 from cutegen_lab.problems.tensors import placed
 
 Run = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]  # the reference in float64
-_SCALES = (1.0, 8.0)  # of normal values: an input without effect at both is insensitive
-_PART = 0.5  # of a machine epsilon of the output's dtype
-_MOST_BYTES = 1 << 22  # of a workload
-_FEW_BYTES = 0.01  # of all inputs'
+_SCALES = (1.0, 8.0)  # scales of normal values: an input without effect at both is insensitive
+_PART = 0.5  # fraction of a machine epsilon of the output's dtype that shows
+_MOST_BYTES = 1 << 22  # bytes of the largest workload that is tested
+_FEW_BYTES = 0.01  # parameters below this fraction of all inputs' bytes are not tested
 _MOST_SECONDS = 2.0
-_SMALL_INTEGERS = 8  # that index nothing
+_SMALL_INTEGERS = 8  # integers that are not indices are drawn below this
 
 
 def insensitive(main: Workload, arguments: int, derived: Sequence[Workload], run: Run) -> tuple[str, ...]:

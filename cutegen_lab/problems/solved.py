@@ -23,7 +23,7 @@ def solved(
     wanted = list(_wanted(axes, arguments, main.inputs, probe))
     if not wanted:
         return None
-    for _ in range(2):  # unchanged axes may make it too large again
+    for _ in range(2):  # twice: unchanged axes may make it too large again
         wanted, outputs = _fitted(main, wanted, probe, infer, most)
         if outputs:
             inputs = resized(main.inputs, wanted)

@@ -39,7 +39,7 @@ class LoadedSource:
     """Whether the text allows TF32 for matrix products at its top, as ``torch.set_float32_matmul_precision("high")``
     does."""
     tf32_convolutions: bool = True
-    """Whether it keeps PyTorch's default, which allows TF32 for convolutions."""
+    """Whether the text keeps PyTorch's default, which allows TF32 for convolutions."""
 
     @property
     def parameter_names(self) -> list[str]:
@@ -87,7 +87,7 @@ def default_precision() -> Iterator[None]:
     cudnn.allow_tf32 = True
     try:
         yield
-    finally:  # by the older name too: PyTorch refuses to say what was set by one name alone
+    finally:  # also by the older name: PyTorch does not return settings made by one name alone
         torch.set_float32_matmul_precision("high" if before[0] == "tf32" else "highest")
         gpu.fp32_precision, cpu.fp32_precision = before
         cudnn.allow_tf32 = "tf32" in convolutions
@@ -99,7 +99,7 @@ def tf32_allowed() -> bool:
 
 
 def is_source(filename: str) -> bool:
-    """Whether it is the name of a problem's text in tracebacks."""
+    """Whether ``filename`` is the name of a problem's text in tracebacks."""
     return filename.startswith("<problem ")
 
 

@@ -14,13 +14,13 @@ from cutegen_lab.problems.axes import Axis, Infer, resized, with_equal_heads
 Sums = Callable[[tuple[TensorSpec, ...]], tuple[int, ...]]  # the size that each product of the reference sums over
 NAMES = ODD_SUM, RAGGED_SUM = "odd_sum", "ragged_sum"
 _WHY = ("a summed dimension that no vector divides", "a long summed dimension: vectors fit, the last tile is ragged")
-_LEAST = 16  # sizes below are a filter's, or fit into one step
+_LEAST = 16  # smaller sizes are a filter's, or fit into one step
 _VECTOR, _TILE = 16, 32
-_MOST = (149, 1136)  # of each name: more than a tile; more steps than any ring has stages
-_OTHERS = (40, 24, 8, 2)  # what other axes shrink to: not multiples of any tile
+_MOST = (149, 1136)  # largest sum by name of the workload: more than a tile; more steps than any ring has stages
+_OTHERS = (40, 24, 8, 2)  # sizes of the other axes: not multiples of any tile
 _MOST_ELEMENTS = 1 << 20
-_SOME = 128  # several steps of a tile
-_LONG = 0.8  # of the analyst's own, or of ``_MOST``: a long sum
+_SOME = 128  # a sum from here on takes several steps of a tile
+_LONG = 0.8  # a sum is long from this fraction of the analyst's own or of ``_MOST`` on
 _K = {"mm": (0, -1), "bmm": (0, -1), "addmm": (1, -1), "baddbmm": (1, -1), "mv": (0, -1), "addmv": (1, -1)}
 
 

@@ -29,7 +29,7 @@ def placed(values: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
 
 
 def moved(tensor: torch.Tensor, spec: TensorSpec, device: str) -> torch.Tensor:
-    """On another device with the same layout: a copy, or the tensor itself if it is there already."""
+    """``tensor`` on ``device`` in the layout of ``spec``: a copy, or ``tensor`` itself if it is there already."""
     if tensor.device == torch.device(device):
         return tensor
     return laid_out(storage(tensor, spec).to(device), spec)

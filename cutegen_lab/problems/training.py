@@ -14,7 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.problems.source import is_source
 
-_DROP = ((_DropoutNd, "p"), ((torch.nn.RNNBase, torch.nn.MultiheadAttention), "dropout"))  # and how they name p
+# Modules that drop, and the name of their probability.
+_DROP = ((_DropoutNd, "p"), ((torch.nn.RNNBase, torch.nn.MultiheadAttention), "dropout"))
 _DICE = ("bernoulli", "bernoulli_", "native_dropout", "_fused_dropout")
 
 
@@ -24,7 +25,7 @@ def without_running_statistics(model: torch.nn.Module) -> torch.nn.Module:
     for module in model.modules():
         if isinstance(module, _NormBase) and module.training:
             module.track_running_stats = False
-            if isinstance(module, _InstanceNorm):  # which would write to them all the same
+            if isinstance(module, _InstanceNorm):  # an instance norm would write to them even in eval mode
                 module.running_mean = module.running_var = module.num_batches_tracked = None
     return model
 

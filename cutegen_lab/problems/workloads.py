@@ -34,15 +34,15 @@ from cutegen_lab.problems.probes import (
 from cutegen_lab.problems.solved import solved
 from cutegen_lab.problems.summed import Sums
 
-MAX_ELEMENTS = 1 << 18  # of all inputs together
+MAX_ELEMENTS = 1 << 18  # most elements of all inputs together
 MAX_ALIGNED_ELEMENTS = 1 << 17
-MAX_REAL_ROW = 1 << 15  # the main workload's own row length is kept up to here
-_STAND_IN = 11  # replaces a size of 1, to test whether 1 changes what broadcasts
-_Sizes = tuple[int, int]  # (size, axis from the right, or 0 where equal sizes go together)
+MAX_REAL_ROW = 1 << 15  # longest row of the main workload that is kept
+_STAND_IN = 11  # replaces a size of 1, to test whether the 1 changes what broadcasts
+_Sizes = tuple[int, int]  # (size, axis from the right; 0 where equal sizes change together)
 
 NAMES = probes.NAMES | {*summed.NAMES}
-_RAGGED_FROM = 4  # smaller axes are no tile's
-FEWEST = 3  # fewest non-trivial ones: with fewer, sizes are solved for
+_RAGGED_FROM = 4  # smaller axes are not divided into tiles
+FEWEST = 3  # fewest non-trivial workloads: with fewer, sizes are solved for
 
 
 def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = None) -> tuple[Workload, ...]:
@@ -53,14 +53,14 @@ def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = Non
     fake tensors and returns the outputs, or None if it refuses the shapes: only what the reference accepts becomes a
     workload.
     """
-    infer = functools.cache(infer)  # many probes come to the same shapes
+    infer = functools.cache(infer)  # many probes lead to the same shapes
     if sums is None:
         return _derived(main, arguments, infer, None, math.inf)
     sums = functools.cache(sums)
     found = _derived(main, arguments, infer, sums, LONGEST_SUM)
     if len(_non_trivial(found)) >= FEWEST:
         return found
-    longer = _derived(main, arguments, infer, sums, math.inf)  # if the reference accepts no other length
+    longer = _derived(main, arguments, infer, sums, math.inf)  # in case the reference accepts only longer sums
     return longer if len(_non_trivial(longer)) > len(_non_trivial(found)) else found
 
 
@@ -131,7 +131,7 @@ def _missing(kept: Sequence[Workload], axes: Sequence[Axis], products: bool) -> 
 
 
 def _more_rows(few: Workload, other: Workload) -> bool:
-    """Whether ``other`` tests what ``few`` was made for (rows of this length) with more rows."""
+    """Whether ``other`` has rows as long as those of ``few``, which was made for their length, and more of them."""
     if few.name not in FEW_ROWS or other.name in TRIVIAL or other is few:
         return False
     shapes = [(a.shape, b.shape) for a, b in zip(few.inputs, other.inputs, strict=True)]

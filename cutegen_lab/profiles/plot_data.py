@@ -29,7 +29,7 @@ from cutegen_lab.profiles.rows import CANDIDATE
 WAVEFRONT_BYTES = 128
 """Bytes that one wavefront moves through shared memory at most."""
 _CLASS = "warp_instructions_"
-_LEAST_SHARE = 0.01  # of a class of instructions that is named
+_LEAST_SHARE = 0.01  # least share of a class of instructions that is named
 _OTHER = "other"
 
 

@@ -47,7 +47,7 @@ class TermBar:
     time_us: float
     """Microseconds."""
     part_of_waits: bool
-    """Whether it is a part of the waits."""
+    """Whether the term is a part of the waits."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class WhatIf:
     resident_warps: int
     """Warps that fit then."""
     current: bool
-    """Whether the kernel takes that much."""
+    """Whether the kernel uses exactly this much."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class TimeSample:
     high_us: float | None
     """Upper end of it."""
     basis: Basis
-    """Whether it is measured or predicted."""
+    """Whether the time is measured or predicted."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from cutegen_lab.perfmodel import occupancy
 from cutegen_lab.profiles.kernel_names import short_names
 from cutegen_lab.profiles.row import Row
 
-_REGISTERS = range(16, 256, 8)  # of a thread: ptxas allocates them in multiples of 8, up to 255
+_REGISTERS = range(16, 256, 8)  # registers of a thread to try: ptxas allocates them in multiples of 8, up to 255
 _SMEM_STEPS = 64
 
 

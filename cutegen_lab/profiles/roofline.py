@@ -11,7 +11,7 @@ from cutegen_lab.profiles.plot_data import by_candidate, counters, of_the_proble
 from cutegen_lab.profiles.records import Ceiling, RooflinePoint
 from cutegen_lab.profiles.row import Row
 
-_ROOM = 4.0  # times the outermost point, to either side
+_ROOM = 4.0  # factor by which the axes reach beyond the outermost point
 
 
 def records(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling | RooflinePoint]:

@@ -91,7 +91,7 @@ class _Rows:
         source: Source = "timer" if timing.kind == "measured" else "emulator"
         ends = _interval(timing.time_us, timing.half_width_us)
         yield self.row(source, CANDIDATE, "time", "µs", timing.time_us, *ends)
-        by = {m.subject: m for m in reversed(timing.measurements)}  # of a subject, the first is with a cold L2
+        by = {m.subject: m for m in reversed(timing.measurements)}  # the first measurement of a subject has a cold L2
         for name, time_us in timing.baselines.items():
             ends = _interval(time_us, by[name].half_width_us if name in by else 0.0)
             yield self.row(source, name, "time", "µs", time_us, *ends)
@@ -126,7 +126,7 @@ class _Rows:
             yield from self._check(check)
 
     def _check(self, check: WorkloadCheck) -> Iterator[Row]:
-        """Whether it passed; the largest error over what is allowed; each output's errors."""
+        """Rows of a check: whether it passed; the largest error over what is allowed; each output's errors."""
         row, where, draw = self.row, check.workload, check.distribution
         yield row("judge", draw, "passed", "", float(check.verdict.passed), workload=where)
         if check.errors:

@@ -19,7 +19,7 @@ class Ask:
     """One comment or pin."""
 
     pin: bool
-    """Whether it is a pin."""
+    """True for a pin, False for a comment."""
     head: str
     """What it is about."""
     words: str

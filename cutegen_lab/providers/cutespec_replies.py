@@ -9,12 +9,12 @@ from cutegen_lab.core.errors import SpecError
 from cutegen_lab.core.protocols import GenerateRequest
 from cutegen_lab.core.verdict import Diagnostic
 
-_AROUND = 2  # lines shown before and after the one at fault
+_AROUND = 2  # lines shown before and after the line at fault
 
 
 def written_out(proposal: Proposal, request: GenerateRequest) -> Proposal:
     """``proposal``, whose source is a spec, with its module and config, or with the errors in it."""
-    from cutegen_lab.cutespec.build import compile_for  # torch: not before it is needed
+    from cutegen_lab.cutespec.build import compile_for  # imports torch: imported only here
 
     spec = proposal.source
     try:

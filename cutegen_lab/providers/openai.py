@@ -69,7 +69,7 @@ class OpenAIProvider(ConversationProvider):
             stop.set()
             self.streamed = 0
             if not clients.empty():
-                clients.get().close()  # a client that waits to retry must not ask, and be charged, again
+                clients.get().close()  # otherwise a client that waits to retry would ask, and be charged, again
 
     def _collect(self, prompt: RenderedPrompt, pieces: queue.SimpleQueue[Any], say: Say, cancel: Cancel) -> Answer:
         text: list[str] = []

@@ -10,7 +10,7 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.plain_text import misfit
 
 _FENCE = re.compile(r"(`{3,})[ \t]*(\w*)")
-_MARKS = " \t\r*_"  # of Markdown, around a field's name and value
+_MARKS = " \t\r*_"  # Markdown marks around a field's name and value
 MAX_ANSWER_CHARS = 400_000
 SPEC_BLOCK = "cutespec"
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from cutegen_lab.core.candidate import TokenUsage
 
-MOST_BYTES = 64 << 20  # of one response: an answer of 100,000 tokens, each in an event of its own, takes half of it
-MOST_TOKENS = 10_000_000  # of one request; a larger report is ignored
+# Most bytes of one response: an answer of 100,000 tokens, each in an event of its own, takes half of it.
+MOST_BYTES = 64 << 20
+MOST_TOKENS = 10_000_000  # most tokens of one request; a larger report is ignored
 
 
 class Unreadable(Exception):
@@ -29,7 +30,8 @@ class Piece:
 
 
 def piece(chunk: Any) -> Piece:
-    """``chunk`` as the ``openai`` package makes it from JSON, unchecked. Raises Unreadable."""
+    """The fields used of ``chunk``, which the ``openai`` package builds from JSON without validation. Raises
+    Unreadable."""
     usage = _usage(getattr(chunk, "usage", None))
     choices = getattr(chunk, "choices", ...)
     if choices is None or choices == []:  # a report of usage, or a keep-alive
@@ -62,7 +64,7 @@ def bounded(response: Any) -> None:
     received = response.iter_raw
 
     def counted(chunk_size: int | None = None) -> Iterator[bytes]:
-        if encoding != "identity":  # a few bytes of it may stand for gigabytes
+        if encoding != "identity":  # a few bytes of compressed data may stand for gigabytes
             raise Unreadable(f"it is compressed ({encoding[:40]}), which was not asked for")
         read = 0
         for part in received(chunk_size):

@@ -1,4 +1,5 @@
-"""Needs no key and no network: recognises the reference, writes a template's kernel, changes a parameter at a time."""
+"""A provider that needs no key and no network: it recognises the reference, writes a template's kernel, and changes one
+parameter at a time."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from cutegen_lab.core.protocols import Attempt, Cancel, Forecast, GenerateReques
 from cutegen_lab.core.verdict import Diagnostic
 from cutegen_lab.templates.template import Template
 
-WORTHWHILE = 0.01  # of the time: what a refinement promises at least
-_SAME = 0.0005  # of the time: a smaller difference is reported as none
+WORTHWHILE = 0.01  # least fraction of the time that a refinement promises to save
+_SAME = 0.0005  # a smaller difference, as a fraction of the time, is reported as none
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class TemplatesProvider:
         self, request: GenerateRequest, template: Template, config: Config, moves: Sequence[_Move], say: Say,
         cancel: Cancel,
     ) -> Proposal:  # fmt: skip
-        """The fastest by prediction."""
+        """The move that is fastest by prediction."""
         parent, forecast = request.parent, self._forecast
         assert parent is not None and forecast is not None
         timing = parent.trial.timing if parent.trial else None
@@ -111,7 +112,7 @@ class TemplatesProvider:
         times = forecast(request, kernels, say, cancel)
         before = times.pop() if known is None else known
         runs = [(us, number) for number, us in enumerate(times) if us is not None]
-        if not runs or before is None:  # no prediction: the order stays
+        if not runs or before is None:  # without predictions the order is unchanged
             return _proposal(moves[0], template, "not known: it could not be predicted")
         best_us, number = min(runs)
         change, gains = best_us / before - 1, best_us < before * (1 - WORTHWHILE)
@@ -135,7 +136,7 @@ class TemplatesProvider:
             return self._given
         key = request.problem.key
         if key not in self._read:
-            # torch is imported by the reader alone, when a problem is first read.
+            # Only the reader imports torch, when a problem is first read.
             from cutegen_lab.templates.recognise import template_for
 
             say("reading the reference through torch.export")
@@ -153,7 +154,7 @@ def _nothing_more(parent: Attempt | None) -> str:
 
 
 def _is_ours(attempt: Attempt, template: Template) -> bool:
-    """Whether it was written from this template. A spec's steps may be cut differently."""
+    """Whether ``attempt`` was written from ``template``. A spec's steps may be cut differently."""
     mine = attempt.candidate.provider == TemplatesProvider.name
     return mine and set(template.domains) <= set(attempt.candidate.config)
 
@@ -203,13 +204,13 @@ def _less(left: Scalar, right: Scalar) -> bool:
 
 
 def _at_their_bounds(template: Template, config: Config) -> Config:
-    """The largest values of parameters that stand at as much as there is room for: they follow the others' moves."""
+    """The largest domain value of each parameter that is already as large as fits: it follows when others change."""
     largest = {name: values[-1] for name, values in template.domains.items() if values[-1] != config[name]}
     return {name: value for name, value in largest.items() if template.settled({**config, name: value}) == config}
 
 
 def _by_formula(parent: Attempt, template: Template, config: Config, moves: Sequence[_Move]) -> Proposal:
-    """The first that the template's formula does not expect to be slower."""
+    """The first move that the template's formula does not predict to be slower."""
     expected = template.estimate_us(config)
     chosen = min(moves, key=lambda move: _slower(expected, template.estimate_us(move.config)))
     return _proposal(chosen, template, f"at least {WORTHWHILE:.0%} less time than {parent.candidate.id}")
@@ -220,7 +221,8 @@ def _proposal(move: _Move, template: Template, effect: str) -> Proposal:
 
 
 def _slower(before_us: float | None, after_us: float | None) -> bool:
-    """Whether a move is expected to cost more than ``WORTHWHILE`` of the time. Such moves are proposed last."""
+    """Whether a config change is predicted to lengthen the time by more than the fraction ``WORTHWHILE``. Such moves
+    are proposed last."""
     return before_us is not None and after_us is not None and after_us > before_us * (1 + WORTHWHILE)
 
 
@@ -234,7 +236,7 @@ _RELIEF: Mapping[str, tuple[tuple[str, int], ...]] = {
 
 def _relieves(knob: tuple[str, int], parent: Attempt) -> bool:
     limiter = parent.trial.profile.limiter if parent.trial and parent.trial.profile else ""
-    name, direction = knob  # in a pipeline the name stands behind its step's
+    name, direction = knob  # in a pipeline, names begin with their step's
     return any(
         direction == way and name.endswith(relieving)
         for word, relief in _RELIEF.items()

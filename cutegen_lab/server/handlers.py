@@ -34,7 +34,7 @@ EXECUTED = ("timeline",)
 
 
 class ListQuery(BaseModel):
-    """What of the list is asked for; fields of other names are left alone."""
+    """The part of the list that is requested; other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 

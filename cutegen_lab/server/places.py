@@ -18,7 +18,7 @@ DATABASE = "lab.db"
 MOST_FOLDERS, MOST_DEPTH = 2000, 5
 """How far the search for stores goes."""
 _FRESH_SECONDS = 1.0
-_SHARE = 0.02  # of the time goes to searching, at most
+_SHARE = 0.02  # most of the time that is spent on searching, as a fraction
 _LEFT_OUT = {"node_modules", "site-packages", "__pycache__"}
 
 

@@ -19,7 +19,7 @@ COMMAND = (sys.executable, "-P", "-m", "cutegen_lab.notebook.query_worker")  # -
 LIMIT_SECONDS, IDLE_SECONDS = 600.0, 600.0
 _AGAIN = "Ask again: it is started anew. The server's log may have more."
 _END_SECONDS = 10.0
-_MOST_BYTES = 256 << 20  # of an answer
+_MOST_BYTES = 256 << 20  # most bytes of an answer
 
 
 class QueryProcess:
@@ -118,7 +118,7 @@ class _Process:
 
     def _settle(self, told: Told, found: bytes) -> None:
         future = self._waiting.get(told.number)
-        if future is None or future.done():  # nobody waits for it any more
+        if future is None or future.done():  # the query was cancelled
             return
         if told.error:
             kind: type[CutegenError] = InputError if told.wrong_input else SetupError

@@ -54,7 +54,7 @@ def read_run(store: Store, path: Path) -> str:
 
 
 def look_into(path: Path) -> tuple[list[StoredEvent], RunState]:
-    """The run in ``path``, as :func:`read_run` would store it, without storing it. Raises InputError."""
+    """The run in ``path``, read as by :func:`read_run`, without storing it. Raises InputError."""
     from cutegen_lab.stores.archive import read_archive
 
     archived = read_archive(path)
@@ -64,8 +64,8 @@ def look_into(path: Path) -> tuple[list[StoredEvent], RunState]:
 def _checked_run(
     archived: Archived, first: RunStarted, path: Path, taken: Sequence[str]
 ) -> tuple[list[StoredEvent], RunState]:
-    """Its events, with an id that is not ``taken`` and an Imported event, and the state they lead to. Raises InputError
-    for events that are no run, and for artifacts that are missing."""
+    """The run's events, with an id that is not ``taken`` and an Imported event, and the state they lead to. Raises
+    InputError for events that are no run, and for artifacts that are missing."""
     last = Imported(one_line(path.name), archived.sha256)
     events = [*_renamed(archived, first, taken), StoredEvent(len(archived.events) + 1, time.time(), last)]
     try:
@@ -79,8 +79,8 @@ def _checked_run(
 
 
 def _checked_start(archived: Archived, path: Path) -> RunStarted:
-    """The first event. Raises InputError if it is another, and for ids that no run here would have: they become parts
-    of file names."""
+    """The first event. Raises InputError if it does not start a run, and for ids that this package does not make, since
+    ids become parts of file names."""
     for event in (stored.event for stored in archived.events):
         if isinstance(event, RunStarted) and not _RUN_ID.fullmatch(event.run_id):
             raise InputError(f"{path} names its run {one_line(event.run_id)[:80]!r}", "Do not trust it.")

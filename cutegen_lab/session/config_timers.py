@@ -25,9 +25,10 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.perfmodel import MODEL
 from cutegen_lab.tuning.evaluations import Kind
 
-_KEPT_BYTES = 4 << 30  # of inputs, on the host
-_TOGETHER_BYTES = 1 << 30  # total tensor size up to which all workloads stay open; a stopwatch holds 16 or more sets
-_PROCESS_BYTES = 1 << 30  # memory of a predicting process, besides copies of the tensors
+_KEPT_BYTES = 4 << 30  # most bytes of inputs that are kept on the host
+# Largest total tensor size with which all workloads stay open; a stopwatch holds 16 or more sets.
+_TOGETHER_BYTES = 1 << 30
+_PROCESS_BYTES = 1 << 30  # memory of a predicting process, in addition to copies of the tensors
 
 
 def for_workload(problem: Problem, workload: Workload) -> Problem:
@@ -91,7 +92,7 @@ class PredictedTimer:
         with self._room:
             try:
                 timing, seconds = self._fork()(problem, mine, cancelled=self._cancel.is_set)
-            except ForkEnded as error:  # the next call starts another
+            except ForkEnded as error:  # the next call starts another process
                 self._mine.__dict__.clear()
                 why = f"the process that predicted it ended{f': {error}' if str(error) else ''}"
                 return Fault(Verdict.DEVICE_ERROR, why)
@@ -143,10 +144,10 @@ class MeasuredTimer:
         self._together = sum(s.storage_bytes for w in problem.workloads for s in w.tensors) <= _TOGETHER_BYTES
         self.changes = len(problem.workloads) > 1 and not self._together
         self._seconds, self._seed = seconds, seed
-        self._open: dict[str, _Open] = {}  # by workload, the one that holds the device first
+        self._open: dict[str, _Open] = {}  # open stopwatches by workload; the one that holds the device comes first
         self._inputs: dict[str, list[memoryview]] = {}
         self._drawing = threading.Lock()
-        self._ahead = True  # load configs in advance, until one does not fit or faults
+        self._ahead = True  # whether to load configs in advance, until one does not fit or faults
         self.busy_seconds = 0.0
         self.device = device.conditions.get("GPU", name)
         self.driver = device.conditions.get("driver", "unknown driver")
@@ -172,7 +173,7 @@ class MeasuredTimer:
         for workload in self._problem.workloads if self._together else self._problem.workloads[:1]:
             self._watch(workload)
             for name, artifact in artifacts.items() if self._ahead else ():
-                if self._added(workload, name, artifact):  # timing it reports the fault
+                if self._added(workload, name, artifact):  # if it fails, timing it reports the fault
                     self._ahead = False
                     self.close()
                     return
@@ -194,7 +195,7 @@ class MeasuredTimer:
                 if not isinstance(rounds, Fault):
                     yield from rounds.times_us.items()
                     return
-                faults = {timer.names[0]: rounds}  # the first subject's fault ends a timing
+                faults = {timer.names[0]: rounds}  # a fault of the first subject ends a timing
             self.close()
             bad, fault = next(iter(faults.items()))
             if not crowded or fault.verdict is not Verdict.OUT_OF_MEMORY:
@@ -213,7 +214,7 @@ class MeasuredTimer:
         if fault:
             return fault
         started = time.monotonic()
-        found = self._watch(workload).watch.sample(name, "cold", samples + 1, self._seed())  # the first warms up
+        found = self._watch(workload).watch.sample(name, "cold", samples + 1, self._seed())  # the first sample warms up
         self.busy_seconds += time.monotonic() - started
         return found if isinstance(found, Fault) else found.times_us[1:]
 
@@ -238,7 +239,7 @@ class MeasuredTimer:
                 if first
                 else self._timer.stopwatch(workload.tensors, views, self._cancel)
             )
-            if isinstance(watch, Fault) and first:  # no room next to the others
+            if isinstance(watch, Fault) and first:  # no room next to other open stopwatches
                 self.close()
                 return self._watch(workload)
             if isinstance(watch, Fault):

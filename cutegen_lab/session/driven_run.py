@@ -142,7 +142,7 @@ class DrivenRun:
                     return self._drive(self._stored, lambda driver: act(_resumed(driver)))
             try:
                 return act(driver)
-            except DriverReleased:  # it has just released the finished run
+            except DriverReleased:  # the driver has just released the finished run
                 continue
 
     def _drive(self, history: Callable[[], History], act: Callable[[ThreadedDriver], RunState] | None) -> RunState:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cutegen_lab.views.layouts import LayoutPicture, LayoutsView
     from cutegen_lab.views.model import ComparisonView, MachineCodeView, RunView
 
-_SOURCES = {"emulator": "emulator", "cuda": "hardware"}  # who counts on a device
+_SOURCES = {"emulator": "emulator", "cuda": "hardware"}  # by kind of device: source of the counters
 
 
 class RunHandle(DrivenRun):
@@ -45,8 +45,9 @@ class RunHandle(DrivenRun):
         """``provider`` overrides the one that the run's settings name."""
         super().__init__(run_id, services, provider)
         self._texts = texts
-        self._counted: dict[str, list[Profile]] = {}  # by candidate, besides what the run recorded
-        self._layouts: dict[str, tuple[MadeLayout, ...]] = {}  # by candidate
+        # Profiles by candidate, in addition to those that the run recorded.
+        self._counted: dict[str, list[Profile]] = {}
+        self._layouts: dict[str, tuple[MadeLayout, ...]] = {}  # layouts by candidate
 
     def view(self, front: Spelling = COMMAND_LINE) -> RunView:
         """The run as shown by the widget, the report and the command line; ``front`` says how options are spelled."""
@@ -199,7 +200,7 @@ class RunHandle(DrivenRun):
         return Path(path)
 
     def on_page(self) -> RunPage:
-        """What a page shows of the run."""
+        """The run as an exported page shows it."""
         from cutegen_lab.views.again import command
         from cutegen_lab.views.html import RunPage
 
@@ -333,7 +334,7 @@ class RunHandle(DrivenRun):
         return (*check(source), *lint(source))
 
     def _compiled(self, candidate_id: str | None) -> tuple[str, Artifact]:
-        """A compiled candidate and what it compiled to. Raises InputError if nothing is compiled."""
+        """A compiled candidate and its artifact. Raises InputError if nothing is compiled."""
         state, chosen = self.state, self.selected_candidate(candidate_id)
         built = state.compiled.get(chosen) if chosen else None
         if chosen is None or built is None:

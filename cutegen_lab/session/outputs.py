@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ARCHIVE_SUFFIX = ".cutegen"
 """Suffix of a file with a whole run."""
-_MOST_BYTES = 64 << 20  # of a page
+_MOST_BYTES = 64 << 20  # largest page that is recognised as cutegen's, in bytes
 
 
 def may_write(path: Path, problem: str | Path = "") -> None:
@@ -52,8 +52,8 @@ def write_svg(path: str, picture: Picture) -> None:
 
 
 def _ours(path: Path) -> bool:
-    """Whether it is a kernel or problem with the hash of its own text, a page, view, profile or picture, or an archived
-    run."""
+    """Whether the file is a kernel or problem with the hash of its own text, a page, view, profile or picture, or an
+    archived run."""
     from pydantic import ValidationError
 
     from cutegen_lab.core.timeline import TRACE_MARK

@@ -18,7 +18,7 @@ from cutegen_lab.tuning.refactor import Refactored, refactor
 if TYPE_CHECKING:
     from cutegen_lab.providers.conversation import ConversationProvider
 
-_DERIVED = 3  # small workloads that every value is tried on; the judge tries all of them on what a search finds
+_DERIVED = 3  # small workloads on which every value is tried; the judge tries all of them on the result of a search
 
 
 def as_template(

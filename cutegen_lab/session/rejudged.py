@@ -18,7 +18,7 @@ from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.run import RunState
 
 _SECONDS = 1200.0
-_JUDGED = (0, 3)  # exit statuses with a verdict
+_JUDGED = (0, 3)  # exit statuses that mean a verdict
 
 
 def judged_again(state: RunState, text: str) -> str:
@@ -65,7 +65,7 @@ def _verdict(state: RunState, text: str) -> dict[str, Any] | str:
 
 
 def _why_not(done: subprocess.CompletedProcess[str]) -> str:
-    """The error that ended the process, without its hint: that is about options of the process, not of the user."""
+    """The error that ended the process, without its hint, which is about options of that process."""
     with suppress(ValueError):
         if reason := json.loads(done.stdout)["reason"]:
             return str(reason)

@@ -19,7 +19,7 @@ from cutegen_lab.tuning.refactor import Refactored
 from cutegen_lab.tuning.trace import Trace
 
 Status = Literal["running", "done", "cancelled", "failed"]
-_KEPT = 200  # progress lines kept
+_KEPT = 200  # most progress lines that are kept
 _END_SECONDS = 10.0
 
 
@@ -92,8 +92,7 @@ class Searching:
         return self._tuning.trace()
 
     def replayed(self) -> Simulated:
-        """The same search replayed on recorded evaluations, without running anything. Raises InputError without
-        records."""
+        """This search replayed on recorded evaluations, without running anything. Raises InputError without records."""
         if isinstance(self.tunable, PlainKernel):
             raise InputError(f"{self.tunable.what} has no TUNABLE", "Search it first.")
         return simulate(self._services.workdir / CACHE, self.problem, self.tunable, self.settings)

@@ -54,7 +54,7 @@ class Session:
         Services that are not given are the real ones, made when first needed; ``judge`` may also be a function that
         makes one. Raises :class:`StoreError` for a store that cannot be used.
         """
-        from cutegen_lab.stores.sqlite import SqliteStore  # pydantic: not at import
+        from cutegen_lab.stores.sqlite import SqliteStore  # needs pydantic: not imported with this module
 
         one_arena()  # before there are threads that judge
         settings = settings or Settings.from_environment()
@@ -81,7 +81,7 @@ class Session:
         """Predicts what the templates may propose for a run on ``device``; None for a GPU, which measures at once."""
         if factories.on_gpu(device):
             return None
-        from cutegen_lab.session.forecast import Forecasts  # NumPy: not at import
+        from cutegen_lab.session.forecast import Forecasts  # needs NumPy: not imported with this module
 
         return Forecasts(self.services.compiler, self.services.judge, factories.forks)
 
@@ -113,7 +113,7 @@ class Session:
         handle = RunHandle(run_id, self.services, self.texts, chosen)
         if subscriber is not None:
             handle.subscribe(subscriber)
-        with self._lock:  # nobody else may make a handle of it meanwhile
+        with self._lock:  # so that no other thread makes a handle of the run
             handle.begin(RunStarted(run_id, problem, settings, sol, self.services.versions))
             self._handles[run_id] = handle
         return handle
@@ -183,7 +183,7 @@ class Session:
                 part()
 
         def devices() -> None:
-            if factories.on_gpu(device):  # where the emulator looks too
+            if factories.on_gpu(device):  # a run may use the emulator in addition to the GPU
                 factories.forks()
             self.services.device(device)
 

@@ -30,7 +30,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _Task = tuple[Problem, str, Config, str]  # problem, text, config, arch
-FROM_TEMPLATES = "templates"  # the provider whose texts have parameters
+FROM_TEMPLATES = "templates"  # provider whose texts have parameters
 
 
 class ShownTexts:
@@ -107,7 +107,7 @@ class ShownTexts:
             return self._begun[key]
 
     def _make(self, key: str, task: _Task, done: Callable[[], None]) -> Written | None:
-        """None if it was ended; another attempt may succeed."""
+        """The text; None if its making was ended. Another attempt may succeed."""
         written = None
         with suppress(Cancelled, ForkEnded):
             if not self._stop.is_set():
@@ -117,7 +117,7 @@ class ShownTexts:
                 self._begun.pop(key, None)
             return None
         if written.folded is not None:
-            with suppress(OSError, StoreError):  # it is made again another time
+            with suppress(OSError, StoreError):  # without a stored text it is made again later
                 self._folder.mkdir(parents=True, exist_ok=True)
                 write_atomically(self._folder / f"{key}.json", json.dumps(_to_json(written)))
         with self._lock:

@@ -16,7 +16,7 @@ from cutegen_lab.tuning.evaluations import recorded, source_key
 from cutegen_lab.tuning.search import Step
 from cutegen_lab.tuning.trace import Trace, folded
 
-NEAR = 0.03  # of the fastest: what counts as found
+NEAR = 0.03  # a config within this fraction of the fastest time counts as found
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from cutegen_lab.session.same_lines import same_lines
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_AT_ONCE = 4  # probes submitted at a time; the compiler limits its builds
-_MOST_REPORTS = 20  # of one workload
+_AT_ONCE = 4  # probes submitted at a time; the compiler limits its own builds
+_MOST_REPORTS = 20  # most reports of one workload
 
 
 @dataclass(frozen=True)

@@ -32,11 +32,12 @@ from cutegen_lab.tuning.trace import Trace, folded
 from cutegen_lab.tuning.tuner import Tuner
 
 CACHE = "tuning.jsonl"
-PREDICTED = (24, 64)  # configs predicted on the CPU before a GPU's search begins, at least and at most
-_BY_CORE = 4  # … and this many for each core
-_SHARE, _PREDICTING = 0.25, 60.0  # of the time that a search may take, and seconds, for predictions at most …
+PREDICTED = (24, 64)  # least and most configs predicted on the CPU before a GPU's search begins
+_BY_CORE = 4  # configs predicted for each core, within these limits
+# Predictions take at most this fraction of the time that a search may take, and at most these seconds …
+_SHARE, _PREDICTING = 0.25, 60.0
 _TIMED, _COMPILED = 0.2, 3.0  # … nor more than timing as many would take: seconds of a GPU, and of a core, for each
-_CHECKED = 6  # of the fastest, until one is right; then the default
+_CHECKED = 6  # configs that are checked, fastest first, until one is right; then the default
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Tuning:
             self.tunable.space.default, ran, len(mine) - len(ran), len(signatures),
         )  # fmt: skip
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- private ------------------------------------------------------------------------------------------------------
 
     def _tuner(self, search: Search, timer: SearchTimer, limits: Limits) -> Tuner:
         driver = f"{timer.driver}, nvidia-cutlass-dsl {versions()['nvidia-cutlass-dsl']}"

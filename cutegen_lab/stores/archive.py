@@ -36,7 +36,7 @@ _MANIFEST_BYTES = 4 << 20
 _ARTIFACT = re.compile(r"artifacts/([0-9a-f]{64})\.json")
 _KERNEL = re.compile(r"kernels/[A-Za-z0-9_-]{1,64}\.py")
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # LZMA takes as much memory as a file asks for
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: the same run gives the same bytes
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # date of every member: the same run gives the same bytes
 _ASK_AGAIN = "Ask for the file again."
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from cutegen_lab.core.errors import StoreError
 from cutegen_lab.core.hints import Advice, Hint
 
-_TRIES = 10  # 10 ms apart: another process may be reading the lock, for microseconds
+_TRIES = 10  # attempts, 10 ms apart: another process may be reading the lock, for microseconds
 
 
 class Lease:

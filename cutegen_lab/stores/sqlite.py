@@ -150,7 +150,7 @@ class SqliteStore:
     def _prepare(self) -> None:
         connection = self._connection
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
-        refuse_newer(connection, self.path)  # first: a newer store is not changed, not even its journal mode
+        refuse_newer(connection, self.path)  # comes first: a newer store is not changed, not even its journal mode
         refuse_foreign(connection, self.path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")

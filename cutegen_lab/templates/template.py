@@ -86,7 +86,7 @@ class Single:
 
     @property
     def pays(self) -> bool:
-        """Whether it is faster than several kernels for the main workload."""
+        """Whether one kernel is faster than several kernels for the main workload."""
         return pays(self.family, self.graph, self.problem.workload)
 
     def default_config(self) -> Config:

@@ -16,7 +16,7 @@ from cutegen_lab.tuning.space import key
 from cutegen_lab.tuning.unpromising import unpromising
 
 _POLL_SECONDS = 0.05
-Compiled = Artifact | CompileFailure | str  # or why it is not worth timing
+Compiled = Artifact | CompileFailure | str  # an artifact, or the reason why there is none or why it is not worth timing
 
 
 @dataclass

@@ -58,7 +58,7 @@ class Evaluation:
     reason: str = ""
     """Why it failed, in one line."""
     ruled_out: bool = False
-    """Whether it failed without reaching the device."""
+    """Whether the config failed without reaching the device."""
     at: float = field(default_factory=time.time)
     """When it was made, in Unix seconds."""
 

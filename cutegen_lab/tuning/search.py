@@ -21,7 +21,7 @@ from cutegen_lab.tuning.surrogate import Floats, Gaussian, squared_distances
 _ASTRAY = 0.15  # prior standard deviation of log(time / prediction) between configs
 _UNKNOWN = 0.5  # prior standard deviation of log(time) without predictions
 _NEAR = 0.5  # distance in the unit cube below which a pending config makes another less informative
-_REMEMBERED = 100  # of the configs that were ruled out
+_REMEMBERED = 100  # most ruled-out configs that are remembered
 _FAILED = math.log(3)  # a config that failed counts as this much slower than the slowest
 
 
@@ -55,7 +55,7 @@ class Search:
     predicted_us: dict[str, float] = field(default_factory=dict)
     """Predicted times in microseconds, by :func:`key`."""
     _pending: dict[str, int] = field(default_factory=dict)
-    _out: dict[str, None] = field(default_factory=dict)  # in order
+    _out: dict[str, None] = field(default_factory=dict)  # ruled-out configs in order
     _believed: tuple[Floats, Floats, float] | None = None  # invalidated by a new time
     _inferred: tuple[Floats, Floats] | None = None  # invalidated by a new prediction
 
@@ -109,7 +109,7 @@ class Search:
         if not open_:
             return None
         if 0 in open_:
-            return 0  # the default: what a search has to beat
+            return 0  # index of the default, which a search has to beat
         if not self.predicted_us and len(taken - self._out.keys()) < self.first:
             return self._farthest(open_, [self._at[k] for k in taken if k in self._at])
         gains = self._gains(open_)
@@ -129,7 +129,7 @@ class Search:
         if self._believed is None:
             self._believed = self._believe()
         every_mean, every_deviation, best = self._believed
-        if math.isinf(best):  # nothing was timed
+        if math.isinf(best):  # nothing has been timed
             return np.exp(-every_mean[open_])
         mean, deviation = every_mean[open_], every_deviation[open_]
         if pending := list(self._pending.values()):

@@ -15,7 +15,7 @@ from cutegen_lab.core.hashing import canonical_json
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.syntax import parse
 
-LISTED = 20_000  # configs: of a larger product a sample is searched
+LISTED = 20_000  # most configs that are listed: of a larger product a sample is searched
 
 
 def key(config: Config) -> str:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of points in the unit cube
-_NOISES = (1e-4, 1e-2, 0.1)  # of the variance
-_STRETCH = (0.5, 2.0, 4.0)  # tried for one dimension after another
-_EVIDENCE = 4.0  # weight of the prior standard deviation, in points
+_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)  # length scales to try, for points in the unit cube
+_NOISES = (1e-4, 1e-2, 0.1)  # noise levels to try, as fractions of the variance
+_STRETCH = (0.5, 2.0, 4.0)  # factors to try on the length scale of one dimension after another
+_EVIDENCE = 4.0  # weight of the prior variance, in pseudo-observations
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Point:
     reason: str = ""
     """Why it failed, in one line."""
     ruled_out: bool = False
-    """Whether it failed without reaching the device."""
+    """Whether the config failed without reaching the device."""
     first_us: float | None = None
     """Time on the first workload in microseconds."""
     predicted_us: float | None = None

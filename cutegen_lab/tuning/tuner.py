@@ -26,7 +26,7 @@ from cutegen_lab.tuning.search import Search
 from cutegen_lab.tuning.space import brief, key
 from cutegen_lab.tuning.trace import averaged, geometric
 
-QUICK, CAREFUL = 3, 12  # samples of every config, and of one close to the best
+QUICK, CAREFUL = 3, 12  # samples of every config, and of a config close to the best
 _RULED_OUT = (
     8  # most configs ruled out for each one of the budget, so that a mostly infeasible space is not compiled whole
 )
@@ -34,7 +34,7 @@ _CLOSE = 1.10  # configs within this factor of the best are sampled further
 _ENOUGH = 60  # most samples of a config: more do not separate close configs
 _LEAST_WORTH = 0.5  # least assumed fraction of compiled configs that are worth timing
 _PREPARED = 0.75  # fraction of the budget compiled before timing begins, if predictions guide the search
-_OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
+_OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # verdicts that say nothing about the config
 
 
 @dataclass
@@ -69,15 +69,16 @@ class Tuner:
     stats: SearchStats = field(default_factory=SearchStats)
     """Counts and durations so far."""
     _artifacts: dict[str, Artifact] = field(default_factory=dict)
-    _samples: dict[tuple[str, str], list[float]] = field(default_factory=dict)  # by config and workload
+    _samples: dict[tuple[str, str], list[float]] = field(default_factory=dict)  # samples by config and workload
 
     def __post_init__(self) -> None:
-        self._order = list(self.workloads)  # first the one that the timer has prepared
+        self._order = list(self.workloads)  # workloads, beginning with the one that the timer has prepared
         self._batch = self.limits.batch * (len(self.workloads) if self.timer.changes else 1)
-        self._ready: list[tuple[Config, Artifact]] = []  # compiled, and worth timing
+        self._ready: list[tuple[Config, Artifact]] = []  # configs that are compiled and worth timing
         self._begun: float | None = None  # when the timer was first asked for more than the default
-        self._busy_before = 0.0  # seconds that the timer took for that
-        self._depth = self._batch + -(-self.workers // len(self.workloads))  # configs that compile ahead of it
+        self._busy_before = 0.0  # seconds that the timer had taken before that
+        # Most configs that are compiled ahead of the timer.
+        self._depth = self._batch + -(-self.workers // len(self.workloads))
 
     def run(self) -> SearchStats:
         """Searches until budget, time or expected gain is used up. Ctrl-C ends it with what is known (``stopped`` is
@@ -120,7 +121,7 @@ class Tuner:
         self.stats.in_turns.pop(key(config), None)
         self.cache.add(Evaluation(config, self.workloads[0].signature, None, 1, verdict.value, reason))
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- private ------------------------------------------------------------------------------------------------------
 
     def _recall(self) -> None:
         """Tells the search what earlier searches found."""
@@ -169,7 +170,7 @@ class Tuner:
                 queue.rest()
 
     def _over(self) -> str:
-        """Why a search ends that has budget left and requests no more configs."""
+        """Why the search requests no more configs although it has budget left."""
         if self.search.untried:
             return "nothing more to gain is expected"
         if not self.search.times_us:

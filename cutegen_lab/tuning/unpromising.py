@@ -7,7 +7,7 @@ import math
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.roofline import target_gpu
 
-SPILLED = 256  # bytes a thread: a few spilled registers cost little, this many dominate the kernel
+SPILLED = 256  # bytes a thread from which spills dominate a kernel; a few spilled registers cost little
 
 
 def unpromising(build: Build, arch: str) -> str:

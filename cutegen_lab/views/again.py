@@ -1,4 +1,4 @@
-"""The command that starts a run again."""
+"""The command that repeats a run."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from cutegen_lab.views.model import ComparedMetric, ComparisonView, DiffLine, Me
 from cutegen_lab.views.specialised import changed_values, shown
 from cutegen_lab.views.text import changed_parameters, columns, diff_text
 
-_SAME = 0.0005  # relative difference that is shown as none
+_SAME = 0.0005  # relative differences below this are shown as none
 
 
 def comparison(

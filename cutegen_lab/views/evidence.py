@@ -16,7 +16,7 @@ from cutegen_lab.views.model import DiagnosticView, EvidenceRow, Tone
 from cutegen_lab.views.speed import speed_rows
 from cutegen_lab.views.units import count, microseconds, plural, relative, size
 
-_EXCERPT = 80  # characters of a source line
+_EXCERPT = 80  # most characters of a source line
 
 
 def evidence_rows(

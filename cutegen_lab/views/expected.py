@@ -11,7 +11,7 @@ _NUMBER = r"(\d+(?:\.\d+)?)"
 _LESS = re.compile(rf"{_NUMBER} ?% (?:less|lower|shorter)(?: time)?|[-−–]{_NUMBER} ?% (?:of (?:the )?)?time")
 _FASTER = re.compile(rf"{_NUMBER} ?% faster")
 _TIMES = re.compile(rf"{_NUMBER} ?(?:×|x|times) (?:faster|as fast)")
-_ENOUGH = 0.9  # of the promised gain, to have met it
+_ENOUGH = 0.9  # fraction of the promised gain from which the promise counts as met
 
 
 def expected_gain(text: str) -> float | None:

@@ -127,7 +127,8 @@ def spelled(hint: Hint, front: Spelling) -> str:
     commands = {name: front.command.format(name) for name in ("doctor", "judge")}
     commands["bench"] = front.command.format("bench GPU --out FILE.json")
     first = (*others, last)[0]
-    named, option = front.candidate.format(first), f"--{first}"  # as both front ends spell those of pictures
+    # Both front ends spell the options of pictures like this.
+    named, option = front.candidate.format(first), f"--{first}"
     values = f"with one of: {', '.join(hint.values)}" if others else last
     return hint.question + _TEXTS[hint.code].format(
         values=values, listed=", ".join(hint.values), named=named, option=option, first=first, **commands,

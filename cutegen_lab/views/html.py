@@ -46,7 +46,7 @@ class RunPage:
     rows: Sequence[Row] = ()
     """Its table of numbers, which most plots are drawn from."""
     command: str = ""
-    """What starts it again."""
+    """Command that repeats the run."""
 
 
 def report(pages: Sequence[RunPage], title: str = "cutegen report", general: bool = False) -> str:

@@ -10,11 +10,11 @@ from cutegen_lab.layouts.drawing import svg
 from cutegen_lab.layouts.traced import MadeLayout
 from cutegen_lab.views.model import View
 
-_TEXT = 100  # characters of a line
+_TEXT = 100  # most characters of a line
 
 
 class LayoutView(View):
-    """One layout. ``lines``: of the text that is shown; ``text``: the first of these."""
+    """One layout. ``lines``: line numbers in the text that is shown; ``text``: the first of these lines."""
 
     layout: str
     what: str
@@ -49,8 +49,8 @@ class LayoutPicture(View):
 def layouts_view(
     candidate_id: str, made: Sequence[MadeLayout | ConflictingAccess], source: str, lines: Mapping[int, int] | None
 ) -> LayoutsView:
-    """``source``: the text that is shown. ``lines``: from lines of the traced text to those of ``source``, if that is
-    another; a line that it does not have is left out."""
+    """``source``: the text that is shown. ``lines`` maps lines of the traced text to lines of ``source``, if the two
+    texts differ; lines that ``source`` does not have are left out."""
     text = source.splitlines()
 
     def shown(one: MadeLayout | ConflictingAccess) -> LayoutView:

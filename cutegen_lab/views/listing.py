@@ -64,7 +64,7 @@ class RunList(View):
 
 
 class RunKey(View):
-    """Which run."""
+    """Identifies a run."""
 
     store: str
     run_id: str

@@ -48,7 +48,7 @@ def baselines(trial: Trial | None) -> dict[str, float]:
 
 
 def terms(trial: Trial | None) -> list[TermView]:
-    """Where the predicted time goes."""
+    """Terms of the predicted time."""
     found = terms_to_show(trial.profile) if trial and trial.profile else []
     return [TermView(name=name, us=us, part=part) for name, us, part in found]
 

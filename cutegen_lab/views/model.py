@@ -36,7 +36,7 @@ class StepView(View):
     step: StepName
     status: StepStatus
     seconds: float | None = None
-    started_at: float | None = None  # Unix seconds, for a running step's clock
+    started_at: float | None = None  # Unix seconds; from it the clock of a running step is computed
     detail: str = ""
 
 
@@ -148,7 +148,7 @@ class NoteView(View):
     it has none there. ``state``: a pin is kept or broken, a comment open, or its lines are gone."""
 
     id: str
-    candidate_id: str  # where it was made
+    candidate_id: str  # candidate on which it was made
     pin: bool
     text: str
     what: str  # "lines 10–14 of c2"
@@ -200,17 +200,17 @@ class CandidateView(View):
     steps: list[StepView]
     evidence: list[EvidenceRow]
     metrics: list[MetricView] = []
-    counters: list[MetricView] = []  # of its profile
+    counters: list[MetricView] = []  # counters of its profile
     baselines: dict[str, float] = {}  # µs, by name
-    terms: list[TermView] = []  # where the predicted time goes
+    terms: list[TermView] = []  # terms of the predicted time
     diagnostics: list[DiagnosticView]
-    notes: list[NoteView] = []  # pins first
-    heat: list[HeatColumn] = []  # the resource that limits the kernel first
+    notes: list[NoteView] = []  # comments and pins, pins first
+    heat: list[HeatColumn] = []  # by resource; the one that limits the kernel comes first
     verdict: str  # "" until known
     verdict_reason: str
     answer: str  # "", "approved", "approved by auto", "rejected: …", "edited", …
     accepted: bool
-    config_changes: list[ConfigChange] = []  # from the parent's
+    config_changes: list[ConfigChange] = []  # changes from the parent's config
     specialised: SpecialisedView | None = None
     provenance: dict[str, str] = {}  # hashes, seeds, tolerances, versions, prompts
 
@@ -282,7 +282,7 @@ class RunView(View):
     best_id: str | None = None
     verbs: list[Verb]
     scope: ScopeView | None = None
-    cost: CostView | None = None  # None where no model was asked
+    cost: CostView | None = None  # None if no model was asked
     branch_points: list[str] = []  # candidates that "branch" may name
     log: list[str]
     versions: dict[str, str] = {}

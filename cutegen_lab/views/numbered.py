@@ -1,4 +1,4 @@
-"""A text with numbered lines and, beside each, its share of the resource that limits the kernel."""
+"""A text with numbered lines and, next to each line, its share of the resource that limits the kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class NumberedLine:
     """A line of a shown text."""
 
     number: int
-    """From 1."""
+    """Number of the line, from 1."""
     text: str
     """The line."""
     share: float = 0.0

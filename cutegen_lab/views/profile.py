@@ -45,7 +45,7 @@ class PlotTable(View):
 
 
 class PlotView(View):
-    """A plot, its tables, and all of their numbers as CSV."""
+    """A plot, its tables, and all numbers of these as CSV."""
 
     candidate_id: str
     name: str

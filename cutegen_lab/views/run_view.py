@@ -121,13 +121,13 @@ def _answers(state: RunState) -> list[Verb]:
     current = state.current
     if current is None:
         return [*retry, "stop"]
-    if state.failed_step is Step.GENERATE:  # the shown candidate was answered: the failure is of the next one
+    if state.failed_step is Step.GENERATE:  # the shown candidate was answered: the failure belongs to the next one
         return [*retry, "edit", *branch, "stop"]
     trial = state.trials.get(current.id)
     approve: list[Verb] = ["approve" if proven(trial) else "approve_unproven"]
     if trial is not None and trial.verdict is Verdict.PIN_BROKEN:
         approve = []
-    if branch_points(state) == [current.id]:  # a rejection asks for the same
+    if branch_points(state) == [current.id]:  # a rejection has the same effect
         branch = []
     return [*approve, "reject", "edit", *retry, *branch, "stop"]
 
@@ -138,7 +138,7 @@ def branch_points(state: RunState) -> list[str]:
 
 
 def proven(trial: Trial | None) -> bool:
-    """Whether it was compiled and checked, and every check passed."""
+    """Whether the candidate was compiled and checked, and every check passed."""
     return trial is not None and trial.verdict.passed and trial.check is not None and trial.resources is not None
 
 

@@ -1,4 +1,5 @@
-"""A candidate as its kernel reads for its config alone, and what points into its text mapped to that one's lines."""
+"""A candidate shown with the text for its config alone, and everything that refers to lines of its text, mapped to that
+text's lines."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ class SpecialisedText:
     source: str
     """The text."""
     lines: Mapping[int, int] = field(default_factory=dict)
-    """Lines of the candidate's text, from 1, and those of ``source`` that compile to the same instructions."""
+    """Maps lines of the candidate's text, from 1, to lines of ``source`` that compile to the same instructions."""
 
 
 def shown(candidate: CandidateView, general: bool = False) -> CandidateView:
-    """``candidate`` with the text for its config alone, or ``general``: with its parameters. Itself where there is only
-    one text."""
+    """``candidate`` with the text for its config alone or, with ``general``, the text with parameters; ``candidate``
+    itself if it has only one text."""
     if general or candidate.specialised is None:
         return candidate
     return candidate.model_copy(
@@ -46,8 +47,8 @@ def shown(candidate: CandidateView, general: bool = False) -> CandidateView:
 def specialised_view(
     candidate: Candidate, state: RunState, texts: Mapping[str, SpecialisedText]
 ) -> SpecialisedView | None:
-    """What replaces the candidate's own text, and what points into it; None where it has one text only. The diff is to
-    the parent's text as that one is shown."""
+    """Replacements for the candidate's own text and for what refers to its lines; None if it has only one text. The
+    diff compares with the parent's text as that is shown."""
     text = texts.get(candidate.id)
     if text is None:
         return None
@@ -87,7 +88,7 @@ def _value(config: Config, name: str) -> str:
 
 
 def _profile(profile: Profile | None, lines: Mapping[int, int]) -> Profile | None:
-    """``profile`` by the text's lines: counters of lines that became one are added."""
+    """``profile`` with counters by the shown text's lines: if several lines became one, their counters are added."""
     if profile is None:
         return None
     counters = dict[int, Counter[str]]()
@@ -104,6 +105,6 @@ def _place(found: re.Match[str], lines: Mapping[int, int]) -> str:
 
 
 def _diagnostic(item: Diagnostic, text: SpecialisedText) -> Diagnostic:
-    """``item`` at the text's line, which is its excerpt; without a place where the text has none."""
+    """``item`` with its line in ``text``, and that line as excerpt; without a line if ``text`` has none."""
     line = text.lines.get(item.line, 0)
     return replace(item, line=line, excerpt=text.source.splitlines()[line - 1].strip() if line else "")

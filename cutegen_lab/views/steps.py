@@ -27,7 +27,7 @@ from cutegen_lab.views.units import microseconds, plural
 
 STEPS: tuple[StepName, ...] = ("generate", "compile", "check", "time", "profile", "review")
 
-_DECISIONS = ("approve", "approve_unproven", "reject", "edit", "retry")  # about the candidate under review
+_DECISIONS = ("approve", "approve_unproven", "reject", "edit", "retry")  # answers about the candidate under review
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Attempt:
     """Steps of one candidate; of a repeated step the last pass."""
 
     steps: dict[StepName, StepView] = field(default_factory=dict)
-    compiled: Compiled | None = None  # for evidence before the trial exists
+    compiled: Compiled | None = None  # for the evidence, before the trial exists
 
     def start(self, step: StepName, at: float) -> None:
         """Starts a step, and discards the steps after it."""
@@ -81,7 +81,7 @@ def read_timeline(events: Sequence[StoredEvent], front: Spelling = COMMAND_LINE)
             if name == "generate":
                 current = Attempt()
             elif event.candidate_id:
-                current = attempts.setdefault(event.candidate_id, Attempt())  # an edit has no generation step
+                current = attempts.setdefault(event.candidate_id, Attempt())  # an edited text has no generation step
             current.start(name, at)
         elif isinstance(event, Generated):
             current.end("generate", at, "done", event.candidate.proposal.title)

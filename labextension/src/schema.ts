@@ -391,7 +391,7 @@ export interface PlotTable {
   count: number;
 }
 /**
- * A plot, its tables, and all of their numbers as CSV.
+ * A plot, its tables, and all numbers of these as CSV.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "PlotView".
@@ -405,7 +405,7 @@ export interface PlotView {
   csv: string;
 }
 /**
- * One layout. ``lines``: of the text that is shown; ``text``: the first of these.
+ * One layout. ``lines``: line numbers in the text that is shown; ``text``: the first of these lines.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "LayoutView".
@@ -529,7 +529,7 @@ export interface RunList {
   machine: string;
 }
 /**
- * Which run.
+ * Identifies a run.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "RunKey".

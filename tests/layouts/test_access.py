@@ -62,7 +62,7 @@ def test_each_lane_is_served_by_its_own_banks_once() -> None:
 @pytest.mark.parametrize(
     ("width", "threads", "said"),
     [
-        (3, DOWN, "no thread accesses 3 bytes"),
+        (3, DOWN, "a load or store cannot be 3 bytes wide"),
         (2, DOWN, "2 bytes are no piece"),
         (16, DOWN, r"thread 8 is at \(8,0\) of 8 by 1 pieces of 16 bytes"),
         (8, DOWN, "Use a narrower access, from 4 bytes"),

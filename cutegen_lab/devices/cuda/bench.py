@@ -28,8 +28,8 @@ from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, Referenc
 
 SPIN_CYCLES_PER_S = 2e9  # upper bound on the clock rate
 SPIN_SECONDS = 2e-4  # least spin time; otherwise three times the host's enqueue time
-ROOM = 0.2  # fraction of free memory for the sets; references allocate their own outputs for each
-_CARD_SECONDS = 0.05  # between readings of the card
+ROOM = 0.2  # fraction of free memory for the sets; for each set, references allocate their own outputs
+_CARD_SECONDS = 0.05  # seconds between readings of the card
 
 
 class Graphs:
@@ -41,7 +41,7 @@ class Graphs:
         self._kept: list[object] = []
         self._act: dict[Mode, Callable[[int], object]] = {}
         self._spins: dict[Mode, int] = {}
-        for index in range(calls):  # uncaptured first: loads modules, runs autotuners, detects faults
+        for index in range(calls):  # runs without capture first: loads modules, runs autotuners, detects faults
             result = runnable.call(index)
             driver.call("cuCtxSynchronize")
             wipe(result)
@@ -110,7 +110,7 @@ class Bench:
         self.card = Card(driver.pci_bus_id(torch.cuda.current_device()))
         self._read, self._readings = 0.0, dict[str, float]()
         self._subjects: dict[str, tuple[Runnable, Graphs]] = {}
-        self._result: object = None  # of the last call that CUPTI recorded
+        self._result: object = None  # result of the last call that CUPTI recorded
 
     def load(self, inputs: Sequence[torch.Tensor]) -> None:
         """Stores the inputs' bytes, from which the values of all sets are rotated."""

@@ -17,10 +17,10 @@ from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.devices.cuda.worker_protocol import problem_from_request, problem_to_request
 
 MODULE = "cutegen_lab.devices.cuda.compile_ahead"
-_SHARE = 1 / 32  # of the free GPU memory, for the tensors
-_FEWEST_CORES = 4  # with fewer it would slow the checks down
+_SHARE = 1 / 32  # fraction of the free GPU memory for the tensors
+_FEWEST_CORES = 4  # with fewer cores it would slow the checks down
 _NICENESS = 5
-_LAST_SECONDS = 1.0  # for which timing waits for it
+_LAST_SECONDS = 1.0  # most seconds that timing waits for the compilation
 
 
 class CompileAhead:
@@ -46,7 +46,8 @@ class CompileAhead:
             pipe.close()
 
     def end(self) -> None:
-        """Waits up to a second if it is compiling, then kills it: nothing else may use the GPU during timing."""
+        """Waits up to a second if the process is compiling, then kills it: nothing else may use the GPU during
+        timing."""
         process, self._process = self._process, None
         if process is None or process.stdin is None:
             return

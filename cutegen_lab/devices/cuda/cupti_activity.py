@@ -11,7 +11,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
-MARK = "spin_kernel"  # what torch.cuda._sleep launches
+MARK = "spin_kernel"  # name of the kernel that torch.cuda._sleep launches
 
 
 def available() -> bool:

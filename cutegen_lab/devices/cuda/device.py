@@ -172,7 +172,7 @@ class CudaDevice:
     ) -> tuple[Timeline, ...] | str:
         """Timelines of one block of each launch, from clock stamps, or a text that says why there are none. Raises
         Cancelled."""
-        from cutegen_lab.devices.cuda import stamps  # these read PTX as the emulator does, with NumPy
+        from cutegen_lab.devices.cuda import stamps  # imports that read PTX as the emulator does, with NumPy
         from cutegen_lab.emulator.faults import Unsupported
 
         try:
@@ -212,10 +212,8 @@ class CudaDevice:
     def _enough(self, sizes: Sequence[int]) -> LentMemory | None:
         """Shared GPU memory with slots of these sizes; None if the worker cannot map it. Raises DriverError,
         RuntimeError."""
-        from cutegen_lab.devices.cuda.ipc_memory import (  # torch: a worker starts before it is imported
-            LentMemory,
-            needed,
-        )
+        # Needs torch: a worker starts before it is imported.
+        from cutegen_lab.devices.cuda.ipc_memory import LentMemory, needed
 
         nbytes = needed(sizes)
         if self._memory is None or self._memory.nbytes < nbytes:

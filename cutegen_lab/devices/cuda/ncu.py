@@ -42,7 +42,8 @@ def _conflicts(way: str, matrices: str) -> tuple[str, ...]:
     return *_wavefronts(way, matrices), "-" + _UNIT_WAVEFRONTS.format(way), _UNIT_CONFLICTS.format(way)
 
 
-METRICS: Mapping[str, tuple[str, ...]] = {  # our name -> theirs, which are added, or subtracted if they begin with "-"
+# Our name -> NVIDIA's metrics, which are added, or subtracted if they begin with "-".
+METRICS: Mapping[str, tuple[str, ...]] = {
     "warp_instructions": ("smsp__inst_executed.sum",),
     "lane_instructions": ("smsp__thread_inst_executed.sum",),
     "tensor_instructions": (
@@ -80,8 +81,8 @@ _LOADS: Mapping[str, str] = {  # possible limiter -> metric of its percent of pe
     "L1 and shared memory": "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
     "instruction issue and functional units": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
 }
-_BUSY = 60.0  # percent of peak; if all are below, latency is the limiter
-_SECONDS = 180.0  # for one execution with all its replays
+_BUSY = 60.0  # percent of peak; if all units are below it, latency is the limiter
+_SECONDS = 180.0  # limit for one execution with all its replays
 _NOT_PERMITTED = "ERR_NVGPUCTRPERM"
 _HOW_TO_PERMIT = (
     "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM): run as root, give a container --cap-add=SYS_ADMIN, or "
@@ -172,7 +173,7 @@ def read_report(text: str) -> list[tuple[str, dict[str, float]]]:
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
         return []
-    names, _, *rows = csv.reader(lines[start:])  # the second row has units
+    names, _, *rows = csv.reader(lines[start:])  # the second row holds the units
     at = names.index("Kernel Name")
     return [
         (row[at], {name: _number(value) for name, value in zip(names, row, strict=True) if "__" in name})

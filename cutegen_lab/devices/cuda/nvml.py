@@ -79,7 +79,8 @@ class Card:
 
     def _mask(self) -> float | None:
         value = ctypes.c_ulonglong()
-        names = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")  # new, old
+        # New name, old name.
+        names = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
         ask = next((f for name in names if (f := getattr(self._nvml, name, None))), None)
         if ask is None or ask(self._handle, ctypes.byref(value)):
             return None

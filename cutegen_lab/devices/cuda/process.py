@@ -27,7 +27,7 @@ WORKER = "cutegen_lab.devices.cuda.worker"
 START_SECONDS = 120.0
 END_SECONDS = 30.0
 _POLL_SECONDS = 0.05
-_TRANSFER_BYTES_PER_S = 200e6  # pessimistic
+_TRANSFER_BYTES_PER_S = 200e6  # a pessimistic rate
 
 
 class WorkerProcess:

@@ -12,8 +12,9 @@ from cutegen_lab.core.stopwatch import rotation
 from cutegen_lab.devices.cuda.worker_protocol import aligned
 from cutegen_lab.problems.tensors import laid_out
 
-FEWEST_SETS, MOST_SETS = 16, 128  # a graph's fixed cost is shared by this many calls
-LEAST_SETS, MANY_BYTES = 8, 4 << 30  # large tensors: fewer sets are enough, since a call takes tenths of a millisecond
+FEWEST_SETS, MOST_SETS = 16, 128  # the calls of a graph, one for each set, share its fixed cost
+# For large tensors fewer sets are enough, since a call takes tenths of a millisecond.
+LEAST_SETS, MANY_BYTES = 8, 4 << 30
 _POISONS = (0xFF, 0x7B)  # alternating: NaN in every floating-point type, and a large finite number
 
 

@@ -20,7 +20,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
 from cutegen_lab.devices.cuda.worker_protocol import lean
 
-SLOWDOWN_SECONDS = 120.0  # for one run of a small workload, its start included
+SLOWDOWN_SECONDS = 120.0  # limit for one run of a small workload, start included
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")
 _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 # First line of a finding (compute-sanitizer's documentation, chapters 3 to 6) -> verdict.

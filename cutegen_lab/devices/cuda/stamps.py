@@ -30,7 +30,7 @@ STAMP = struct.Struct("<II")
 """Cycle counter, and the number of the place from 1; zero where nothing was stored."""
 WARP_BYTES = SLOTS * STAMP.size
 """Bytes of the stamps of a warp: a power of two."""
-_SOON = 12  # most instructions from a join of control flow to a wait, whose stamp then suffices
+_SOON = 12  # most instructions from a join of control flow to a wait whose stamp can replace the join's
 _NEAR = {"param", "shared", "local"}  # spaces with short load latency
 _BOUNDED = re.compile(r"\.(maxnreg|minnctapersm)\b")
 _WAITS = re.compile(
@@ -81,7 +81,7 @@ def stamped(build: Build) -> Stamped:
     found = kernels(build.ptx)
     text = build.ptx.split("\n")
     places: list[Place] = []
-    before: dict[int, str] = {}  # text to insert before a line of the PTX, by its number from 1
+    before: dict[int, str] = {}  # by line of the PTX, from 1: text to insert before it
     bounds: dict[int, str] = {}
     for name, launch in launches.items():
         for at, (instruction, waits_for) in enumerate(_placed(found[name], text)):
@@ -119,7 +119,7 @@ def _placed(kernel: ptx.Kernel, text: Sequence[str]) -> Iterator[tuple[ptx.Instr
     lines of arithmetic would keep ptxas from reordering it: GELU took 77 registers instead of 32."""
     code, joins = kernel.code, set(kernel.labels.values())
     waits = _waits(code)
-    products = False  # between a wgmma.fence and its commit, where ptxas allows nothing else
+    products = False  # whether between a wgmma.fence and its commit, where ptxas allows nothing else
     for at, instruction in enumerate(code):
         last = code[at - 1] if at else None
         met = at in joins or (last is not None and (last.opcode == "bra" or bool(waits[at - 1])))
@@ -219,9 +219,9 @@ class Recorded:
     """The timeline from the stamps of one block."""
 
     spans: tuple[Span, ...]
-    """Ordered by end."""
+    """Spans, by end."""
     cycles: int
-    """From the first stamp of the block to its last."""
+    """Cycles from the first stamp of the block to its last."""
     cut: bool
     """Whether a warp had no room for more stamps."""
 

@@ -54,15 +54,15 @@ class CudaStopwatch:
         self._numbers = numbers or count()
         self._number, self._beside = next(self._numbers), list[CudaStopwatch]()
         self._calls: dict[str, int] = {}
-        self._ended = ""  # by whom and why the worker died
+        self._ended = ""  # who ended the worker, and why
         self._outputs: Sequence[TensorSpec] = ()
         self.conditions = conditions(worker.hello)
         self.dram_bytes_per_s, self.l2_bytes = 0.0, 0
         self.modes: Sequence[Mode] = ("cold", "warm", "events")
 
     def open(self, inputs: Sequence[memoryview]) -> Fault | None:
-        """Allocates the tensor sets, in a worker's start's time: no candidate runs, and PyTorch may come from a slow
-        disk. Raises Cancelled."""
+        """Allocates the tensor sets within the time limit of a worker's start: no candidate runs, and PyTorch may be
+        read from a slow disk. Raises Cancelled."""
         self._outputs = self._tensors[len(inputs) :]
         with SharedMemory([buffer.nbytes for buffer in inputs]) as memory:
             memory.write(inputs)
@@ -113,7 +113,7 @@ class CudaStopwatch:
             other.close()
         try:
             if self._worker.alive and isinstance(self._ask("closing", {"verb": "close"}), Fault):
-                self._worker.kill()  # frees what it still holds
+                self._worker.kill()  # frees what the worker still holds
         except Cancelled:
             pass  # the worker is dead and has freed everything
         finally:

@@ -17,7 +17,8 @@ from cutegen_lab.devices.cuda.driver import Driver, LoadedBuild
 from cutegen_lab.devices.cuda.rotating_buffers import Arena, RotatingBuffers, poison
 from cutegen_lab.problems import Reference
 
-MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}  # the stopwatch captures graphs itself
+# Torch.compile's modes: the stopwatch captures graphs itself.
+MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 
 
 class Runnable(Protocol):

@@ -42,8 +42,8 @@ from cutegen_lab.devices.cuda.worker_protocol import (
 
 Answer = dict[str, Any]
 _SWITCH_SECONDS = 2e-4  # thread switch interval while compiling in the background: checks wait less for the GIL
-_FLUSHED_BYTES = 1 << 28  # several times the largest L2
-_TIMED_ROUNDS, _TIMED_SECONDS = 30, 2.0  # limits; the GPU's clocks rise meanwhile
+_FLUSHED_BYTES = 1 << 28  # bytes, several times the largest L2
+_TIMED_ROUNDS, _TIMED_SECONDS = 30, 2.0  # most timed rounds, and most seconds; the GPU's clocks rise meanwhile
 _USUAL_SWITCH_SECONDS = sys.getswitchinterval()
 
 
@@ -93,10 +93,10 @@ class Worker:
     reference."""
 
     def __init__(self, index: int) -> None:
-        self.preparing: threading.Thread | None = None  # torch.compile, in the background
+        self.preparing: threading.Thread | None = None  # thread that prepares torch.compile in the background
         self._driver = Driver()
-        self._benches: dict[int, Bench] = {}  # by the parent's numbers
-        self._mapped: dict[str, int] = {}  # addresses of the parent's memory here, by its handles
+        self._benches: dict[int, Bench] = {}  # benches by the parent's numbers
+        self._mapped: dict[str, int] = {}  # addresses, in this process, of the parent's memory, by its handles
         torch.cuda.set_device(index)
         torch.zeros(1, device="cuda")
         self.index = index

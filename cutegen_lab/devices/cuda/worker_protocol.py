@@ -9,7 +9,7 @@ from typing import Any
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem
 
-GUARD_BYTES = 1024  # on each side of every tensor
+GUARD_BYTES = 1024  # bytes of guard on each side of every tensor
 GUARD_VALUE = 0xA5
 
 

@@ -1,7 +1,7 @@
 """Data-flow analysis: how each register of a kernel depends on addresses (:mod:`provenance`).
 
-Within a basic block a register has the forms of its last write; at the start of a block, those at the end of any block.
-As compilers give every value its own register, this is precise, in time linear in the code.
+Within a basic block a register has the forms of its last write; at the start of a block, it has the forms from the end
+of any block. Since compilers give every value its own register, this is precise. It takes time linear in the code.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ PARAMETER, SHARED, LOCAL, MODULE = "parameter", "shared memory", "local memory",
 MAP = "a tensor map"
 MAP_BYTES = 128
 POLICY, STATE, CLUSTER = "a cache policy", "an mbarrier's state", "another block's shared memory"
-_CARRIES = ("addc", "subc", "madc")  # they read CC.CF, an implicit operand
-_MAPPED = 1 << 16  # the bits from here on hold the block's rank
+_CARRIES = ("addc", "subc", "madc")  # instructions that read CC.CF, an implicit operand
+_MAPPED = 1 << 16  # the block's rank is in the bits from here on
 Results = Forms | Mapping[str, Forms]
 """One value for all registers that an instruction writes, or one for each by name."""
 
@@ -43,8 +43,8 @@ class AddressFlow:
         }  # bases with alignment below ALIGNMENT: their low bits depend on the memory layout
         self._maps = {name for name, size in program.params if size == MAP_BYTES}
         self.changes_maps = any(_changes_maps(ins) for block in self._blocks for ins, _ in block)
-        self._left: dict[str, Forms] = {}  # at the end of any block
-        self._here: dict[str, Forms] = {}  # in the current block so far
+        self._left: dict[str, Forms] = {}  # forms by register at the end of any block
+        self._here: dict[str, Forms] = {}  # forms by register in the current block so far
         grown = True
         while grown:
             grown = False
@@ -57,7 +57,8 @@ class AddressFlow:
                         self._left[name], grown = after, True
 
     def walk(self) -> Iterator[Written]:
-        """Every instruction and the registers it writes; :meth:`value` gives operands before it."""
+        """Yields every instruction and the registers it writes; meanwhile :meth:`value` gives its operands before
+        it."""
         for block in self._blocks:
             yield from self._through(block)
 
@@ -182,7 +183,7 @@ class AddressFlow:
     def _multiply_add(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
         _, a, b, c = ins.operands[:4]
         if _wraps(ins, "wide", "hi") and of.is_plain(self.value(a)) and of.is_plain(self.value(b)):
-            return self.value(c)  # as wide as the sum
+            return self.value(c)  # the third operand is as wide as the sum
         return self._mixed(ins, defs)
 
     def _shift_left(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:

@@ -27,7 +27,7 @@ _EFFECTS = {
     "wgmma": "a product", "nanosleep": "how long it sleeps",
 }  # fmt: skip
 """Instructions with an effect, whose operands must not depend on addresses."""
-_READS_PARAMETERS = ("ld", "ldu", "prefetch", "fence")  # their result is tracked, or they have none
+_READS_PARAMETERS = ("ld", "ldu", "prefetch", "fence")  # instructions whose result is tracked, or that have none
 _WRITES = ("st", "red")
 _CHANGES = {"st": 0, "red": 0, "stmatrix": 0, "cp": 0, "atom": 1}  # index of the operand that is the address
 _STATE = "what it writes to a variable of the module's own"
@@ -79,7 +79,7 @@ def _misuse(flow: AddressFlow, ins: ptx.Instruction, defs: frozenset[str]) -> Ad
     if ins.guard is not None and not of.is_plain(forms := flow.value(ins.guard)):
         return _found("whether this runs" if ins.opcode != "bra" else "a branch", forms, ins)
     if ins.opcode == "call" or any(isinstance(r, ptx.Argument) for o in ins.operands for r in registers(o)):
-        return None  # vprintf: no kernel that prints passes
+        return None  # a call of vprintf: no kernel that prints passes
     if _outlives(flow, ins):
         return AddressUse(_STATE, (), ins)
     for operand in ins.operands:
@@ -136,7 +136,8 @@ def _value(flow: AddressFlow, ins: ptx.Instruction, operand: ptx.Operand) -> Add
         or ("L2::cache_hint" in ins.mods and operand is ins.operands[-1] and of.is_opaque(forms, POLICY))
         or (ins.opcode == "mbarrier" and of.is_opaque(forms, STATE))
         or (ins.opcode == "tensormap" and of.is_address(forms))
-        or (ins.opcode == "st" and flow.changes_maps and of.is_opaque(forms, MAP))  # copies a map, to change it
+        # The store copies a map, to change it.
+        or (ins.opcode == "st" and flow.changes_maps and of.is_opaque(forms, MAP))
     )
     return None if good else _found(_EFFECTS[ins.opcode], forms, ins)
 

@@ -12,7 +12,7 @@ _TOGETHER = re.compile(r"\b(?:(?:atom|red)\b(?!\S*\.shared)|cp\.reduce\.)\S*")
 
 
 def why_not_alone(build: Build) -> str:
-    """Why its blocks depend on each other; empty where each needs the inputs only.
+    """Why the blocks of a plan depend on each other; empty if each needs only the inputs.
 
     Blocks that communicate by plain loads and stores are not found here: they hang when a sample runs.
     """

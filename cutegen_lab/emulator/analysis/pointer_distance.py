@@ -14,7 +14,7 @@ from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.program import Written
 from cutegen_lab.emulator.ptx.types import WIDTH
 
-NEAR = 46  # bits: drivers put tensors higher, and far below the ends of 64 bits
+NEAR = 46  # in bits: drivers put tensors at higher addresses, and far below the end of 64 bits
 _UNBOUNDED = 64
 _LOOP = 25
 _DEEPEST, _MOST_STEPS = 300, 20_000

@@ -13,10 +13,10 @@ from collections.abc import Callable
 Form = tuple[tuple[str, int], ...]
 Forms = frozenset[Form] | None
 ANY: Forms = None
-NOTHING: Forms = frozenset()  # no value yet
+NOTHING: Forms = frozenset()  # forms of a register without a value yet
 PLAIN: Forms = frozenset({()})
 
-ALIGNMENT = 16  # of a base, at least
+ALIGNMENT = 16  # least alignment of a base
 _OPAQUE = "~"  # prefix of values that hardware chooses: even the difference of two depends on the choice
 _MOST_FORMS = 16
 _MOST_TIMES = 16
@@ -36,12 +36,12 @@ def is_plain(forms: Forms) -> bool:
 
 
 def is_address(forms: Forms) -> bool:
-    """True if it is at most one address plus a plain number on every path."""
+    """True if the value is at most one address plus a plain number on every path."""
     return forms is not None and all(sum(times for _, times in form) <= 1 and len(form) <= 1 for form in forms)
 
 
 def is_opaque(forms: Forms, name: str) -> bool:
-    """True if it is the unchanged value ``opaque(name)``, or a plain number."""
+    """True if the value is the unchanged value ``opaque(name)``, or a plain number."""
     return forms is not None and forms <= {((_OPAQUE + name, 1),), ()}
 
 

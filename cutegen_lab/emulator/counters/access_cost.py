@@ -19,7 +19,7 @@ from cutegen_lab.emulator.ptx.types import Array
 
 _BANKS, _BANK_BYTES = 32, 4
 _AT_ONCE = 4  # lines that L1 looks up at a time
-_LINE_MASK = np.uint64(3)  # of a sector's number: its index in its line
+_LINE_MASK = np.uint64(3)  # low bits of a sector's number: its index in its line
 
 
 def sectors_and_lines(gid: Array, address: Array, whole: bool) -> tuple[int, int]:
@@ -51,7 +51,7 @@ def l1_wavefronts(gid: Array, address: Array, width: int, whole: bool) -> int:
     if address.ndim == 0 or len(address) == 0:
         return 1 if address.ndim == 0 else 0
     width = max(1 << (width - 1).bit_length(), _BANK_BYTES)  # cp.async may read fewer bytes than it writes
-    pieces = _BANKS * _BANK_BYTES // width  # that fill all banks; also lanes of a phase
+    pieces = _BANKS * _BANK_BYTES // width  # pieces that fill all banks; also the lanes of a phase
     piece = (address // np.uint64(width)).astype(np.int64)
     table = piece.reshape(-1, pieces) if whole else _filled(gid, piece, pieces)
     relative = table - table[:, :1]
@@ -87,7 +87,7 @@ def wavefronts(gid: Array, index: Array, width: int, whole: bool) -> tuple[int, 
     """
     if width < _BANK_BYTES:
         index, width = index * width >> 2, _BANK_BYTES
-    pieces = _BANKS * _BANK_BYTES // width  # that fill all banks; also lanes of a phase
+    pieces = _BANKS * _BANK_BYTES // width  # pieces that fill all banks; also the lanes of a phase
     if not whole:
         return _of_parts(gid, index, pieces)
     if pieces == _BANKS:

@@ -2,10 +2,10 @@
 
 Copies of 16, 8 or 4 bytes a lane are served in phases of 8, 16 or 32 lanes, as loads and stores are
 (:mod:`access_cost`). A lane reads a bank of L1's data and writes a bank of shared memory. The number of its wavefront
-is the number of lower lanes that read its bank plus the number of other pieces that they write to its other bank; lanes
-of equal numbers that share a bank of shared memory are serialised. Copies that bypass L1 (.cg) then move data from one
-128-byte line of global memory to one of shared memory at a time, rotated by one distance. If that distance is odd, so
-that 16 bytes change halves of their sector, the two halves are moved separately.
+is the number of lower lanes that read its bank plus the number of other pieces that these lanes write to the bank that
+it writes; lanes of equal numbers that share a bank of shared memory are serialised. Copies that bypass L1 (.cg) then
+move data from one 128-byte line of global memory to one of shared memory at a time, rotated by one distance. If that
+distance is odd, so that 16 bytes change halves of their sector, the two halves are moved separately.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def wavefronts(gid: Array, index: Array, address: Array, moved: Array, width: in
     phase, lane = gid // lanes, gid % lanes
     fresh = np.r_[True, phase[1:] != phase[:-1]]
     row, count = np.cumsum(fresh) - 1, int(fresh.sum())
-    table = np.full((count, 4, lanes), 0, np.int64)  # here?, moved?, piece of shared and of global memory
+    table = np.full((count, 4, lanes), 0, np.int64)  # [present, moved, piece of shared memory, piece of global memory]
     source = (address // np.uint64(width)).astype(np.int64)
     for i, values in enumerate((np.ones(len(gid), np.int64), moved, index, source)):
         table[row, i, lane] = values

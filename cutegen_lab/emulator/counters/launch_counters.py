@@ -1,4 +1,4 @@
-"""Counters in a profiler's units: the part that runs with the kernel.
+"""Counters in a profiler's units: the code that counts while a kernel runs.
 
 Every memory instruction is a *site* with its own counts; generated code sets the current site. Instructions are counted
 by basic block. :mod:`totals` sums the counts.
@@ -41,9 +41,11 @@ _BULK = {"load": _BULK_LOAD, "store": _BULK_STORE}
 _SHARED = {"load": _SHARED_LOAD, "store": _SHARED_STORE}
 
 _LINE_BYTES = 128
-_SLOT_BITS = 24  # of an address, within a tensor's memory
-_WARM_STRETCH = 12 << 20  # bytes, a quarter of L2: for example a table that all blocks read
-HOT_STRETCH = 32 << 10  # bytes, an eighth of L1: for example weights that every block reads again
+_SLOT_BITS = 24  # low bits of an address that its slot leaves out
+# Bytes, a quarter of L2: shorter ranges stay in L2, for example a table that all blocks read.
+_WARM_STRETCH = 12 << 20
+# Bytes, an eighth of L1: shorter ranges stay in L1, for example weights that every block reads again.
+HOT_STRETCH = 32 << 10
 _RECENT, _SAMPLED = 8, 8  # last loads, and lanes of each, with which a load is compared for reuse
 
 Way = Literal["load", "store"]
@@ -75,17 +77,17 @@ class Counters:
     address, requested bytes) by slot, from the first and last lane of each group.
     """
 
-    count: int = 0  # of sites
-    blocks: int = 0  # of the grid that ran
+    count: int = 0  # number of sites
+    blocks: int = 0  # blocks of the grid that ran
     by_slot: Counter[tuple[str, int]] = field(default_factory=Counter)
     loaded: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    loaded_by: set[tuple[int, int]] = field(default_factory=set)  # (identity of a site, slot) of loads
+    loaded_by: set[tuple[int, int]] = field(default_factory=set)  # (identity of a site, slot) of each load
     block_warps: Counter[int] = field(default_factory=Counter)
     block_lanes: Counter[int] = field(default_factory=Counter)
     expectations: int = 0  # executions of expect_tx by a thread
     expected_bytes: int = 0
     expected_at: Counter[int] = field(default_factory=Counter)  # expected bytes by the mbarrier's index in its block
-    products: Counter[int] = field(default_factory=Counter)  # of wgmma, by block of the grid
+    products: Counter[int] = field(default_factory=Counter)  # wgmma products by block of the grid
     conflicting: dict[int, WarpAccess] = field(default_factory=dict)  # by identity of a site: its first bank conflict
     _recent: deque[tuple[int, frozenset[int]]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     sites: list[Site] = field(init=False)

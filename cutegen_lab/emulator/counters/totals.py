@@ -22,20 +22,21 @@ from cutegen_lab.emulator.translate.emit import Emit
 
 Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
-# Counters of a launch that must not be added up.
+# Counters that must not be added up over launches.
 NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns", "hot_stretch_bytes")
 _MOST_ACCESSES = 16  # with bank conflicts, in a profile
-_UNROLLED = 4  # iterations of a loop that ptxas unrolls, in which branches stay
+_UNROLLED = 4  # ptxas unrolls loops of up to this many iterations, and keeps branches in them
 
 
 class CountedCode(Protocol):
     """The part of a translated kernel that :class:`LaunchCounts` needs."""
 
     @property
-    def blocks(self) -> Sequence[Block]: ...  # its basic blocks
+    def blocks(self) -> Sequence[Block]: ...  # basic blocks of the kernel
 
     @property
-    def straight(self) -> Sequence[DependencyChains]: ...  # by basic block that starts it
+    # Chains of straight-line code, by the basic block that starts it.
+    def straight(self) -> Sequence[DependencyChains]: ...
 
     @property
     def predicated(self) -> Mapping[int, int]: ...  # blocks that ptxas predicates: the block before
@@ -98,7 +99,7 @@ class LaunchCounts:
             warps, lanes = self._issued(number), self.counters.block_lanes[number]
             if not warps:
                 continue
-            for emit in (e for e in block.emits if e.klass):  # reconvergence points are no instructions
+            for emit in (e for e in block.emits if e.klass):  # reconvergence points are not instructions
                 for name, count in _executed(emit, warps, lanes):
                     yield emit.ins, name, count
                 if emit.site is not None:

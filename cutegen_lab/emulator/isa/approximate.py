@@ -2,8 +2,8 @@
 
 Hardware uses lookup tables. Here the true value is rounded more coarsely, so that a kernel which needs more accuracy
 than the ISA guarantees fails. Values that are exact in few bits stay exact. Largest errors over 2²⁰ arguments on an
-H200: ex2 2.05 ulp, rcp 0.97 ulp, rsqrt 2⁻²²·⁹ and sqrt 2⁻²³·² of the value, lg2 2⁻²²·² absolute near one and 2⁻²²·¹ of
-the value elsewhere, sin and cos 2⁻¹⁹·⁷ within ±8: the ISA's bounds. Only tanh is far more accurate.
+H200: ex2 2.05 ulp, rcp 0.97 ulp; relative: rsqrt 2⁻²²·⁹, sqrt 2⁻²³·², lg2 2⁻²²·¹ (near one: absolute 2⁻²²·²); absolute:
+sin and cos 2⁻¹⁹·⁷ within ±8. These are about the ISA's bounds. Only tanh is far more accurate.
 
 Results that always end in zero bits, or are always below the true value, would tell the emulator from a GPU. So in some
 runs (:func:`as_near_as_hardware`) a result is one of the two float32 next to the true value, chosen by a seeded hash.
@@ -73,7 +73,7 @@ def ex2_approx(a: Any, out: Array) -> None:
 
 @runtime
 def tanh_approx(a: Any, out: Array) -> None:
-    """9.7.3.22 tanh.approx.f32: 2⁻¹¹ of the value. Within ±1 to nearest with 12 bits.
+    """9.7.3.22 tanh.approx.f32: relative error 2⁻¹¹. Within ±1: rounded to nearest with 12 bits.
 
     An H200's error is at most 2⁻¹⁶·⁶ (2⁻¹⁸·⁶ absolute from 2 on, less from 3 on). Beyond ±1 this is as accurate as an
     H200: 1 ± tanh cancels there, and 16-bit sigmoid and GELU kernels rely on the hardware's accuracy.
@@ -90,7 +90,7 @@ def tanh_approx(a: Any, out: Array) -> None:
 
 @runtime
 def lg2_approx(a: Any, out: Array) -> None:
-    """9.7.3.20 lg2.approx.f32: 2⁻²² absolute between 0.5 and 2, elsewhere of the value."""
+    """9.7.3.20 lg2.approx.f32: error 2⁻²², absolute between 0.5 and 2, otherwise relative."""
     if is_near():
         out[:] = _beside(np.log2(a, dtype=np.float64))
         return
@@ -101,7 +101,7 @@ def lg2_approx(a: Any, out: Array) -> None:
 
 @runtime
 def sin_approx(a: Any, out: Array) -> None:
-    """9.7.3.18 sin.approx.f32: 2⁻²⁰·⁵ absolute within ±2π, 2⁻¹⁴·⁷ within ±100π, no bound beyond."""
+    """9.7.3.18 sin.approx.f32: absolute error 2⁻²⁰·⁵ within ±2π, 2⁻¹⁴·⁷ within ±100π, no bound beyond."""
     if is_near():
         out[:] = _beside(np.sin(a, dtype=np.float64))
         return
@@ -110,7 +110,7 @@ def sin_approx(a: Any, out: Array) -> None:
 
 @runtime
 def cos_approx(a: Any, out: Array) -> None:
-    """9.7.3.19 cos.approx.f32: as sin."""
+    """9.7.3.19 cos.approx.f32: the same errors as sin."""
     if is_near():
         out[:] = _beside(np.cos(a, dtype=np.float64))
         return
@@ -119,7 +119,7 @@ def cos_approx(a: Any, out: Array) -> None:
 
 @runtime
 def rcp_approx(a: Any, out: Array) -> None:
-    """9.7.3.13 rcp.approx.f32: 1 ulp. Toward zero."""
+    """9.7.3.13 rcp.approx.f32: 1 ulp. Rounded toward zero."""
     if is_near():
         out[:] = _beside(np.divide(1.0, a, dtype=np.float64))
         return
@@ -128,7 +128,7 @@ def rcp_approx(a: Any, out: Array) -> None:
 
 @runtime
 def sqrt_approx(a: Any, out: Array) -> None:
-    """9.7.3.15 sqrt.approx.f32: 2⁻²³ of the value. Toward zero."""
+    """9.7.3.15 sqrt.approx.f32: relative error 2⁻²³. Rounded toward zero."""
     if is_near():
         out[:] = _beside(np.sqrt(a, dtype=np.float64))
         return
@@ -137,7 +137,7 @@ def sqrt_approx(a: Any, out: Array) -> None:
 
 @runtime
 def rsqrt_approx(a: Any, out: Array) -> None:
-    """9.7.3.16 rsqrt.approx.f32: 2⁻²²·⁹ of the value. Toward zero."""
+    """9.7.3.16 rsqrt.approx.f32: relative error 2⁻²²·⁹. Rounded toward zero."""
     if is_near():
         out[:] = _beside(np.divide(1.0, np.sqrt(a, dtype=np.float64)))
         return
@@ -170,17 +170,17 @@ def _turned(a: Any, wide: Array) -> Array:
 
 
 def _rounded(bits: Array, dropped: int) -> Array:
-    """Bits of float32 without the last ``dropped``, to nearest."""
+    """Bits of float32 rounded to nearest without the last ``dropped``."""
     return bits + np.uint32(1 << (dropped - 1)) & np.uint32(0xFFFFFFFF << dropped & 0xFFFFFFFF)
 
 
 def _grid(wide: Array, bits: int) -> Array:
-    """To the nearest multiple of 2⁻ᵇⁱᵗˢ."""
+    """``wide`` rounded to the nearest multiple of 2⁻ᵇⁱᵗˢ."""
     return np.asarray(np.rint(wide * 2.0**bits) * 2.0**-bits)
 
 
 def _toward_zero(wide: Array) -> Array:
-    """float64 → float32; overflow still becomes infinite."""
+    """float64 → float32, rounded toward zero; overflow still becomes infinite."""
     near = np.atleast_1d(wide).astype(np.float32)
     beyond = (np.abs(near) > np.abs(wide)) & np.isfinite(near)
     return np.asarray(np.where(beyond, np.nextafter(near, np.float32(0)), near))

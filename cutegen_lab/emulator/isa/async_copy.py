@@ -89,7 +89,8 @@ def wait_for_copies(g: Any, pending: int) -> None:
 
 @runtime
 def copies_arrive(g: Any, slot: Array, count: int) -> None:
-    """cp.async.mbarrier.arrive. ``count`` is 0 without .noinc: that adds an expected arrival, which is this."""
+    """cp.async.mbarrier.arrive. ``count``: arrivals to count; 0 without .noinc, where the instruction also adds the
+    expected arrival that it makes."""
     if g.ctas.shared.races is not None:
         g.ctas.shared.races.copies.signal(g, slot, g.ctas.mbarriers.phase(slot))
     if g.ctas.memory.races is not None and g.ctas.memory.races.reads.under_way:

@@ -150,7 +150,7 @@ def unary(e: Emit) -> None:
     if kind not in ("f32", "f64"):
         half.unary(e, kind, _UNARY[e.ins.opcode].partition("(")[0])
         return
-    (a,) = _sources(e, kind, ftz and e.ins.opcode != "ex2", 1)  # 2 to a subnormal is 1 either way
+    (a,) = _sources(e, kind, ftz and e.ins.opcode != "ex2", 1)  # 2 to the power of a subnormal is 1 either way
     d = e.d(e.ops[0], kind)
     if mode == "approx" and kind == "f32":
         e.line(f"{e.ins.opcode}_approx({a},{d})")
@@ -200,7 +200,8 @@ def testp(e: Emit) -> None:
     e.put(0, "pred", forms[test])
 
 
-_BELOW_F32, _HALF_OF_F32 = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)  # float64's bits that float32 lacks; a tie's
+# Float64's bits that float32 lacks; their value at a tie.
+_BELOW_F32, _HALF_OF_F32 = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)
 _NORMAL = 2.0**-126
 
 

@@ -105,7 +105,7 @@ _SELECTED: dict[str, Callable[[int, int], int]] = {
     "f4e": lambda c, i: c + i, "b4e": lambda c, i: (c - i) & 7, "rc8": lambda c, i: c, "ecl": max, "ecr": min,
     "rc16": lambda c, i: 2 * (c & 1) + (i & 1),
 }  # fmt: skip
-"""Which byte goes to place ``i`` in each mode."""
+"""Number of the byte that each mode selects for byte ``i`` of the result."""
 
 
 @runtime

@@ -22,7 +22,7 @@ from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
-_ROW = 16  # bytes
+_ROW = 16  # bytes of a row
 
 
 def _begin(e: Emit, address: ptx.Operand, values: ptx.Operand) -> tuple[str, bool]:

@@ -16,7 +16,7 @@ from cutegen_lab.emulator.ptx.traits import CLUSTER, CTA
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
-_OWN = ("init", "inval", "test_wait", "try_wait")  # only on the own block's mbarriers
+_OWN = ("init", "inval", "test_wait", "try_wait")  # forms that take only the own block's mbarriers
 _ORDER = ("release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster")
 
 

@@ -23,7 +23,7 @@ _HINTS = (
     "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
     "L1::no_allocate", "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B", "L2::128B", "L2::256B",
 )  # fmt: skip
-_DISCARDED = 128  # bytes of an L2 line
+_DISCARDED = 128  # bytes of an L2 line, which discard takes
 _SPACES = ("global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "const")
 
 

@@ -32,7 +32,7 @@ _SHAPES = {
 }  # fmt: skip
 _ACCUMULATORS = {"f16": {"f16", "f32"}, "e4m3": {"f16", "f32"}, "e5m2": {"f16", "f32"}, "bf16": {"f32"},
                  "tf32": {"f32"}, "f64": {"f64"}}  # fmt: skip
-_ALIKE = ({"s8", "u8"}, {"s4", "u4"}, {"e4m3", "e5m2"})  # A and B may differ within these
+_ALIKE = ({"s8", "u8"}, {"s4", "u4"}, {"e4m3", "e5m2"})  # A and B may have different types within one of these sets
 
 
 @opcode("mma")

@@ -22,7 +22,7 @@ from cutegen_lab.emulator.memory.block_memory import BlockMemory
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.roles import Group
 
-NOBODY = np.uint32(0xFFFFFFFF)  # the tags of a register that was neither written nor read
+NOBODY = np.uint32(0xFFFFFFFF)  # tags of a register that was neither written nor read
 _QUAD, _HALF = 4, np.uint32(16)
 
 
@@ -85,7 +85,7 @@ def logic_tags(g: Group, a: Array, of_a: Any, b: Array, of_b: Any, deciding: boo
     """Tags of ``a and b`` (``deciding`` False) or ``a or b`` (True): none where an untagged operand decides."""
     of_a, of_b = np.broadcast_to(of_a, (g.n,)), np.broadcast_to(of_b, (g.n,))
     decided = ((a == deciding) & (of_a == 0)) | ((b == deciding) & (of_b == 0))
-    return np.where(decided, np.uint32(0), np.maximum(of_a, of_b))  # a predicate's halves are alike
+    return np.where(decided, np.uint32(0), np.maximum(of_a, of_b))  # both halves of a predicate have the same tag
 
 
 @runtime

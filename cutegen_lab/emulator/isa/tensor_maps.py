@@ -19,7 +19,7 @@ _SPACES = ("global", "shared::cta", "shared")
 _WIDE = ("global_address", "global_stride")
 _FIELDS = ("global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride", "elemtype",
            "interleave_layout", "swizzle_mode", "fill_mode")  # fmt: skip
-_ELEMENT_TYPES = 11  # … of which float32 rounded to TF32, and those of four and six bits, are not executed
+_ELEMENT_TYPES = 11  # … of which TF32-rounded float32, and those of four and six bits, are not executed
 
 
 @opcode("tensormap")

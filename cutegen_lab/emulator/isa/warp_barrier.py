@@ -21,8 +21,8 @@ from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.translate.meetings import ANY_BAR_WARP_SYNC
 
 Ends = Literal["come", "come if before", "are missed"]
-"""How exited lanes count: as arrived; as arrived if they exited earlier in the program text (a thread without work
-returns at once), but not if they went past this place; never."""
+"""How exited lanes count: always as arrived; as arrived only if they exited earlier in the program text (a thread
+without work returns at once); never."""
 _EVERY = 0xFFFF_FFFF
 _Place = tuple[int, int, int]  # warp, member mask, ``where`` of :meth:`WarpBarrier.wait`
 
@@ -30,7 +30,7 @@ _Place = tuple[int, int, int]  # warp, member mask, ``where`` of :meth:`WarpBarr
 class MeetingBlocks(Protocol):
     """The part of a CTA batch that :class:`WarpBarrier` needs."""
 
-    clocks: VectorClocks | None  # of its warps, in race-detection mode
+    clocks: VectorClocks | None  # clocks of the batch's warps, in race-detection mode
 
     @property
     def exited(self) -> Array: ...  # by thread; padding lanes from the beginning
@@ -49,7 +49,7 @@ class WarpBarrier:
         exited = ctas.exited
         self._ctas, self._exited, self._never = ctas, exited, exited.copy()
         self._ended_at = np.full(len(exited), -1, np.int64)  # by thread: the basic block in which it exited
-        self._came: dict[_Place, int] = {}  # lanes as bits
+        self._came: dict[_Place, int] = {}  # arrived lanes, as bits
         self._open = np.zeros(len(exited), np.bool_)  # threads that may go on
 
     def exit(self, g: Group) -> None:

@@ -9,7 +9,8 @@ from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.mma.accumulators import ROWS, Form
 from cutegen_lab.emulator.translate.emit import Emit, InFlight, opcode
 
-_STEP = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}  # K of one product
+# Elements along K of one product.
+_STEP = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
 _SUMS = {"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32"),
          "s8": ("s32",), "u8": ("s32",)}  # fmt: skip
 _ALIKE = ({"e4m3", "e5m2"}, {"s8", "u8"})

@@ -29,7 +29,7 @@ class NamedBarriers:
         self._generation = np.zeros((blocks, NAMED), np.int64)
         self._exited = np.zeros(blocks, np.int64)
         self._true = np.zeros((blocks, NAMED), np.int64)  # arrived threads whose predicate is true
-        self._outcome = np.zeros((blocks, NAMED, 2, 2), np.int64)  # of the last two generations: (true, all)
+        self._outcome = np.zeros((blocks, NAMED, 2, 2), np.int64)  # outcomes of the last two generations: (true, all)
         self._clocks: VectorClocks | None = None
 
     def arrive(

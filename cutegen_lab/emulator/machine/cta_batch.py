@@ -34,8 +34,8 @@ from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.tma.bulk import BulkCopies
 from cutegen_lab.emulator.translate.cfg import Rows
 
-MOST_WARPS = 1024  # of a grid in which the order of all clusters is tracked …
-SOME_WARPS = 128  # … in a larger grid: of the first cluster, the last and some random ones
+MOST_WARPS = 1024  # warps of the largest grid in which the order of all clusters is tracked …
+SOME_WARPS = 128  # … warps tracked in a larger grid: of the first cluster, the last and some random ones
 
 
 class CtaBatch:
@@ -85,7 +85,7 @@ class CtaBatch:
         self.async_races: AsyncProxyRaces | None = None
         self.causality: Causality | None = None
         self.branches: BranchOutcomes | None = None  # where outcomes are tracked
-        self.ended = False  # all threads of some block have exited
+        self.ended = False  # whether all threads of some block have exited
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
         self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist

@@ -11,7 +11,7 @@ from cutegen_lab.emulator.machine.lane_group import LaneGroup
 from cutegen_lab.emulator.ptx.syntax import Instruction
 from cutegen_lab.emulator.translate.emit import Emit
 
-_MOST = 8  # groups of threads that are named
+_MOST = 8  # most groups of threads that are named
 
 
 def stuck(ctas: CtaBatch, parked: list[LaneGroup]) -> Trap:
@@ -61,7 +61,7 @@ def _who(ctas: CtaBatch, g: LaneGroup) -> str:
     several = f" of {len(np.unique(g.block))} blocks" if not block.all() else ""
     shown = f"{g.n} threads: {_ranges(warps.tolist())} of block {ctas.place(int(g.gid[0]))[0]}{several}"
     slots = g.cache.get("mbarrier")
-    if slots is None or ctas.program.wait_rows[g.pc] is None:  # slots may be of an earlier wait
+    if slots is None or ctas.program.wait_rows[g.pc] is None:  # the slots may be from an earlier wait
         return shown
     return f"{shown}, for {ctas.mbarriers.missing(int(slots[0]), ctas.shared.stride, ctas.shared.first)}"
 

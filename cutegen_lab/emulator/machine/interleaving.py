@@ -16,10 +16,10 @@ from cutegen_lab.emulator.machine.lane_group import LaneGroup
 from cutegen_lab.emulator.ptx.types import Array
 
 _WARP, _WARPGROUP = 32, 128
-_MOST = 8  # strands: each costs as many dispatches as all warps in lockstep
+_MOST = 8  # most strands: each costs as many dispatches as all warps in lockstep
 _TURNS = (1, 2, 8, 64)  # lengths of a turn, in basic blocks
 
-_PATIENCE = 8  # mean turns between polls of waiting groups
+_PATIENCE = 8  # polls of waiting groups are this many mean turns apart
 
 
 class Interleaving:

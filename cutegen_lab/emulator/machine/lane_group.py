@@ -21,14 +21,14 @@ _FEW = 512  # up to this many lanes, copying all registers at once is faster tha
 class GroupedBlocks(Blocks, Protocol):
     """The part of a CTA batch that its lane groups need."""
 
-    launch: Launch  # that it is part of
-    counters: Counters  # of the launch
+    launch: Launch  # the launch that it is part of
+    counters: Counters  # counters of the launch
     clock: int  # value of the clock registers when the launch began
-    xyz: tuple[Array, Array, Array]  # coordinates of its blocks
-    causality: Causality | None  # where strong operations may order others
+    xyz: tuple[Array, Array, Array]  # coordinates of the batch's blocks
+    causality: Causality | None  # set if strong operations may order others
 
     @property
-    def program(self) -> Program: ...  # what it executes
+    def program(self) -> Program: ...  # the program that it executes
 
     def rows_to_copy(self, g: WarpgroupLanes, pc: int) -> Rows: ...  # registers that matter at ``pc``
 
@@ -57,7 +57,7 @@ class LaneGroup:
         )  # fmt: skip
         self.block = gid // ctas.padded_threads
         self.cache: dict[Any, Any] = {}
-        self.strand = 0  # its number in :class:`Interleaving`
+        self.strand = 0  # number of the group's strand in :class:`Interleaving`
         self.arrived = False  # counted at the barrier where it waits
         self.gen: Array | None = None  # the barrier generation whose end it waits for
 

@@ -15,9 +15,9 @@ from cutegen_lab.emulator.program import Program
 from cutegen_lab.emulator.ptx.types import Array
 
 BATCH_BYTES = 256 << 20
-LARGE_BYTES = 64 << 20  # of a cluster
-MOST_BYTES = 1 << 30  # of a single cluster
-_RACES = 32  # race detection takes up to 24 times the shared memory
+LARGE_BYTES = 64 << 20  # bytes of a large cluster
+MOST_BYTES = 1 << 30  # most bytes of a single cluster
+_RACES = 32  # factor on shared memory for race detection, which takes up to 24 times as much
 _COOPERATIVE = 2  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE: blocks wait for each other, and so must run together
 _REGISTER_BYTES = {"P": 1, "H": 2, "U": 4, "D": 8}
 

@@ -14,7 +14,7 @@ from cutegen_lab.emulator.races.cp_async import CopiesInFlight
 from cutegen_lab.emulator.races.lane_clock import by_place
 from cutegen_lab.emulator.races.vector_clock import SparseMeetings, VectorClocks
 
-MOST = (1 << 20) - 1  # arrivals of a phase, and pending transaction bytes
+MOST = (1 << 20) - 1  # most arrivals of a phase, and most pending transaction bytes
 _OPAQUE = np.uint64(0x5EED_BA55_1E57_C0DE)  # the bytes of an mbarrier object, which are opaque
 
 
@@ -35,7 +35,7 @@ class MBarriers:
         self._released: SparseMeetings | None = None
         self._refused_polls: set[tuple[int, ...]] = set()  # (pc, warp, slot, age) of polls that have failed
         self.async_races: AsyncProxyRaces | None = None
-        self.copies: CopiesInFlight | None = None  # notified of completed waits
+        self.copies: CopiesInFlight | None = None  # told of completed waits
 
     def follow(self, clocks: VectorClocks, races: AsyncProxyRaces) -> None:
         """Makes arrivals order the accesses before them for the warps that wait."""

@@ -30,9 +30,9 @@ class Recorder(Scheduler):
         self._line = source_line
         self._clock = 0
         self._spans: list[Span] = []
-        self._running: dict[int, tuple[int, int]] = {}  # by warp: start and end of its current span
+        self._running: dict[int, tuple[int, int]] = {}  # start and end of each warp's current span
         self._waits: dict[int, Open] = {}
-        self._issued: dict[tuple[int, str], list[Open]] = defaultdict(list)  # by warp and kind, not yet committed
+        self._issued: dict[tuple[int, str], list[Open]] = defaultdict(list)  # work not yet committed, by warp and kind
         self._committed: dict[tuple[int, str], list[list[Open]]] = defaultdict(list)
         self._landings: dict[int, tuple[Landing, Open]] = {}
         self.run()
@@ -57,14 +57,14 @@ class Recorder(Scheduler):
         if warps := self._warps(g):
             parks = self.ctas.program.blocks[pc].parks
             start = self._clock
-            if not parks:  # a waiting one counts when it goes on
+            if not parks:  # a waiting group is counted when it continues
                 self._execute(pc, warps, start)
             self._landed(self.ctas.bulk.under_way)
         super()._count(pc, g)
 
     def _execute(self, pc: int, warps: list[int], start: int) -> None:
         block = self.ctas.program.blocks[pc]
-        code = [emit.ins for emit in block.emits if emit.klass]  # only instructions
+        code = [emit.ins for emit in block.emits if emit.klass]  # without meetings, which are not instructions
         self._clock += len(code) + (block.terminator is not None)
         for warp in warps:
             self._begin(warp, start)

@@ -12,7 +12,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.machine.lane_group import LaneGroup
 
-_WARPS = 4  # of a warpgroup
+_WARPS = 4  # warps of a warpgroup
 
 
 class RegisterPool:
@@ -24,7 +24,8 @@ class RegisterPool:
         self._changed = False
 
     def change(self, g: LaneGroup, more: bool, registers: int) -> None:
-        """Gives every warp of ``g`` ``registers`` a thread. Traps if ``more`` is not the direction of the change."""
+        """Sets every warp of ``g`` to ``registers`` registers per thread. Traps if ``more`` is not the direction of the
+        change."""
         g.ctas.require_whole_warps(g, "setmaxnreg")
         warps = np.unique(g.gid >> 5)
         held = self._held.reshape(-1)[warps]

@@ -24,7 +24,8 @@ from cutegen_lab.emulator.translate.cfg import EXIT
 
 _SPURIOUS_WAKES = 3  # how often a stuck try_wait fails before the kernel counts as deadlocked
 _NEVER = 1 << 60
-_PATIENCE = 32  # strong reads of a strand before a group that makes another rests
+# Strong reads of a strand after which a group of it rests.
+_PATIENCE = 32
 
 
 @dataclass

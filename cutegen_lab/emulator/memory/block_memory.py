@@ -41,7 +41,7 @@ class BlockMemory:
         if shadow:
             self.written = np.zeros(count * self.stride, np.bool_)
             self._marks: dict[int, Array] = {w: self.written.view(t) for w, t in RAW.items()}
-        self.races: SharedRaces | None = None  # in race-detection mode
+        self.races: SharedRaces | None = None  # set in race-detection mode
         self.reached: Callable[[Group, Array], None] | None = None  # called with the blocks that are accessed
         self._origins: Origins | None = None
 

@@ -19,8 +19,8 @@ from cutegen_lab.emulator.races.store_owners import StoreOwners
 from cutegen_lab.emulator.roles import HasLanes
 
 FIRST_ADDRESS = 0x7F00_0000_0000
-TENSORS_END = 1 << 48  # parameters and a module's own data lie beyond
-GUARD = SLOT  # bytes between buffers: an index that runs off one does not land in the next
+TENSORS_END = 1 << 48  # parameters and a module's own data lie beyond this address
+GUARD = SLOT  # bytes between buffers: an index that runs past the end of one does not reach the next
 
 
 class Lanes:
@@ -42,7 +42,7 @@ class GlobalMemory:
         self.races = races
         self.owners: StoreOwners | None = None  # finds accesses by several unordered clusters
         self.buffers: list[Buffer] = []
-        self.printed = Printed()  # a GPU keeps it in device memory too
+        self.printed = Printed()  # a GPU too keeps printed text in device memory
         self._next = FIRST_ADDRESS + far * GUARD
 
     def add(

@@ -28,7 +28,7 @@ class Printed:
 
     lines: list[str] = field(default_factory=list)
     dropped: int = 0
-    _open: bool = False  # the last line has no newline yet
+    _open: bool = False  # whether the last line has no newline yet
 
     def write(self, text: str) -> None:
         for piece in text.splitlines(keepends=True):

@@ -57,9 +57,10 @@ class Accumulators:
     def __init__(self, form: Form, warpgroups: int, lanes: int) -> None:
         self.form = form
         self.matrix: Array = np.zeros((0, ROWS, form.n), np.int32 if form.d == "s32" else np.float32)
-        self.held: Array = np.zeros(lanes, np.bool_)  # by lane: the matrix, not the registers, has its values
+        # By lane: True while ``matrix``, not the lane's registers, holds its accumulators.
+        self.held: Array = np.zeros(lanes, np.bool_)
         self.last: Array = np.zeros(lanes // 32, np.int64)  # by warp: the last wgmma group that uses it
-        self._places: Array = np.full(warpgroups, -1)  # of each warpgroup in the matrix, -1 for none
+        self._places: Array = np.full(warpgroups, -1)  # index of each warpgroup in the matrix, -1 for none
 
     def at(self, groups: Array) -> Any:
         """Index of ``groups`` in the matrix; a slice if they are adjacent."""

@@ -28,7 +28,7 @@ class _Steps:
     form: Form
     groups: Array
     blocks: Array
-    adds: Array  # by warpgroup: the first product adds to the accumulators
+    adds: Array  # by warpgroup: whether the first product adds to the accumulators
     a: list[Array] = field(default_factory=list)
     b: list[Array] = field(default_factory=list)
 

@@ -11,7 +11,7 @@ import numpy as np
 from cutegen_lab.emulator.ptx.formats import EIGHT
 from cutegen_lab.emulator.ptx.types import Array
 
-STEP = 32  # products of one instruction
+STEP = 32  # products that one instruction adds
 _FRACTION = 13
 _KEPT = np.uint32(0xFFFF_FFFF << 23 - _FRACTION & 0xFFFF_FFFF)
 _NOTHING = -(1 << 14)  # exponent of zero

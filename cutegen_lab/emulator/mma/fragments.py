@@ -17,7 +17,7 @@ import numpy as np
 from cutegen_lab.emulator.ptx.formats import to_f32
 from cutegen_lab.emulator.ptx.types import Array
 
-_PIECE = np.complex128  # 16 bytes that NumPy moves as one
+_PIECE = np.complex128  # type of 16 bytes, which NumPy moves as one element
 
 
 def matrix(registers: Array, kind: str, halves: int, spread: bool = False) -> Array:

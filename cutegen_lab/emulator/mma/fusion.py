@@ -61,7 +61,7 @@ def _reads(emit: Emit) -> set[str]:
 
 
 def _meets(emit: Emit, product: Product | None, form: Form, uses: set[str], defs: set[str]) -> bool:
-    """True if the waiting mma, of ``form``, which read ``uses`` and write ``defs``, must be done before ``emit``.
+    """True if ``emit`` must come after the waiting mma, which have ``form``, read ``uses`` and write ``defs``.
 
     An mma that only adds to their accumulators may join them.
     """
@@ -90,7 +90,7 @@ def _joined(waiting: list[_Mma], needed: set[str]) -> list[Emit]:
 def _layers(waiting: list[_Mma]) -> list[list[_Mma]]:
     """Layers of mma in dependency order: those of one layer do not use each other's results."""
     layers: list[list[_Mma]] = []
-    written: dict[str, int] = defaultdict(int)  # the layer after the one that last wrote a register
+    written: dict[str, int] = defaultdict(int)  # by register: the layer after the one that last wrote it
     read: dict[str, int] = defaultdict(int)
     for mma in waiting:
         c, d = registers(mma.of.c), registers(mma.of.d)

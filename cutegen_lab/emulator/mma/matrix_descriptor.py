@@ -14,7 +14,8 @@ import numpy as np
 
 from cutegen_lab.emulator.ptx.types import Array
 
-_PIECES = (1, 8, 4, 2)  # of a row of the swizzle pattern, by the descriptor's mode: none, 128, 64, 32 bytes
+# Pieces in a row of the swizzle pattern, by the descriptor's mode: none, 128, 64, 32 bytes.
+_PIECES = (1, 8, 4, 2)
 _REPEAT = 1024
 
 

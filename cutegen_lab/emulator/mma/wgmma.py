@@ -27,9 +27,9 @@ from cutegen_lab.emulator.roles import Blocks, Group
 class MultiplyingBlocks(Blocks, Protocol):
     """The part of a CTA batch that :class:`WarpgroupProducts` needs."""
 
-    shared: BlockMemory  # of the blocks: operands
-    counters: Counters  # of the launch
-    async_races: AsyncProxyRaces | None  # in race-detection mode
+    shared: BlockMemory  # shared memory of the blocks, with operands
+    counters: Counters  # counters of the launch
+    async_races: AsyncProxyRaces | None  # set in race-detection mode
 
     def meet(self, g: Group) -> None: ...  # orders the lanes of each warp of ``g`` with each other
 
@@ -46,11 +46,12 @@ class WarpgroupProducts:
         self._committed = np.zeros(warps, np.int64)
         self._done = np.zeros(warps, np.int64)
         self._sums: dict[int, Accumulators] = {}
-        self._operands: dict[int, Array] = {}  # A in registers: by warp, the last wgmma group that reads it
+        self._operands: dict[int, Array] = {}  # registers of A: by warp, the last wgmma group that reads them
         self._arithmetic = Arithmetic(ctas.shared, ctas.count)
-        self._fences = np.zeros(warps, np.int64)  # wgmma.fence so far
-        self._written: dict[int, Array] = {}  # by registers, by warp: fences before the last write
-        self._came = np.zeros(ctas.count * self._per_block, np.int64)  # threads at a wgmma.fence or wgmma
+        self._fences = np.zeros(warps, np.int64)  # number of wgmma.fence so far, by warp
+        self._written: dict[int, Array] = {}  # by list of registers and by warp: number of fences before the last write
+        # Threads that have arrived at a wgmma.fence or wgmma.
+        self._came = np.zeros(ctas.count * self._per_block, np.int64)
         self._generation = np.zeros(ctas.count * self._per_block, np.int64)
 
     # --- order -------------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def _variable(statement: str) -> ptx.Variable | None:
         raise Unsupported(f"variable {name} has element type .{kind}")
     initial = b""
     if values:
-        if _NUMBER.sub("", values).strip(" \t\n{},"):  # an address, most often
+        if _NUMBER.sub("", values).strip(" \t\n{},"):  # usually an address
             raise Unsupported(f"variable {name} begins with something other than numbers")
         numbers = [_bits(number) for number in _NUMBER.findall(values)]
         initial = b"".join((n % (1 << 8 * step)).to_bytes(step, "little") for n in numbers)
@@ -104,7 +104,8 @@ class _Reader:
         self, text: str, entry: re.Match[str], end: int, module: list[ptx.Variable], masks: Sequence[tuple[int, int]]
     ) -> None:
         self._text, self._entry, self._end = text, entry, end
-        self._masks = [mask for mask in masks if entry.end() <= mask[0] < end]  # (position, mask of used bytes)
+        # (offset in the text, mask of used bytes)
+        self._masks = [mask for mask in masks if entry.end() <= mask[0] < end]
         self._newlines = [m.start() for m in re.finditer("\n", text)]
         self._scopes: list[_Scope] = []
         self._opened = 0

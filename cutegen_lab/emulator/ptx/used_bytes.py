@@ -15,7 +15,7 @@ from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.ptx.types import WIDTH
 
 USED = "used_bytes::"  # internal modifier of loads, followed by the mask of used bytes
-_BITS = {"H": 16, "U": 32, "D": 64}  # of a register file
+_BITS = {"H": 16, "U": 32, "D": 64}  # bits of a register, by file
 
 
 def masked(load: ptx.Instruction, mask: int) -> Iterator[ptx.Instruction]:

@@ -28,7 +28,7 @@ class AsyncProxyRaces:
 
     def __init__(self, ctas: WatchedBlocks, clocks: VectorClocks, shared: SharedRaces) -> None:
         self._ctas, self._clocks, self._shared = ctas, clocks, shared
-        self._columns: dict[int, int] = {}  # of mbarrier slots
+        self._columns: dict[int, int] = {}  # column of each mbarrier slot
         self._made: dict[int, int] = {}  # by slot: the access that initialised an mbarrier
         self._waits: dict[int, dict[int, int]] = {}  # by slot and column: a warp's last wait for a phase
         # By block and column of the clocks: time and line of the last access to its memory by another block or a copy.
@@ -141,8 +141,8 @@ class AsyncProxyRaces:
         self._lines[block, column] = generated_line(self._ctas.program)
 
     def exit(self, g: Group) -> None:
-        """Threads exit. When a whole block has, all copies and accesses of other blocks to its shared memory must be
-        complete.
+        """Threads exit. Once all threads of a block have exited, all copies and accesses of other blocks to its shared
+        memory must be complete.
         """
         for block in np.unique(g.block).tolist():
             threads = slice(block * self._ctas.padded_threads, (block + 1) * self._ctas.padded_threads)

@@ -12,7 +12,7 @@ from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.watched import WatchedBlocks
 from cutegen_lab.emulator.roles import Group
 
-MOST_CLUSTERS = 8  # checked afterwards
+MOST_CLUSTERS = 8  # most clusters that are checked afterwards
 
 
 class BranchOutcomes:
@@ -20,7 +20,7 @@ class BranchOutcomes:
 
     def __init__(self) -> None:
         self._watched: set[tuple[int, bool]] = set()
-        self._elsewhere: dict[tuple[int, bool], int] = {}  # an unwatched cluster that had the outcome
+        self._elsewhere: dict[tuple[int, bool], int] = {}  # by outcome: an unwatched cluster that had it
 
     def met(self, ctas: WatchedBlocks, g: Group, guard: Array, negated: bool, count: int) -> None:
         """Notes that ``count`` lanes of ``g`` take the branch of their basic block, those with ``guard`` not equal to

@@ -17,7 +17,7 @@ _PENDING = np.iinfo(np.int64).max
 class BulkGroups:
     def __init__(self, clocks: VectorClocks) -> None:
         self._clocks = clocks
-        self._committed: dict[int, int] = {}  # by thread, since its first copy
+        self._committed: dict[int, int] = {}  # by thread: number of committed groups since its first copy
         self._pending: dict[int, dict[int, int]] = {}  # … and the numbers in its warp of those not waited for
         self._begun = np.zeros(len(clocks.own), np.int64)  # groups of each warp so far
         self._waits = np.zeros(len(clocks.own), np.int64)
@@ -36,7 +36,7 @@ class BulkGroups:
     def _begin(self, warp: int, gid: int, number: int) -> None:
         ends = self._clocks.group_ends
         if self._lanes.setdefault(warp, gid) != gid and warp not in ends:
-            ends[warp] = np.zeros(number + 64, np.int64)  # the first lane's: its n-th wait completes group n
+            ends[warp] = np.zeros(number + 64, np.int64)  # for the first lane, the n-th wait completes group n
             ends[warp][:number] = np.arange(number)
             ends[warp][list(self._pending[self._lanes[warp]].values())] = _PENDING
         if warp in ends:

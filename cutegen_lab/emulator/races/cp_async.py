@@ -48,7 +48,8 @@ class RememberedAccesses(Protocol):
 
     def rewrite(self, gid: Array, cells: Array, line: int) -> None: ...  # cells count as written now
 
-    def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap: ...  # for an access before a copy
+    # The trap for an access before a copy completes.
+    def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap: ...
 
 
 class CopiesInFlight:
@@ -56,7 +57,7 @@ class CopiesInFlight:
 
     def __init__(self, races: RememberedAccesses, lanes: int, cells: int) -> None:
         self._races = races
-        self._committed = np.zeros(lanes, np.int64)  # commit groups so far
+        self._committed = np.zeros(lanes, np.int64)  # number of commit groups so far, by lane
         self._complete = np.zeros(lanes, np.int64)  # … and how many of them, from the first, have been waited for
         self._flying = np.zeros(cells, np.int64)
         self._batches: list[_Batch] = []

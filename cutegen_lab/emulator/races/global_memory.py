@@ -112,7 +112,7 @@ class GlobalRaces:
             made = access_marks.in_flight(made, self.stores.issue(int(gid[0]), writes))
         cells[index] = new
         writes.remember(made)
-        if (lost := differs(cells[index], new, k)).any():  # several wrote at once
+        if (lost := differs(cells[index], new, k)).any():  # several lanes wrote at the same time
             self._check(buffer, gid, address, writes.found(), made, lost, WROTE)
         if ctas.causality is not None and not hardware and (order := self._order()).strong:
             ctas.causality.write(self._left, gid, address, order)
@@ -179,7 +179,7 @@ class GlobalRaces:
                 late = (found.launch >= self._overlap.first) & (found.launch < self._launch)
                 late |= (found.launch == self._launch) & self._unordered(ctas, gid, found)
                 kept = Marks(*(np.where(late, a, b) for a, b in zip(found, kept, strict=True)))
-        other.remember(kept, backwards=True)  # of many lanes that read a cell at once, this keeps the first …
+        other.remember(kept, backwards=True)  # if many lanes read a cell at once, this keeps the first …
         last.remember(made)  # … and this the last
 
     def _order(self) -> Any:
@@ -253,7 +253,7 @@ class GlobalRaces:
             own = [
                 n for n in np.unique(lines[bad]).tolist() if (i := ctas.program.source_map.get(n)) and i.opcode == "cp"
             ]
-            bad &= ~np.isin(lines, own)  # copies that have been waited for
+            bad &= ~np.isin(lines, own)  # without copies that have been waited for
         if bad.any():
             gid_at, at, mark = self._first(gid, address, bad, past)
             message = (

@@ -54,10 +54,11 @@ class LaneClocks:
 
     def __init__(self, known: Array, own: Array, exited: Array) -> None:
         self._known, self._own, self._exited = known, own, exited.reshape(-1, 32)
-        self._met = known[np.arange(len(own)), own].copy()  # by warp: from this clock on its lanes are not ordered
+        # By warp: the clock from which on its lanes are not ordered with each other.
+        self._met = known[np.arange(len(own)), own].copy()
         # By warp with partial synchronisation: [lane, other], the clock from which on ``other`` is not ordered before.
         self._floors: dict[int, Array] = {}
-        self._extra: dict[int, dict[int, Array]] = {}  # by warp and lane: its clock, where ahead of the warp's
+        self._extra: dict[int, dict[int, Array]] = {}  # by warp and lane: the lane's clock, if ahead of the warp's
         self._records: dict[int, _Record] = {}
         self._recorded = np.zeros(len(own), np.bool_)
 
@@ -101,7 +102,7 @@ class LaneClocks:
         mine = self._extra.setdefault(warp, {})
         for lane in lane_numbers(lanes):
             mine[lane] = np.maximum(mine[lane], row) if lane in mine else row.copy()
-        if self.all_run(warp, sum(1 << lane for lane in mine)):  # one after another
+        if self.all_run(warp, sum(1 << lane for lane in mine)):  # the lanes have acquired one after another
             np.maximum(self._known[warp], np.minimum.reduce(list(mine.values())), out=self._known[warp])
 
     def more(self, gid: Array, column: Array, known: Array) -> Array:

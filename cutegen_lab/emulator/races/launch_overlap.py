@@ -23,8 +23,8 @@ class LaunchOverlap:
         self.launch, self.before, self.after = 0, _NONE, _NONE
         self._outside = (False, False)
         self._programmatic = False
-        self._all_waited = True  # every block of the current launch, before launch_dependents
-        self._some_waited: bool | None = None  # some block of it; None if not tracked
+        self._all_waited = True  # whether every block of the current launch has waited before launch_dependents
+        self._some_waited: bool | None = None  # whether some block of it has waited; None if not tracked
 
     @property
     def first(self) -> int:
@@ -37,7 +37,8 @@ class LaunchOverlap:
         return any(self._outside)
 
     def beside_others(self, waited: Array) -> Array:
-        """By thread: True if it may overlap such work. ``waited``: it has executed griddepcontrol.wait."""
+        """By thread: True if it may overlap work before the first launch. ``waited``: it has executed
+        griddepcontrol.wait."""
         before, after = self._outside
         return np.where(waited, after, before)
 

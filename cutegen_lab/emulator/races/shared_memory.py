@@ -62,7 +62,7 @@ class SharedRaces:
             for found in (first, last) if self._keeps_late else (last, first):
                 if (race := self._racing(g, known, found)).any():
                     kept = np.where(race, found, kept)
-        other[index[::-1]] = kept[::-1]  # of many lanes that read a cell at once, this keeps the first …
+        other[index[::-1]] = kept[::-1]  # if many lanes read a cell at once, this keeps the first …
         reader[index] = stamp  # … and this the last
 
     def write(self, g: Group, index: Array, width: int, value: Array) -> None:
@@ -93,7 +93,7 @@ class SharedRaces:
             self._ctas.causality.update(self._left, g.gid, index * width, order)
         self._check_write(g, index, width, order, np.ones((len(index), k), np.bool_))
         self._record(index, k, stamp)
-        last = self.writer.reshape(-1, k)[index]  # of lanes that access one cell
+        last = self.writer.reshape(-1, k)[index]  # the last of the lanes that access one cell
         if (last != stamp).any():
             self._trap(
                 g, index, width, self._racing(g, self._known(g), last, order) & (last != stamp), last, "writes", "wrote"

@@ -18,7 +18,7 @@ from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.shared_memory import differs
 from cutegen_lab.emulator.roles import Blocks
 
-MOST_BYTES = 512 << 20  # of a tensor's table
+MOST_BYTES = 512 << 20  # most bytes of a tensor's table
 
 
 class StoreOwners:
@@ -26,7 +26,7 @@ class StoreOwners:
 
     def __init__(self, unit: int) -> None:
         self._unit = unit
-        self._before = self._clusters = 0  # clusters of earlier launches, and of this one
+        self._before = self._clusters = 0  # number of clusters of earlier launches, and of this one
         self._mine: Array = np.zeros(0, np.int32)  # by block of the batch: a unique number of its cluster
 
     def table(self, size: int) -> Array | None:

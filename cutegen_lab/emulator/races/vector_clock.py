@@ -52,7 +52,7 @@ class VectorClocks:
         self.lanes = LaneClocks(self.known, self.own, exited)
         # By warp with bulk groups of several lanes: the wait that completed each group, by its number.
         self.group_ends: dict[int, Array] = {}
-        self._began_next = False  # a warp allowed the next launch to begin without having waited
+        self._began_next = False  # whether a warp allowed the next launch to begin without having waited
 
     @property
     def follows_grid(self) -> bool:

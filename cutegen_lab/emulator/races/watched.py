@@ -14,13 +14,13 @@ class SharedBytes(Protocol):
     """Shared memory of all blocks, one window after another."""
 
     first: int  # byte of a window that a kernel may use
-    stride: int  # bytes of a window
+    stride: int  # bytes from one window to the next
 
     @property
     def data(self) -> Array: ...  # every byte
 
     @property
-    def views(self) -> dict[int, Array]: ...  # the same, by width of an access
+    def views(self) -> dict[int, Array]: ...  # ``data`` by width of an access
 
 
 class Phases(Protocol):
@@ -46,9 +46,9 @@ class CopiesToShared(Protocol):
 class WatchedBlocks(Blocks, Protocol):
     """A CTA batch in race-detection mode."""
 
-    warps_seed: int  # of the interleaving of warps; 0 for lockstep
-    clocks: VectorClocks | None  # of their warps
-    causality: Causality | None  # where strong operations may order others
+    warps_seed: int  # seed of the interleaving of warps; 0 for lockstep
+    clocks: VectorClocks | None  # clocks of the blocks' warps
+    causality: Causality | None  # set if strong operations may order others
 
     @property
     def shared(self) -> SharedBytes: ...

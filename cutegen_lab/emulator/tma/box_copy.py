@@ -3,9 +3,9 @@
 Elements outside the tensor read as zeros (or NaN) and are not written, with one exception that the ISA does not
 document: an H200 writes whole pieces of 16 bytes. A store or reduction past the end of the innermost dimension writes
 up to the next multiple of 16 bytes. A store with a negative coordinate, or an innermost one that is no multiple of 16
-bytes, is an illegal instruction (benchmarks/results/bulk_stores_on_gpu.json). Neither applies to loads.
-In shared memory the box is dense, innermost dimension first; under a swizzle the address of each 16-byte piece has
-bits 4 to 6 changed by bits 7 to 9.
+bytes, is an illegal instruction (benchmarks/results/bulk_stores_on_gpu.json). Loads have neither rule. In shared memory
+the box is dense, innermost dimension first; under a swizzle the address of each 16-byte piece has bits 4 to 6 changed
+by bits 7 to 9.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cutegen_lab.emulator.ptx.types import MARKED, RAW, Array
 from cutegen_lab.emulator.tma.tensor_map import TensorMap
 
 _REPEAT = 1024  # bytes after which every swizzle repeats
-_PIECE = 16  # bytes
+_PIECE = 16  # bytes of a piece
 _NUMPY = {"u8": np.uint8, "u16": np.uint16, "f16": np.float16, "u32": np.uint32, "s32": np.int32, "f32": np.float32,
           "u64": np.uint64, "s64": np.int64, "f64": np.float64}  # fmt: skip
 Reduction = Callable[[Array, Array], Array]

@@ -40,8 +40,8 @@ class Landing:
     place: Array
     data: Array
     slot: int
-    age: int  # of the mbarrier at the issue
-    line: int  # of generated code
+    age: int  # phases of the mbarrier when the copy was issued
+    line: int  # line of generated code
 
 
 class TransactionBarriers(Protocol):
@@ -61,18 +61,18 @@ class CopyingBlocks(Blocks, Protocol):
     """The part of a CTA batch that bulk copies need."""
 
     memory: GlobalMemory
-    shared: BlockMemory  # of the blocks
-    counters: Counters  # of the launch
-    async_races: AsyncProxyRaces | None  # in race-detection mode
-    ended: bool  # all threads of some block have exited
+    shared: BlockMemory  # shared memory of the blocks
+    counters: Counters  # counters of the launch
+    async_races: AsyncProxyRaces | None  # set in race-detection mode
+    ended: bool  # whether all threads of some block have exited
 
     @property
-    def mbarriers(self) -> TransactionBarriers: ...  # of the blocks
+    def mbarriers(self) -> TransactionBarriers: ...  # mbarriers of the blocks
 
     @property
-    def bulk(self) -> BulkCopies: ...  # that they issued
+    def bulk(self) -> BulkCopies: ...  # bulk copies that the blocks issued
 
-    def have_ended(self, blocks: Array) -> Array: ...  # which of ``blocks`` have no running thread
+    def have_ended(self, blocks: Array) -> Array: ...  # mask of ``blocks`` that have no running thread
 
     def require_running(self, gid: int, block: int) -> None: ...  # traps where a thread accesses a block that has ended
 

@@ -20,7 +20,7 @@ SIZE = 128
 READ = 64
 _DTYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32", "f64", "bf16")
 _BYTES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
-_KINDS = (0, 2)  # as the driver encodes it, and as the DSL does
+_KINDS = (0, 2)  # kinds: as the driver encodes a map, and as the DSL does
 _SWIZZLE_BYTES = (16, 32, 64, 128)
 _FLAGS = {"rank": (4, 3), "elemtype": (7, 4), "interleave_layout": (11, 2), "swizzle_mode": (13, 2),
           "fill_mode": (15, 1)}  # fmt: skip
@@ -36,9 +36,9 @@ class BadTensorMap(Exception):
 class TensorMap:
     """A tensor in global memory and the box that one copy moves. Every tuple has the innermost dimension first.
 
-    ``strides``: bytes, the first is the element's size. ``box``: extents in tensor positions, of which every
-    ``steps``-th is moved. ``swizzle``: width of the pattern in bytes (16: none). ``tf32``: loads round float32
-    to 19 bits.
+    ``strides``: bytes, the first is the element's size. ``box``: extents in indices of the tensor, of which every
+    ``steps``-th is moved. ``swizzle``: width of the pattern in bytes (16: none). ``tf32``: loads round float32 to 19
+    bits.
     """
 
     address: int

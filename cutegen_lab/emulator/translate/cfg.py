@@ -35,9 +35,9 @@ class Block:
     live_in: set[str] = field(default_factory=set)
     live_out: set[str] = field(default_factory=set)
     terminator: ptx.Instruction | None = None
-    last: list[str] = field(default_factory=list)  # lines before the branch, and what they read
+    last: list[str] = field(default_factory=list)  # lines before the branch
     last_uses: dict[str, ptx.Reg] = field(default_factory=dict)
-    within: bool = False  # a meeting within straight-line code
+    within: bool = False  # whether it is a meeting within straight-line code
 
     @property
     def parks(self) -> bool:
@@ -45,7 +45,7 @@ class Block:
 
     @property
     def meets_lanes(self) -> bool:
-        """True if it is a meeting (:mod:`meetings`) rather than instructions."""
+        """True if the block is a meeting (:mod:`meetings`) rather than instructions."""
         return bool(self.emits) and bool(self.emits[0].meets) and not self.emits[0].klass
 
     @property

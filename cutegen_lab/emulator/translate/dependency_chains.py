@@ -10,7 +10,7 @@ from cutegen_lab.emulator.ptx.syntax import Instruction
 from cutegen_lab.emulator.translate.cfg import EXIT, Block
 from cutegen_lab.emulator.translate.emit import Emit
 
-_HOISTED = 128  # bytes of loads that ptxas hoists, limited by registers
+_HOISTED = 128  # most bytes of loads that ptxas hoists, limited by registers
 # Latency in cycles by class. Arithmetic: Jia et al. 2018 (arXiv 1804.06826, section 4.1: four cycles since Volta);
 # shared memory on H100: Luo et al. 2025 (arXiv 2501.12084). Global loads count at their waits; wgmma is asynchronous.
 _CYCLES: Mapping[str, int] = {
@@ -32,8 +32,9 @@ class LoadBatch:
 
 @dataclass(frozen=True)
 class DependencyChains:
-    """Of the straight-line code that begins with a basic block. ``load_batches``: loads and their waits, without
-    cp.async if the kernel waits for its groups. ``chain``: the longest dependency chain, as (instruction, cycles)."""
+    """Loads and latency of the straight-line code that begins with a basic block. ``load_batches``: loads and their
+    waits, without cp.async if the kernel waits for its groups. ``chain``: the longest dependency chain, as
+    (instruction, cycles)."""
 
     load_batches: tuple[LoadBatch, ...] = ()
     chain: tuple[tuple[Instruction, int], ...] = ()
@@ -136,7 +137,7 @@ def _batches(emits: list[Emit], bodies: Container[int], in_groups: bool) -> tupl
 def _chain(emits: list[Emit]) -> tuple[tuple[Instruction, int], ...]:
     """The longest dependency chain, as (instruction, cycles)."""
     ready: dict[str, int] = {}  # register -> index of its writer
-    ends, before = list[int](), list[int]()  # by index: cycles until its result, and its latest operand's writer
+    ends, before = list[int](), list[int]()  # by index: cycles until its result, and the writer of its latest operand
     for place, emit in enumerate(emits):
         guard = [] if emit.ins.guard is None else [emit.ins.guard.name]
         needs = [ready[name] for name in (*emit.uses, *guard) if name in ready]

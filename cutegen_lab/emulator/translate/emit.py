@@ -27,7 +27,7 @@ class Symbols:
     spaces: dict[str, str] = field(default_factory=dict)
     params: dict[str, int] = field(default_factory=dict)  # name -> offset in the parameter block
     constants: dict[str, Any] = field(default_factory=dict)
-    sites: int = 0  # memory instructions so far
+    sites: int = 0  # number of memory instructions so far
     flights: dict[tuple[str, ...], int] = field(default_factory=dict)  # registers that wgmma works on
 
     def constant(self, value: Any) -> str:
@@ -57,12 +57,12 @@ class Emit:
         self.lines: list[str] = []
         self.uses: dict[str, ptx.Reg] = {}
         self.defs: dict[str, ptx.Reg] = {}
-        self.reads: dict[str, ptx.Reg] = {}  # uses, without destinations kept under a guard
-        self.parks = False  # the lanes may have to wait here
+        self.reads: dict[str, ptx.Reg] = {}  # registers read, without destinations kept under a guard
+        self.parks = False  # whether the lanes may have to wait here
         self.meets = ""  # … for other lanes of their warp: the instruction that needs them, in words
-        self.collective = False  # lanes of a warp exchange values: always executed by the whole group
-        self.load_bytes = 0  # bytes a lane reads from global memory
-        self.waits_loads = False  # earlier asynchronous copies must have landed
+        self.collective = False  # whether lanes of a warp exchange values: always executed by the whole group
+        self.load_bytes = 0  # bytes that a lane reads from global memory
+        self.waits_loads = False  # whether earlier asynchronous copies must have landed
         self.klass = "other"  # the warp-instruction counter it adds to; empty for meetings, which are not counted
         self.beside: Mapping[str, int] = {}  # further SASS instructions that ptxas emits for it, by class
         self.site: int | None = None  # where its memory accesses are counted

@@ -19,7 +19,7 @@ from cutegen_lab.emulator.ptx.traits import names_every_lane
 from cutegen_lab.emulator.translate.emit import Emit
 
 Meeting = Literal["warp", "warpgroup"]
-_MASKED = {"shfl", "vote", "match", "redux", "elect"}  # the last operand is the member mask
+_MASKED = {"shfl", "vote", "match", "redux", "elect"}  # opcodes whose last operand is the member mask
 _BARRIERS = {"bar", "barrier"}
 # Keys for instructions at any of which lanes may wait for each other, by kind.
 _ANYWHERE = {"sync": -1, "red": -1, "arrive": -2, "cluster arrive": -3, "cluster wait": -4}
@@ -36,7 +36,7 @@ def meetings(code: Sequence[ptx.Instruction], breaks: Container[int]) -> dict[in
             continue
         if not warps or _is_warp_sync(instruction):
             found[i] = ["warp"]
-        if instruction.guard is not None:  # only some lanes meet
+        if instruction.guard is not None:  # with a guard, only some lanes meet
             continue
         warps = warps or _members(instruction) is None
         if instruction.opcode == "wgmma":
@@ -77,7 +77,7 @@ def _takes_a_warp(instruction: ptx.Instruction) -> bool:
     if instruction.opcode in _MASKED:
         return "sync" in instruction.mods
     if _is_warp_sync(instruction):
-        return instruction.guard is not None  # unguarded it synchronises by itself
+        return instruction.guard is not None  # without a guard it synchronises by itself
     return instruction.opcode in _BARRIERS or "aligned" in instruction.mods
 
 

@@ -25,7 +25,7 @@ def follow(blocks: list[Block]) -> tuple[Site, ...]:
     fresh, sites = set(blocks[0].live_in), list[Site]()
     for block in blocks:
         for emit in block.emits:
-            if emit.klass:  # not a meeting
+            if emit.klass:  # without meetings
                 _Followed(emit, fresh, sites).write()
         if block.guard is not None and block.terminator is not None:
             tag = tag_of(block.guard)

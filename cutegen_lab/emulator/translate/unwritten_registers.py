@@ -22,7 +22,7 @@ from cutegen_lab.emulator.translate.emit import Emit
 
 
 def watch(blocks: list[Block]) -> None:
-    """Instruments reads and writes of such registers."""
+    """Instruments reads and writes of registers that may be read before they are written."""
     fresh = blocks[0].live_in
     if not fresh:
         return

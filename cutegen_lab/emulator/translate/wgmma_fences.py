@@ -13,7 +13,7 @@ from cutegen_lab.emulator.translate.cfg import Block
 from cutegen_lab.emulator.translate.dataflow import states_before
 from cutegen_lab.emulator.translate.emit import Emit, InFlight
 
-_START = ""  # marks paths without any fence
+_START = ""  # in a state: some path has no fence yet
 _State = frozenset[str]
 """Registers that may have been written since the last fence."""
 

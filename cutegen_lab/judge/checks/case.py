@@ -48,8 +48,8 @@ from cutegen_lab.judge.rounding.formula import run_and_classify
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import alike, moved
 
-REPEATABLE_BYTES = 1 << 24  # largest workload that the emulator runs a second time over another poison
-FAULTS_OF_A_SAMPLE = (  # faults that a sample of blocks may have only because the others do not run
+REPEATABLE_BYTES = 1 << 24  # largest workload that the emulator runs again with another poison
+FAULTS_OF_A_SAMPLE = (  # faults of a sample that may only mean that the other blocks did not run
     Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
 )  # fmt: skip
 _TIED_DRAWS = ("bits",)  # draws in which many numbers are equal
@@ -91,14 +91,14 @@ class Case:
         self._constants: Constants | None = None
         self._local: frozenset[int] | None = None  # inputs whose single elements affect few results
         self._turn: int | None = None  # the large input that the first of the mixed draws changes
-        self._executed_share, self.sample_note = 1.0, ""  # fraction of the blocks in the last run; its text
+        self._executed_share, self.sample_note = 1.0, ""  # fraction of the blocks in the last run, and a note about it
         self._place = ReferenceDevice(self.device, self.workload)
         self._lender = self.device if self._place.large and isinstance(self.device, LendsMemory) else None
         self._comparison = OutputComparison(self.reference, self.workload, self.problem.tolerances, self._place)
 
     @property
     def whole(self) -> bool:
-        """Whether every block runs."""
+        """Whether all blocks of the grid run, not a sample."""
         return self.share == 1.0
 
     @property
@@ -110,9 +110,9 @@ class Case:
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
         """The check of one draw; None if the reference does not accept such inputs.
 
-        ``first``: the workload's first draw. It runs twice with different poison. So does a draw with ties if the
-        reference only selects integers (argmax), since threads may race for a tie. On a GPU every draw runs twice, with
-        tensors at different addresses.
+        ``first``: the workload's first draw. It runs twice with different poison. A draw with ties also runs twice if
+        the reference only selects integers (argmax), since threads may race for a tie. On a GPU every draw runs twice,
+        with tensors at different addresses.
         """
         check = self.begin(distribution, seed, first)
         while check.next_run is not None:
@@ -120,7 +120,7 @@ class Case:
         return check.result
 
     def begin(self, distribution: str, seed: int, first: bool) -> DrawCheck:
-        """As :meth:`run`, up to the first run of the candidate."""
+        """Starts :meth:`run`: up to the first run of the candidate."""
         passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
         return DrawCheck(self, passed, first)
 
@@ -145,7 +145,7 @@ class Case:
                 return None
         ties = passed.distribution in _TIED_DRAWS and self._chooses(inputs)
         buffers = self._buffers(inputs, passed.seed, first or ties)
-        # The candidate runs before the reference, so that it cannot find the answer in memory.
+        # The candidate runs before the reference: the answer is not in memory yet.
         ran: list[Buffers] = []
         for number, make in enumerate(buffers):
             ran.append(make())
@@ -159,7 +159,7 @@ class Case:
         errors = self._comparison.errors(inputs, ran[0].outputs, passed, written)
         for index, error in enumerate(errors):
             if not error.ok:
-                # The run over a second poison already distinguishes unwritten elements from computed NaNs.
+                # The run with a second poison already distinguishes unwritten elements from computed NaNs.
                 unwritten = 0 if len(ran) == 2 or written else int(ran[0].unwritten(index).sum())
                 verdict, reason = diagnose(error, unwritten, self.workload, index)
                 if verdict is Verdict.WRONG_RESULT:
@@ -170,7 +170,7 @@ class Case:
         return replace(passed, errors=errors)
 
     def _remark(self, inputs: Sequence[torch.Tensor], index: int, error: OutputError, got: torch.Tensor | None) -> str:
-        """:func:`remark` on output ``index`` with values ``got``, computed where references run."""
+        """:func:`remark` on output ``index`` with values ``got``, computed on the device where references run."""
 
         def there(where: str) -> str:
             given, mine = self._at(where, inputs), None if got is None else got.to(where)
@@ -231,7 +231,7 @@ class Case:
         return None if lent is None else [torch.as_tensor(memory) for memory in lent]
 
     def _placements(self, inputs: int, first: bool, generator: torch.Generator) -> list[Placement | None]:
-        """Placements of the two runs on a GPU, which does not move tensors itself."""
+        """Placements of the two runs on a GPU: a GPU does not move tensors itself."""
         count = len(self.workload.tensors) + len(self.build.plan.workspace)
         if first:
             return [None, reversed_placement(count, generator)]
@@ -286,7 +286,7 @@ class Case:
         return self._overflows(distribution, inputs, outputs)
 
     def _floats_overflow(self, distribution: str, inputs: Sequence[torch.Tensor]) -> bool:
-        """Whether the numbers are so large that correct formulas overflow."""
+        """Whether the inputs are so large that correct formulas overflow."""
         if distribution not in (EXPONENTS, FLOAT_LIMITS):
             return False
         _, kind = run_and_classify(lambda: self._torch_result(inputs) or ())
@@ -320,7 +320,8 @@ class Case:
             return None
 
     def _overflows(self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
-        """Whether the reference gives another result in int64: abs() and others are undefined at a type's limits."""
+        """Whether the reference's result changes if it is computed in int64: abs() and other operators are undefined at
+        a type's limits."""
         if distribution == FULL_RANGE:
             return False
         narrow = (torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -350,7 +351,7 @@ class Case:
         return self._place.run(drawn)
 
     def _is_nan(self, distribution: str) -> bool:
-        """Whether most results of ``distribution`` are NaN; tested with seed 0, so that it does not depend on the
+        """Whether most results of ``distribution`` are NaN; tested with seed 0, so that the answer is the same in every
         trial."""
         workload = self._largest_cheap() or self.workload
         outputs = self._torch_result(
@@ -365,7 +366,7 @@ class Case:
         return max(cheap, key=lambda w: w.compulsory_bytes, default=None)
 
     def _local_inputs(self, seed: int) -> frozenset[int]:
-        """:func:`local_inputs` of this workload, or of the largest that is cheap to run."""
+        """:func:`local_inputs` of this workload if it is cheap to run, otherwise of the largest that is."""
         if (workload := self._largest_cheap()) is None:
             return frozenset()
         usual = partial(draw, workload, "normal", seed, self.reference.parameters)
@@ -373,8 +374,8 @@ class Case:
 
 
 class DrawCheck:
-    """The check of one draw. It stops where the candidate must run (``next_run``) and continues with :meth:`resume`.
-    When ``next_run`` is None, ``result`` is the check, or None if the reference does not accept such inputs."""
+    """The check of one draw. It pauses where the candidate must run (``next_run``) and continues with :meth:`resume`.
+    Once ``next_run`` is None, ``result`` is the check, or None if the reference does not accept these inputs."""
 
     def __init__(self, case: Case, passed: WorkloadCheck, first: bool) -> None:
         self._case, self._passed, self._started = case, passed, time.perf_counter()

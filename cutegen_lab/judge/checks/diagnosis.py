@@ -19,9 +19,9 @@ from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF
 from cutegen_lab.judge.rounding.samples import perturbed
 from cutegen_lab.problems import Reference
 
-_EXPLAINED_ELEMENTS = 1 << 22  # a reference this large is not run again only to explain an error
-_TRUNCATION_FACTOR = 1.05  # largest ratio to truncation's error, which is deterministic
-_PRECISION_FACTOR = 6.0  # largest ratio to the error of a lower precision reported as the cause
+_EXPLAINED_ELEMENTS = 1 << 22  # elements of the largest reference that is run again only to explain an error
+_TRUNCATION_FACTOR = 1.05  # largest ratio of the error to that of truncation, which is deterministic
+_PRECISION_FACTOR = 6.0  # largest ratio of the error to that of a lower precision that is named as the cause
 _LOWER = {
     DType.F64: (("float32", UNIT_ROUNDOFF[DType.F32]), ("TF32 or float16", UNIT_ROUNDOFF[DType.F16])),
     DType.F32: (("TF32 or float16", UNIT_ROUNDOFF[DType.F16]), ("bfloat16", UNIT_ROUNDOFF[DType.BF16])),
@@ -55,7 +55,7 @@ def diagnose(error: OutputError, unwritten: int, workload: Workload, index: int)
     """Verdict and reason for an error of output ``index``. ``unwritten``: number of its elements that still hold the
     poison."""
     spec = workload.outputs[index]
-    # One random 8-bit value in 256 equals the poison.
+    # One random 8-bit value in 256 equals the poison by chance.
     if unwritten and spec.dtype.is_float and not spec.dtype.is_float8:
         return Verdict.UNWRITTEN_OUTPUT, f"{unwritten} of {spec.numel} elements of {spec.name!r} were never written"
     where = error.worst_place
@@ -77,10 +77,10 @@ def remark(
     got: torch.Tensor | None,
 ) -> str:  # fmt: skip
     """Clause for the reason of an error of output ``index``: a pattern in its values (``got``; None if only some were
-    compared), or a lower precision that gives such errors; "" if neither is found."""
+    compared), or a lower precision whose errors are as large; "" if neither is found."""
     if sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS:
         return ""
-    if not error.norm > error.limit_norm:  # only single elements exceed their limit
+    if not error.norm > error.limit_norm:  # only errors of single elements exceed their limit
         return ""
     exact = reference.run_float64(inputs)[index]
     spec = workload.outputs[index]
@@ -100,7 +100,7 @@ def _of_precision(
         return ""
 
     def apart(results: Sequence[torch.Tensor]) -> float:
-        """Logarithm of the ratio between the error and that of ``results``."""
+        """Absolute logarithm of the ratio between the error and that of ``results``."""
         result = results[index].reshape(-1)
         effect = distances(result, result, exact)[0].norm
         return abs(math.log(error.norm / effect)) if 0 < effect < math.inf else math.inf

@@ -29,15 +29,15 @@ from cutegen_lab.problems import Reference
 
 DISTRIBUTIONS = ("normal", "bits")
 SYMPTOMS = (Verdict.WRONG_RESULT, Verdict.NON_DETERMINISTIC, Verdict.UNWRITTEN_OUTPUT)
-# Not faults of the kernel, since it ran to its end on the GPU.
+# Not faults of the kernel, since it ran to its end on a GPU.
 _NOT_A_FAULT = (Verdict.UNSUPPORTED, Verdict.HANG, Verdict.OUT_OF_MEMORY, Verdict.DEVICE_ERROR)
-_CORES_LEFT = 2  # for the judge and the GPU's worker
+_CORES_LEFT = 2  # cores not used by checks: for the judge and the GPU's worker
 
 
 class EmulatorRecheck:
     """Iterating yields a check for each small workload and distribution, passed or not. If the emulator cannot run a
-    workload, its check has a reason and is the last of that workload; workloads that the candidate does not serve have
-    none.
+    workload, the last check of the workload gives the reason. A workload that the candidate does not serve has no
+    check.
 
     Starts at once, in parallel with the GPU: each workload in a process of ``forks``, or one after another without
     them. ``make_emulator`` makes the emulator. Iterating raises Cancelled.
@@ -142,7 +142,8 @@ def analyse_kernels(
             if build is not None and (fault := emulator.examine(build, workload.tensors + build.plan.workspace)):
                 name = f"text on {emulator.name}"
                 if fault.verdict in _NOT_A_FAULT:
-                    if workload not in problem.check_workloads:  # others are reported when they are run
+                    # A fault in another workload is reported when it is run.
+                    if workload not in problem.check_workloads:
                         why = f"the {emulator.name} could not read the kernels of {workload.name}: {fault}"
                         checks.append(_not_analysed(workload.name, why))
                     continue

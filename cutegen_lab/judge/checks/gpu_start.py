@@ -1,7 +1,7 @@
 """Starts PyTorch on a GPU, while workloads that are judged on the CPU are checked.
 
-A CUDA context, cuBLAS and the first use of every kernel take seconds, which the first draws of a large workload would
-wait for.
+Creating a CUDA context, starting cuBLAS and loading each kernel take seconds. Otherwise the first draws of a large
+workload would wait for them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cutegen_lab.judge.draws.inputs import draw
 from cutegen_lab.judge.draws.schedule import draws
 from cutegen_lab.judge.reference_device import ReferenceDevice
 
-_SIDE = 64  # of the matrices that are multiplied
+_SIDE = 64  # rows and columns of the matrices that are multiplied
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 
@@ -43,8 +43,8 @@ def gpu_started(device: Device, workloads: Sequence[Workload]) -> Iterator[None]
 
 
 def _first_operations(where: str, small: Workload, ended: threading.Event) -> None:
-    """Draws and compares as for ``small``, and multiplies, with numbers that no check uses."""
-    with suppress(Exception), torch.device(where):  # an error here is reported when a reference raises it again
+    """Draws and compares as a check of ``small`` does, and multiplies matrices; the numbers are not used."""
+    with suppress(Exception), torch.device(where):  # the reference raises the same error again, which is then reported
         numbers = torch.randn(_SIDE, _SIDE)
         for dtype in _DTYPES:
             (numbers.to(dtype) @ numbers.to(dtype)).double().sum().item()

@@ -22,12 +22,13 @@ from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import alike, moved, storage
 
-PIECE_BYTES = SECTOR_BYTES  # a sector: the smallest transfer
-PIECES = 48  # tested pieces of each input
-ERROR_PROBABILITY = 1e-7  # probability that a fraction is overstated
+PIECE_BYTES = SECTOR_BYTES  # one sector: the smallest transfer
+PIECES = 48  # pieces of each input that are perturbed
+ERROR_PROBABILITY = 1e-7  # probability that the lower bound is too high
 AFFORDABLE_BYTES = 4 << 20  # largest workload whose reference is run on the CPU (some 50 times for each input)
-SAMPLED_FRACTION = 0.8  # of the bound that a sample of blocks must load: they may load less than average
-_VALUES = ("normal", "large")  # kinds of new values of a piece: large ones exceed a maximum
+# Fraction of the bound that a sample of blocks must load: its blocks may load less than the average.
+SAMPLED_FRACTION = 0.8
+_VALUES = ("normal", "large")  # distributions of a piece's new values: only large ones can change a maximum
 
 Fractions = Mapping[str, float]
 Tensors = Sequence[torch.Tensor]
@@ -39,8 +40,8 @@ def required_fraction(
     """Fraction of each input's bytes, by name, on which the answer to ``inputs`` depends: a lower bound that is too
     high with probability at most ``ERROR_PROBABILITY``. Inputs without a bound are left out.
 
-    If each of n random pieces changes the answer, the bound is ``ERROR_PROBABILITY`` ** (1/n): with a lower fraction
-    this would have been less likely than ``ERROR_PROBABILITY``.
+    If each of n random pieces changes the answer, the bound is ``ERROR_PROBABILITY`` ** (1/n): with a lower fraction,
+    the probability that all n change it is below ``ERROR_PROBABILITY``.
     """
     if place.on_cpu and workload.compulsory_bytes > AFFORDABLE_BYTES:
         return {}
@@ -91,7 +92,7 @@ def _all_pieces_matter(
 def _changes_answer(
     reference: Reference, inputs: Tensors, memory: torch.Tensor, piece: int, values: torch.Tensor, before: Tensors
 ) -> bool:
-    """Whether the answer changes when ``values`` replace that piece of one input's ``memory``."""
+    """Whether the answer changes when ``values`` replace ``piece`` of one input's ``memory``."""
     place = memory[piece * len(values) : (piece + 1) * len(values)]
     kept = place.clone()
     try:

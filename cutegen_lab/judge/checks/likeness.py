@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import torch
 
-_NEAR = 1 / 16  # largest fraction of the error that an explanation may leave
-_ROUNDED = 1.5  # the same as a multiple of PyTorch's own error
+_NEAR = 1 / 16  # an explanation must reduce the error to this fraction or less
+_ROUNDED = 1.5  # … or to this multiple of PyTorch's own error
 _ROLLED = (1, -1)  # index offsets tried along each dimension
-_LEAST = 8  # fewest elements: with fewer, an explanation may be a coincidence
+_LEAST = 8  # fewest elements: with fewer, a match may be a coincidence
 
 
 def likeness(got: torch.Tensor, expected: torch.Tensor, name: str, limit: float, noise: float = 0.0) -> str:
@@ -49,7 +49,7 @@ def _explained(mine: torch.Tensor, right: torch.Tensor, close: float) -> str:
         return "it is the expected result with its last two dimensions exchanged"
     for dim in range(right.ndim):
         for by in _ROLLED:
-            # Without the index that no element is shifted to.
+            # Leaves out the index to which no element is shifted.
             kept = mine.narrow(dim, max(by, 0), right.shape[dim] - 1) if right.shape[dim] > _LEAST else None
             if kept is not None:
                 source = right.narrow(dim, max(-by, 0), right.shape[dim] - 1)
@@ -74,7 +74,7 @@ def _region(off: torch.Tensor, name: str) -> str:
 
 
 def _touched(off: torch.Tensor) -> Iterator[list[int]]:
-    """For each dimension the indices at which anything is off."""
+    """For each dimension, the indices at which any element is ``off``."""
     for dim in range(off.ndim):
         others = [d for d in range(off.ndim) if d != dim]
         seen = off.any(dim=others) if others else off
@@ -82,7 +82,8 @@ def _touched(off: torch.Tensor) -> Iterator[list[int]]:
 
 
 def _slice(indices: Sequence[int], size: int) -> tuple[int, int, int] | None:
-    """(start, stop, step) of evenly spaced indices; those from a start to the end may be one."""
+    """(start, stop, step) of evenly spaced indices, with ``stop`` at the end if only the end cuts a slice with steps
+    short; None if they are not evenly spaced."""
     steps = {b - a for a, b in pairwise(indices)}
     if len(steps) > 1:
         return None

@@ -1,5 +1,5 @@
 """Draws that overlap: while a GPU runs one, this process draws the next one's inputs and compares the last one's
-outputs. Another thread only waits for the GPU: references run on this one, one at a time."""
+outputs. A second thread waits for the GPU and does nothing else: references run on the main thread, one at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.checks.case import Case, DrawCheck, Run
 
-AT_ONCE = 3  # draws: one on the GPU, one that waits for it, one that is compared
+AT_ONCE = 3  # number of draws in progress: one on the GPU, one that waits for it, one that is compared
 _NOT_RUN = Execution(Fault(Verdict.INCONCLUSIVE, "not run: an earlier draw failed"), 0.0)
 
 
@@ -52,8 +52,8 @@ class _UnderWay:
 
 
 class _Queue:
-    """Runs of the candidate, one after another on a thread. After a fault, those of later draws are left out: a GPU's
-    worker that failed takes seconds to start again."""
+    """Runs of the candidate, one after another on a thread. After a fault, runs of later draws are skipped: a GPU
+    worker that failed takes seconds to restart."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1)

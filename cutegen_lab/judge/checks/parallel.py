@@ -1,4 +1,4 @@
-"""Checks workloads on an emulator in several processes, which keep a core busy each.
+"""Checks workloads on an emulator in several processes. Each process keeps one core busy.
 
 While this process checks a large workload of the analyst's (its float64 reference uses all cores), other processes
 check the small ones. If all are small, this process starts with the first, on which most wrong kernels fail, and the
@@ -28,9 +28,10 @@ from cutegen_lab.judge.checks.case import Case
 from cutegen_lab.judge.checks.workload_checks import Omitted, draw_checks
 from cutegen_lab.problems import Reference
 
-Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # workloads of a check, and the draws of each
-_ROOM = 1 << 30  # bytes of memory that other processes need: one to fork from, and what its children take
-LARGE_BYTES = 1 << 20  # the analyst's workloads are large from this total on
+Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # workloads to check, each with the names of its draws
+# Bytes of free memory that other processes need: for one to fork from, and for what its children allocate.
+_ROOM = 1 << 30
+LARGE_BYTES = 1 << 20  # fewest bytes for which a workload of the analyst's counts as large
 
 CheckHere = Callable[[Workload, Sequence[str], Omitted], Iterator[WorkloadCheck]]  # checks a workload in this process
 
@@ -73,7 +74,7 @@ class JobResult:
 def run_job(job: Job, cancel: Cancel | None = None) -> JobResult:
     """Checks of ``job`` on an emulator of this process. Raises Cancelled."""
     emulator, checks, omitted = job.make_emulator(), list[WorkloadCheck](), Omitted()
-    assert emulator is not None  # the parent process could make one
+    assert emulator is not None  # the parent process has made one
     case = Case(
         job.problem, Reference(job.problem), job.workload, job.build, emulator, target_gpu(job.arch),
         cancel or threading.Event(),
@@ -107,7 +108,7 @@ class ParallelChecks:
         return self._running[workload.name].result()
 
     def taken_back(self) -> Iterator[str]:
-        """Cancels jobs that have not started, the last first, and yields their workloads' names."""
+        """Cancels jobs that have not started, from the last to the first, and yields the names of their workloads."""
         for name in list(reversed(self._running)):
             if self._running[name].cancel():
                 del self._running[name]
@@ -130,8 +131,8 @@ def checks_in_order(
     plan: Plan, check_here: CheckHere, parallel: ParallelChecks, omitted: Omitted
 ) -> Iterator[tuple[Workload, WorkloadCheck]]:
     """Checks of all workloads of ``plan``, in its order. While the jobs of ``parallel`` run, ``check_here`` checks the
-    other workloads in this process, then those whose job has not started, the last first, until a check fails. Draws
-    that were not affordable are recorded in ``omitted``. Raises Cancelled."""
+    other workloads in this process, then those whose job has not started, from the last to the first, until a check
+    fails. Draws that were not affordable are recorded in ``omitted``. Raises Cancelled."""
     checked_here: dict[str, JobResult] = {}
     of_plan = {workload.name: (workload, names) for workload, names in plan}
     of_this_process = [workload.name for workload, _ in plan if parallel and workload not in parallel]

@@ -1,7 +1,7 @@
 """Kernels that call printf: checked on an emulator, their output shown, never accepted.
 
-A format string is a variable of the GPU module, which outlives a launch; a kernel that prints therefore has memory that
-no check covers. Printing is still how people find out what a wrong kernel does.
+A format string is a variable of the GPU module and outlives a launch, so a kernel that prints has memory that no check
+covers. Printing is allowed because people use it to find out what a wrong kernel does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PrintRecorder:
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
         counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
-        """As the device's own. Raises Cancelled."""
+        """:meth:`Device.execute` of the device, recording what is printed. Raises Cancelled."""
         execution = self._device.execute(build, tensors, buffers, cancel, counting, flops)
         self.last = execution.printed
         self.first = self.first or self.last
@@ -49,7 +49,7 @@ class PrintRecorder:
     def time(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], gpu: GpuSpec, cancel: Cancel
     ) -> tuple[Timing | Fault, Profile | None]:
-        """As the device's own."""
+        """:meth:`Device.time` of the device."""
         return self._device.time(build, tensors, buffers, gpu, cancel)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge.draws.inputs import fill
 from cutegen_lab.judge.execution.buffers import POISONS, Buffers
 
-WORKLOADS = 2  # the smallest ones: a tool slows a kernel down a hundredfold
+WORKLOADS = 2  # number of the smallest workloads to run: a sanitizer slows a kernel down a hundredfold
 TOOLS: tuple[SanitizerTool, ...] = get_args(SanitizerTool)
 
 

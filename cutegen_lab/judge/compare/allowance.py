@@ -11,48 +11,48 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.judge.rounding import tf32
 
-CONDITIONING = 16.0  # number of fp32 roundings that an honest kernel may accumulate; TF32 would be 8,192
-# Norm-wise error for each √term: measured 0.3 of half an epsilon, with a margin for unlucky draws.
+CONDITIONING = 16.0  # number of fp32 roundings that an honest kernel may accumulate; TF32 errors would be 8,192 of them
+# Norm-wise error for each √term: measured 0.3 times half an epsilon, with a margin for unlucky draws.
 _ERROR_PER_ROOT_TERM = 0.75 * 2.0**-24
-_WALK_MARGIN = 0.75  # the same in units of the effect of rounding every term once
+_WALK_MARGIN = 0.75  # growth per √term (random walk), in units of the error of rounding each term once
 _MOST_TERMS = 1 << 20  # keeps the limit well under TF32's 3e-4 for every shape
-_LEAST_MARGIN = 4.0  # margin over the largest of a few samples
+_LEAST_MARGIN = 4.0  # factor on the largest error of a few samples
 _MOST_MARGIN = 1e-2  # largest limit that conditioning may set: a larger one would allow almost any result
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a draw allows besides PyTorch's own error, and what else it limits."""
+    """What a draw allows besides PyTorch's own error, and which further limits it sets."""
 
     exact: bool = False
-    """Whether float32 rounds nothing here, in any order of summation (or values are only chosen and copied): no error
-    is allowed where PyTorch made none."""
+    """Whether float32 rounds nothing in this draw, in any order of summation (or values are only chosen and copied): no
+    error is allowed where PyTorch makes none."""
     nan_for_infinity: bool = False
     """Whether NaN may stand for an infinity, because inputs are not finite (∞ − ∞, where PyTorch uses another formula).
     """
     scale: float = 0.0
-    """Errors are relative to at least this: the output's usual size, for inputs far from zero that put all results into
-    a function's vanishing tail."""
+    """Least magnitude to which errors are relative: the output's usual size, for inputs far from zero that put all
+    results into a function's vanishing tail."""
     rerounded: tuple[torch.Tensor, ...] = ()
     """PyTorch's results with other rounding of intermediate results, since its own error may be small by luck."""
     jumped: tuple[torch.Tensor, ...] = ()
     """References in which jumps that rounding decides go the other way; an element may equal any of them or lie
     between."""
     sign_undecided: torch.Tensor | None = None
-    """Elements whose sign rounding decides: an infinite one may have either sign or be NaN."""
+    """Elements whose sign depends on rounding: an infinite one may have either sign or be NaN."""
     finite_limit: torch.Tensor | None = None
     """Results with infinite inputs replaced by large ones: an infinity of that sign may stand for NaN; NaN elements are
     not compared."""
     defined_at_infinity: bool = False
-    """Whether the formula defines results of infinite inputs, so that they are compared too."""
+    """Whether the formula defines results of infinite inputs; these results are then compared too."""
     ignored_nan: torch.Tensor | None = None
     """Elements that are NaN for an input they do not depend on (:mod:`independent_nan`); not compared."""
     tf32: bool = False
-    """Whether products may use TF32, whose tensor-core sums lose a little with every term."""
+    """Whether products may use TF32: tensor cores lose a little accuracy with every term of a sum."""
     torch_lossy: bool = False
     """Whether elements for which PyTorch loses all accuracy are left out."""
     all_or_nothing: bool = False
-    """With ``torch_lossy``: whether one such element leaves out the whole output."""
+    """With ``torch_lossy``: whether one inaccurate element leaves out the whole output."""
     accepted: torch.Tensor | None = None
     """Elements whose integers are right although they differ (:mod:`equivalent_integers`)."""
     by_slice: float | None = None
@@ -72,9 +72,9 @@ class Allowance:
     approximate: tuple[torch.Tensor, ...] = ()
     """References with the errors that correct formulas may make in small results."""
     by_instructions: tuple[torch.Tensor, ...] = ()
-    """The same without the errors of another summation order."""
+    """As ``approximate``, without the errors of another summation order."""
     vanished: bool = False
-    """Whether all results are small, so that ``by_instructions`` also widens the norm's limit."""
+    """Whether all results are small: ``by_instructions`` then also widens the norm's limit."""
     bias: bool = False
     """Whether the mean relative difference is limited (:mod:`local_errors`)."""
     unbiased: bool = False
@@ -85,8 +85,8 @@ def least_limits(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bo
     """(norm-wise, worst element) limits that hold whatever PyTorch's own error is."""
     roundings = math.sqrt(min(terms, _MOST_TERMS))
     if spec.dtype is DType.F64:
-        # The reference is float64 too, so PyTorch's error is 0. The limit is a few roundings; float32 is 1e8 times
-        # above.
+        # The reference is float64 too, so PyTorch's error is 0. The limit is a few roundings; an error of float32 is
+        # 1e8 times larger.
         return (4 + roundings) * spec.dtype.eps, (40 + 10 * roundings) * spec.dtype.eps
     sums = min(tf32.TRUNCATED * terms, tf32.UNIT) if with_tf32 else 0.0
     return (

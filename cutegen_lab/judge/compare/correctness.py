@@ -35,8 +35,8 @@ _VAGUE = 0.5  # limit that only checks the size of results, for outputs with _EN
 _ENOUGH = 64
 _SAME_SIZE = 16.0  # factor between correct answers beyond which rounding decides their size
 _BY_SIZE = 1e-6  # error of fp32 results of similar size that a polynomial approximation may have
-_NORMAL = 2.0  # of the least normal number: smaller results may be flushed to zero
-_BIAS = 1 / 16  # of a 16-bit epsilon: truncation has a mean error of a third of one
+_NORMAL = 2.0  # multiple of the least normal number below which results may be flushed to zero
+_BIAS = 1 / 16  # fraction of a 16-bit epsilon that a mean error may reach; truncation has a third
 _ROUNDED_PRODUCTS = 2.0**-18  # mean error of a product or quotient of two 16-bit roundings of one number
 
 
@@ -93,7 +93,7 @@ def compare(
     if allow.torch_lossy:
         got, own, reference, every = without_lost(got, own, reference, every, len(moved), allow.all_or_nothing)
     else:
-        if allow.finite_limit is not None:  # elements that hold a mask's fill keep it
+        if allow.finite_limit is not None:  # elements that hold a mask's fill value are not changed
             towards = allow.finite_limit.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
             allow = replace(allow, finite_limit=towards)
         got, own, reference, every = without_fills(
@@ -108,7 +108,7 @@ def compare(
     mine, theirs = distances(got, own, reference, allow.scale, slices)
     finite = (
         torch.where(same_kind(a, own), a, own) for a in again
-    )  # results that rounding makes infinite do not widen the limit
+    )  # results that are infinite because of rounding do not widen the limit
     lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in finite)]
     norm = max(limits.budget * max(d.norm for d in lucky), floor)
     element = max(limits.budget * max(d.worst for d in lucky), limits.element_eps * spec.dtype.eps, element)
@@ -156,7 +156,7 @@ def compare(
 
 
 def wrong_zeros(got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Zeros of the sign that neither PyTorch nor the reference gives them."""
+    """Zeros whose sign is neither PyTorch's nor the reference's."""
     zeros = (got == 0) & (own == 0) & (reference == 0)
     return zeros & (got.signbit() != own.signbit()) & (got.signbit() != reference.signbit())
 
@@ -203,7 +203,7 @@ def _compared_where(
     written: torch.Tensor, spec: TensorSpec, results: Sequence[torch.Tensor], limits: Tolerances, terms: int,
     allow: Allowance,
 ) -> OutputError:  # fmt: skip
-    """:func:`compare` on the elements ``written``: with slices if these are whole rows, otherwise without."""
+    """:func:`compare` on the elements ``written`` only: row by row and column by column too if they are whole rows."""
 
     def some(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.reshape(-1)[written]

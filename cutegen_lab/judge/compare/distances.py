@@ -10,9 +10,10 @@ import torch
 
 from cutegen_lab.judge.compare.slice_squares import SliceSquares
 
-_THREADED = 1 << 15  # least number of elements for which threads of BLAS pay off
+_THREADED = 1 << 15  # least number of elements for which several BLAS threads are faster than one
 _CHUNK = 1 << 18  # elements compared at a time on a CPU: float64 chunks of 2 MiB stay in cache
-_GPU_CHUNK = 1 << 26  # the same on a GPU, where launching a kernel costs more than a cache saves
+# Elements compared at a time on a GPU, where launching a kernel costs more than a cache saves.
+_GPU_CHUNK = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ def distances(
     """Distances of ``got`` and of PyTorch's ``own`` result from ``reference`` (all flat, of one length), computed in
     chunks.
 
-    Both are relative to the larger of the reference's root mean square and ``least`` (to 1 if both are 0). An element
-    that is finite in only one of the two is infinitely far. ``slices``: accumulate both errors by row and column.
+    Distances are relative to the larger of the reference's root mean square and ``least`` (to 1 if both are 0). An
+    element that is finite in only one of the two is infinitely far. ``slices``: accumulators of both errors by row and
+    column.
     """
     scale = max(rms(reference), least) or 1.0
     running = [_Running(), _Running()]
@@ -107,7 +109,7 @@ def finite_errors(result: torch.Tensor, own: torch.Tensor, reference: torch.Tens
 
 def _difference(result: torch.Tensor, own: torch.Tensor, ref: torch.Tensor) -> tuple[torch.Tensor, float]:
     """Differences of one chunk (:func:`resolve_non_finite` where needed), and their sum of squares."""
-    found = torch.sub(result, ref)  # promotes to float64, and never in place: the result may be float64
+    found = torch.sub(result, ref)  # float64, and never in place: the result may already be float64
     square = _dot(found)
     if not math.isfinite(square):
         found = resolve_non_finite(result.double(), own.double(), ref, result.dtype)
@@ -116,7 +118,8 @@ def _difference(result: torch.Tensor, own: torch.Tensor, ref: torch.Tensor) -> t
 
 
 def resolve_non_finite(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """``mine − ref``. Where one of the two is not finite: 0 if that is right or excused, infinity if it is wrong."""
+    """``mine − ref``. Where one of the two is not finite: 0 if ``mine`` is right or excused, infinity if it is
+    wrong."""
     far = mine - ref
     odd = (mine * 0.0).add_(ref, alpha=0.0).isnan().nonzero()
     mine, own, rounded = mine[odd], own[odd], ref[odd].to(dtype).double()

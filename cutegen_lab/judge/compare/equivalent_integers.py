@@ -41,14 +41,15 @@ class _Choice:
 
 
 class _ChoiceTracker(TorchDispatchMode):
-    """Traces indices from where they are chosen, and integers from the floats they were made of, to the results.
+    """Follows indices from where they are chosen, and integers from the floats they were converted from, to the
+    results.
 
     ``before``: the ``sources`` of another, rounded run, from which the ``bounds`` of integers follow.
     """
 
     def __init__(self, before: Sequence[torch.Tensor] = ()) -> None:
         super().__init__()
-        self.sources: list[torch.Tensor] = []  # numbers that were converted to integers
+        self.sources: list[torch.Tensor] = []  # floats that were converted to integers
         self.bounds: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._before = before
         self.choices: dict[int, _Choice] = {}
@@ -73,7 +74,7 @@ class _ChoiceTracker(TorchDispatchMode):
                 self.undefined[self._id(result)] = self.undefined[id(before)]
             elif before.is_floating_point() and result.dtype is not torch.bool:
                 info = torch.iinfo(result.dtype)
-                whole = before.trunc()  # what a conversion keeps: -0.5 is 0 of every type
+                whole = before.trunc()  # the part that a conversion keeps: -0.5 becomes 0 in every type
                 self.undefined[self._id(result)] = ~((whole >= info.min) & (whole <= info.max))
         return result
 
@@ -154,7 +155,7 @@ def _points_at_equal_value(got: torch.Tensor, own: _Choice, exact: _Choice) -> t
 
 
 def _rounding_error(rounded: torch.Tensor, exact: torch.Tensor, dim: int = -1) -> torch.Tensor:
-    """Largest rounding error of ``exact`` along ``dim``, judged by ``rounded``."""
+    """Largest rounding error of ``exact`` along ``dim``, estimated from ``rounded``."""
     if rounded.shape != exact.shape:
         return torch.zeros_like(exact)
     apart = (rounded.double() - exact).abs().nan_to_num(0.0, 0.0, 0.0) * _MARGIN

@@ -10,11 +10,12 @@ import torch
 from cutegen_lab.judge.compare.allowance import Allowance, conditioned_limit
 from cutegen_lab.judge.compare.distances import chunks, rms
 
-HUGE = 1e30  # larger elements are a mask's fill: their squares would dominate every norm
-_TOWARDS = 2.0**40  # larger results go to infinity with their inputs
-_JUMP = 1e-3  # largest relative difference between results for infinite and for large inputs; beyond it formulas differ
+HUGE = 1e30  # larger elements count as a mask's fill value: their squares would dominate every norm
+_TOWARDS = 2.0**40  # results beyond this count as tending to infinity with their inputs
+# Largest relative difference between results for infinite and for large inputs; if it is larger, formulas differ.
+_JUMP = 1e-3
 _ROUNDINGS = 4  # most roundings to the output's type that move a number beyond HUGE
-_OVERFLOW = 2.0  # of a type's largest number: no rounding makes a larger result finite
+_OVERFLOW = 2.0  # multiple of a type's largest number from which no rounding makes a result finite
 _LOST = 1e-2  # relative error of an element beyond which PyTorch's result counts as lost
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
@@ -39,7 +40,7 @@ def without_fills(
         return got, own, reference, others
     fills = torch.isfinite(reference) & (reference.abs() > HUGE)
     same = (got == own) | (got == reference.to(got.dtype))  # exp(100) is finite only in float64
-    same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by a flushed value: x / 0 instead of 0 / 0
+    same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by a value flushed to zero: x / 0 instead of 0 / 0
     numbers = torch.finfo(got.dtype)
     near = (got.double() / own.double() - 1).abs() < tolerance
     if others:
@@ -51,7 +52,7 @@ def without_fills(
         limit = torch.maximum(limit, budget * torch.stack(known[moved:] or none).amax(0))
         near |= (got.double() / reference - 1).abs() <= limit
         edge = reference.abs() * (1 + limit) > numbers.max
-        fill = reference.abs() == numbers.max  # a mask's, which does not overflow
+        fill = reference.abs() == numbers.max  # a mask's fill value, which does not overflow
         same |= edge & ~fill & got.isinf() & ((got > 0) == (reference > 0))
         overflows = torch.stack([~other.isfinite() for other in others[moved:]] or [fill]).any(0)
         same |= overflows & ~fill & ~got.isfinite()
@@ -61,8 +62,8 @@ def without_fills(
 
 
 def without_jumps(got: torch.Tensor, reference: torch.Tensor, jumped: Sequence[torch.Tensor]) -> torch.Tensor:
-    """``got`` with each element's distance to the reference replaced by that to the range of the reference and
-    ``jumped``."""
+    """``got`` changed so that each element's distance to the reference is its distance to the range of the reference
+    and ``jumped``."""
     if not jumped:
         return got
     low, high = torch.stack([reference, *jumped]).aminmax(dim=0)
@@ -91,7 +92,7 @@ def without_lost(
 
 
 def _lost(own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Elements of a chunk for which PyTorch has lost all accuracy; most chunks are finite and have none."""
+    """Elements of a chunk for which PyTorch has lost all accuracy."""
     size = reference.abs()
     accurate = (size < torch.finfo(own.dtype).max).logical_and_(torch.sub(own, reference).abs_() <= size * _LOST)
     if bool(accurate.all()):
@@ -106,8 +107,8 @@ def _lost(own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
 def saturated(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: Sequence[torch.Tensor]
 ) -> torch.Tensor:
-    """Finite elements where PyTorch's are infinite and the reference (by a factor of ``_OVERFLOW``) and all ``others``
-    are beyond its type's largest number."""
+    """Finite elements that PyTorch makes infinite, where the reference (by a factor of ``_OVERFLOW``) and all
+    ``others`` are beyond the type's largest number."""
     most = torch.finfo(own.dtype).max
     found = own.isinf() & got.isfinite() & (reference.sign() == own.sign())
     found &= (reference.abs() > _OVERFLOW * most) & reference.isfinite()
@@ -137,8 +138,8 @@ def without_undecided(
 def without_either(
     allow: Allowance, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> Compared:
-    """Resolves elements for which non-finite inputs make either of two results right: ``got`` gets the value of the
-    reference there. Elements whose result differs between infinite and large inputs are left out."""
+    """Resolves elements for which non-finite inputs make either of two results right: ``got`` gets the reference's
+    value. Elements whose result differs between infinite and large inputs are left out."""
     if allow.nan_for_infinity:
         got = torch.where(got.isnan() & own.isinf(), own.to(got.dtype), got)
     if allow.sign_undecided is not None:

@@ -16,7 +16,7 @@ _BITS = {torch.float8_e4m3fn: 3, torch.float8_e5m2: 2}  # mantissa bits
 
 def before_rounding(spec: TensorSpec, limits: Tolerances) -> tuple[TensorSpec, Tolerances]:
     """Spec and limits for the value before rounding, which may be as inaccurate as a bf16 result. Rounding to 8 bits
-    hides that for most elements, so the limit of the whole output is tighter."""
+    hides that error in most elements, so the limit of the whole output is tighter."""
     share = math.sqrt(DType.BF16.eps / spec.dtype.eps)
     return replace(spec, dtype=DType.BF16), replace(limits, floor_eps=limits.floor_eps * share)
 

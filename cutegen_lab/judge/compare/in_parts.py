@@ -17,7 +17,7 @@ from cutegen_lab.judge.compare.distances import finite_difference, rms
 from cutegen_lab.problems import Reference
 
 LARGE = 1 << 25  # elements of the largest intermediate result: 256 MiB in float64
-_SAME = 1e-9  # relative difference of two float64 results that only the order of their sums makes
+_SAME = 1e-9  # largest relative difference of two float64 results that summation order alone explains
 
 Results = tuple[torch.Tensor, ...]
 
@@ -47,14 +47,14 @@ class LargestResult(TorchDispatchMode):
 
 
 class ReferenceInParts(Reference):
-    """A reference that computes its outputs part by part along ``axis``, from the same parts of ``sliced`` inputs and
-    the whole of the others."""
+    """A reference that computes its outputs part by part along ``axis``, from the same parts of the inputs ``sliced``
+    and from the whole of the others."""
 
     def __init__(
         self, whole: Reference, axis: int, size: int, step: int, sliced: Sequence[bool], elements: int
     ) -> None:  # fmt: skip
-        """``size``: of the axis. ``step``: of each part but the last. ``elements``: of a part's largest intermediate
-        result."""
+        """``size``: length of the axis. ``step``: length of each part but the last. ``elements``: size of a part's
+        largest intermediate result."""
         vars(self).update(vars(whole))
         self.axis, self.elements = axis, elements
         self._whole, self._size, self._step, self._sliced = whole, size, step, tuple(sliced)
@@ -83,13 +83,14 @@ class ReferenceInParts(Reference):
         return (*of_part[: self.axis], of_part[self.axis] + first, *of_part[self.axis + 1 :])
 
     def agrees(self, tensors: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -> bool:
-        """Whether float64 results computed in parts are ``wanted``."""
+        """Whether float64 results computed in parts equal ``wanted``."""
         try:
             for first, results in self._results(self._whole.run_float64, tensors):
                 pairs = [(mine, self.part_of_output(want, first)) for mine, want in zip(results, wanted, strict=True)]
                 if not all(_same(mine, want) for mine, want in pairs):
                     return False
-        except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):  # whole shapes only
+        # The reference accepts whole shapes only.
+        except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
             return False
         return True
 
@@ -116,10 +117,10 @@ class ReferenceInParts(Reference):
 def in_parts(
     reference: Reference, inputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], elements: int
 ) -> ReferenceInParts | None:
-    """``reference`` in parts, if it is large and their results are ``wanted`` (float64); otherwise None.
+    """``reference`` in parts, if it is large and its parts' results equal ``wanted`` (float64); otherwise None.
 
-    ``elements``: of its largest intermediate result. A part has :data:`LARGE` of them at most, if the axis is long
-    enough."""
+    ``elements``: size of the reference's largest intermediate result. A part's has at most :data:`LARGE` elements, if
+    the axis is long enough."""
     count = -(-elements // LARGE)
     if count < 2:
         return None
@@ -127,7 +128,7 @@ def in_parts(
     axes = [(axis, some.pop()) for axis, some in enumerate(sizes) if len(some) == 1]
     for axis, size in sorted(axes, key=lambda pair: pair[1] < count):  # axes that are long enough first
         alike = [at for at, t in enumerate(inputs) if t.dim() > axis and t.shape[axis] == size]
-        for along in (alike, alike[:1]) if size > 1 else ():  # a weight may have such an axis by chance
+        for along in (alike, alike[:1]) if size > 1 else ():  # a weight may have an axis of this size by chance
             sliced = [at in along for at in range(len(inputs))]
             step = max(size // count, 1)
             parts = ReferenceInParts(reference, axis, size, step, sliced, elements * step // size)

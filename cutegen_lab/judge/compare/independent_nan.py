@@ -1,8 +1,8 @@
 """Accepts numbers where the reference has NaN, if the NaN comes from an input that the result does not depend on.
 
 Example: in attention PyTorch multiplies the values of masked keys by weights of zero and adds −∞ to their scores, so a
-NaN or infinity among them spreads; kernels that skip masked keys never see it. Dependence is found by trial: finite
-numbers replace non-finite elements, and outputs that keep every bit do not depend on them.
+NaN or infinity among the values spreads. Kernels that skip masked keys never read it. Dependence is found by trial:
+non-finite elements are replaced by finite numbers, and an output that keeps every bit does not depend on them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from cutegen_lab.judge.compare.distances import rms
 from cutegen_lab.judge.draws.values import between
 
 Run = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]]
-_MOST_TRIED = 48  # most elements that are tried, and most sets of them
-# Factors on a random number above 0.5; of several magnitudes, since a large term hides small ones.
+_MOST_TRIED = 48  # most elements, and most sets of elements, that are tried
+# Factors on a random number above 0.5: several magnitudes, since a large term hides small ones.
 _FACTORS = (3.0, -1024.0, 1024.0, -(2.0**100), 2.0**100)
 _TOLERANCE = 2.0**-4
 
@@ -57,7 +57,7 @@ class _DependenceSearch:
         self._healthy = [healthy(t) for t in self.given]
 
     def settle(self, inputs: Sequence[torch.Tensor], among: Sequence[torch.Tensor] | None = None) -> bool:
-        """Marks elements that are right by the answer to ``inputs``. Returns whether nothing is left."""
+        """Marks elements that are right by the answer to ``inputs``. Returns whether all elements are settled."""
         answers = self._run(inputs)
         for at, (got, answer) in enumerate(zip(self._outputs, answers, strict=True)):
             if not answer.is_floating_point():
@@ -68,17 +68,17 @@ class _DependenceSearch:
         return self.over()
 
     def over(self) -> bool:
-        """Whether nothing is left."""
+        """Whether all elements are settled."""
         return not any(bool(some.any()) for some in self.open)
 
     def of_some_inputs(self, most: int) -> bool:
-        """Settles elements that do not depend on one of the inputs, or on up to ``most`` of them, the others unchanged.
-        Returns whether nothing is left."""
+        """Settles elements that do not depend on one of the inputs, or on up to ``most`` of them, while the others are
+        unchanged. Returns whether all elements are settled."""
         odd = [at for at, tensor in enumerate(self.given) if not bool(tensor.isfinite().all())]
         for which in chain.from_iterable(combinations(odd, count) for count in range(1, most + 1)):
             some = [list(self.given), list(self.given)]
             for inputs, value, power in zip(some, (1024.0, -1024.0), (2, 3), strict=True):
-                for number, at in enumerate(which):  # other values for another input, since equal ones may cancel
+                for number, at in enumerate(which):  # different values for each input, since equal ones may cancel
                     inputs[at] = torch.where(self.given[at].isfinite(), self.given[at], value * power**number)
             same = [one == other for one, other in zip(*map(self._run, some), strict=True)]
             if self.settle(some[0], same):
@@ -124,7 +124,7 @@ class _DependenceSearch:
         return found
 
     def _with(self, values: Mapping[tuple[int, int], float]) -> list[torch.Tensor]:
-        """The inputs with finite numbers for all non-finite elements except ``values``, given by position."""
+        """The inputs with all non-finite elements made finite, except ``values``, given by (input, index)."""
         mixed = list(self._healthy)
         for at in {at for at, _ in values}:
             mixed[at] = mixed[at].clone()

@@ -1,4 +1,5 @@
-"""Errors hidden by a norm over a whole output: of small results, of results in one range, and of one sign."""
+"""Errors that a norm over a whole output hides: errors of small results, of results in one range, and errors of one
+sign."""
 
 from __future__ import annotations
 
@@ -13,11 +14,12 @@ from cutegen_lab.judge.compare.distances import chunks, rms
 _LEAST = 2.0**-100  # smaller results may come from flushed intermediate ones (fp32 flushes below 2**-126)
 _INACCURATE = 1e-2  # relative error of PyTorch's result beyond which an element is not compared
 _BIN, _MOST_COMPARED = 32, 1 << 18
-_COMPARABLE = 1 / 16  # of an output's root mean square: the relative error of smaller elements comes from cancellation
+# Fraction of an output's root mean square: relative errors of smaller elements come from cancellation.
+_COMPARABLE = 1 / 16
 _GROUPS, _SIGMAS = 8, 6.0  # fewest groups for a spread of means; number of standard errors that is significant
-_MANY_GROUPS = 32  # groups from which the spread is known well: six standard errors mean one case in a million
+_MANY_GROUPS = 32  # with this many groups, six standard errors are exceeded in one case in a million
 
-LOSSES = 2.0  # margin over the error bounds of a formula's steps, which may all have one sign
+LOSSES = 2.0  # factor on the error bounds of a formula's steps, whose errors may all have one sign
 
 # Limit from PyTorch's own errors and the effects of rounding.
 Limit = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -41,7 +43,8 @@ def worst_relative(
     got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor], limit: Limit
 ) -> LocalError | None:
     """Largest error relative to its own element, however small. For products, quotients, roots and exponentials, which
-    no correct formula computes inaccurately. ``own``: PyTorch's results, the first as it is; all flat."""
+    every correct formula computes accurately. ``own``: PyTorch's results, the first without extra rounding; all
+    flat."""
     least = max(_LEAST, torch.finfo(got.dtype).smallest_normal)
     effects, worst, index = [0.0] * len((*own, *moved)), -1.0, 0
     for part in chunks(reference):
@@ -50,7 +53,8 @@ def worst_relative(
         mine, *others = (torch.sub(each[part], exact).abs_().div_(size) for each in (got, *own, *moved))
         low, high = size.aminmax()
         most = [float(each.max()) for each in others]
-        if not (low >= least and high < math.inf and max(most) <= _INACCURATE):  # NaN included: some are left out
+        # Also true for NaN: some elements are then left out.
+        if not (low >= least and high < math.inf and max(most) <= _INACCURATE):
             left_out = ~((size >= least) & (size < math.inf))
             for each in others:
                 left_out |= ~(each <= _INACCURATE)
@@ -61,7 +65,8 @@ def worst_relative(
         effects = [max(pair) for pair in zip(effects, most, strict=True)]
         here = float(mine.max())
         if not here <= worst:
-            worst, index = here if here >= 0 else math.inf, part.start + int(mine.argmax())  # NaN is as wrong
+            # A NaN error counts as infinite.
+            worst, index = here if here >= 0 else math.inf, part.start + int(mine.argmax())
     if worst < 0:
         return None
     luck, effect = torch.tensor(effects, dtype=torch.float64).tensor_split([len(own)])
@@ -110,9 +115,9 @@ def mean_bias(
     """Mean relative difference from the rounded reference. Rounding errors cancel; a wrong factor and truncated bits do
     not.
 
-    The limit is at least ``floor``. With ``slack``, and many rows and columns, there is no floor, but only the part of
-    a difference counts that a relative error of ``slack`` before rounding cannot explain. Honest kernels have few of
-    these, of either sign.
+    The limit is at least ``floor``. With ``slack``, and many rows and columns, there is no floor. Then only the part of
+    a difference counts that a relative error of ``slack`` before rounding cannot explain; in honest kernels it is
+    rarely above 0, and has either sign.
 
     Rows or columns that share a rounded number are off together, each in its own direction, so the limit grows with the
     spread of their means.
@@ -136,7 +141,7 @@ def mean_bias(
         some = slice(part.start // columns, part.start // columns + len(exact) // columns)
         mask = compared.view(-1, columns)
         counts[0][some], counts[1] = mask.sum(1).double(), counts[1] + mask.sum(0)
-        for number, each in enumerate(results):  # a difference is rare in an honest kernel's result
+        for number, each in enumerate(results):  # honest kernels' results rarely differ
             places = ((each < low) | (each > high)).logical_and_(compared).nonzero().reshape(-1)
             value = each[places].double()
             apart = (value - value.clamp(low[places].double(), high[places].double())).div_(exact[places])

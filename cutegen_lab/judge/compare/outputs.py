@@ -57,8 +57,10 @@ _PREFIX = 1024
 _COPIES = 11  # copies of an intermediate result in float64 that are kept at a time: measured for an attention
 _CLEAR = 4.0  # multiple of its limit beyond which the error of one part is decisive
 _FEW_TERMS = 1024  # limit on the number of terms if no element is a sum
-_LOST = 2.0**-24  # of an output's usual size: error of a formula that adds a term of that size (sigmoid by tanh)
-_VANISHING = 0.5  # of the usual size: correct formulas may lose smaller results of elementwise functions
+# Fraction of an output's usual size: error of a formula that adds a term of that size (sigmoid by tanh).
+_LOST = 2.0**-24
+# Fraction of the usual size below which correct formulas may lose results of elementwise functions.
+_VANISHING = 0.5
 _OF_16_BITS = (DType.BF16, DType.F16)
 _WITH_SMALL_RESULTS = (*_OF_16_BITS, DType.F32)
 _FOR_INFINITY, _NEAR_ZERO = 2.0**60, 2.0**-6
@@ -67,7 +69,9 @@ _WIDE_RANGE_TYPES = (torch.bfloat16, torch.float32, torch.float64)
 _WITH_SIGNED_ZEROS = (torch.float16, *_WIDE_RANGE_TYPES)
 _FAR_FROM_ZERO_DRAWS = (AROUND, "offset", ONE_SIDED, CONSTANT_ROWS)
 _MIXED_DRAWS = (PATCHWORK, MOSAIC, CONSTANTS)
-_SPARSE_SHARE = 0.25  # of an output's usual size, since all results of a small draw may lie in a function's tail
+# Fraction of an output's usual size below which results count as small: all results of a small draw may lie in a
+# function's tail.
+_SPARSE_SHARE = 0.25
 
 
 class OutputComparison:
@@ -225,8 +229,8 @@ class OutputComparison:
         self, parts: ReferenceInParts, errors: Sequence[OutputError], inputs: Sequence[torch.Tensor],
         outputs: Sequence[torch.Tensor], check: WorkloadCheck,
     ) -> tuple[OutputError, ...]:  # fmt: skip
-        """Errors of the part with the worst element, if they are far over their limits; otherwise (). Measuring the
-        effect of rounding on all parts is slow."""
+        """Errors of the part with the worst element if they are far over their limits, otherwise (). This avoids
+        measuring the effect of rounding on all parts, which is slow."""
         first = parts.first_of_part(next(e.worst_index[parts.axis] for e in errors if not e.ok))
         some, results = parts.part(inputs, first), [parts.part_of_output(out, first) for out in outputs]
         specs = zip((*self._workload.inputs, *self._workload.outputs), (*some, *results), strict=True)

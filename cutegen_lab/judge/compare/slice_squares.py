@@ -6,7 +6,8 @@ import torch
 
 
 class SliceSquares:
-    """Sums of squares of the rows and columns of a tensor of ``columns`` columns and as many elements as ``like``."""
+    """Sums of squares of the rows and columns of a tensor with ``columns`` columns and the number of elements of
+    ``like``."""
 
     def __init__(self, like: torch.Tensor, columns: int) -> None:
         self.columns, self._rows, self._columns = (

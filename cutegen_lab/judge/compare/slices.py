@@ -11,7 +11,7 @@ from cutegen_lab.judge.compare.distances import chunks, finite_difference, finit
 from cutegen_lab.judge.compare.local_errors import LOSSES
 from cutegen_lab.judge.compare.slice_squares import SliceSquares
 
-LEAST = 16  # fewest elements of a slice: in a shorter one, a single element that cancels would decide
+LEAST = 16  # fewest elements of a slice: a shorter one could fail by a single element that cancels
 _FLUSHED = 2.0**-106  # results below fp32's normal numbers (2**-126) may be flushed to zero
 
 
@@ -58,11 +58,11 @@ def worst_slice(
     """Worst row or column of an output.
 
     ``results``: the candidate's, PyTorch's and the float64 reference, flat. ``got``, ``luck`` (PyTorch's own, the first
-    as it is), ``moved`` (references with random rounding) and ``lost`` (error bounds of correct formulas) are squares
-    of errors against the reference. Errors are relative to the slice's own norm, or to ``least`` if that is larger.
-    ``limit`` computes a slice's limit from the largest of each of these errors; the rounding error is at least the
-    median slice's, since in a column a single inaccurate row decides it, perhaps by luck. ``rounding`` gives the least
-    limits from each slice's largest share (:mod:`few_numbers`) and their number.
+    without extra rounding), ``moved`` (references with random rounding) and ``lost`` (error bounds of correct formulas)
+    are squares of errors against the reference. Errors are relative to the slice's own norm, or to ``least`` if that is
+    larger. ``limit`` computes a slice's limit from the largest of each of these errors. The rounding error counts as at
+    least the median slice's, since in a column it depends on a single inaccurate row, perhaps by luck. ``rounding``
+    gives the least limits from each slice's largest share (:mod:`few_numbers`) and their number.
     """
     reference, columns = results[-1], got.columns
     rows = reference.numel() // columns
@@ -91,6 +91,6 @@ def worst_slice(
 
 
 def _compared_dims(rows: int, columns: int) -> list[int]:
-    """0 for rows and 1 for columns, if these are long enough and several."""
+    """The dimensions to compare (0: rows, 1: columns): those with several slices that are long enough."""
     sizes = ((columns, rows), (rows, columns))
     return [dim for dim, (length, count) in enumerate(sizes) if length >= LEAST and count >= 2]

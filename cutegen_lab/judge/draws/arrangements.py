@@ -68,8 +68,8 @@ def nearly_regular(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -
 
 def periodic(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Inputs for kernels that sample every second, fourth or eighth row or column. Sampled rows hold sorted negative
-    numbers, then zeros; sampled columns of other rows are sorted. The largest numbers of each row lie between these, at
-    a fixed distance."""
+    numbers, then zeros; in the other rows the sampled columns are sorted, and the largest numbers lie in columns that
+    are not sampled, at a fixed distance."""
     if not spec.shape:
         return values
     rows = values.reshape(-1, spec.shape[-1])

@@ -1,5 +1,5 @@
 """Unusual numbers in the smaller inputs, which mixed draws leave unchanged: a scale of each row, a weight of each
-column. Only a few are changed, so that the rest tests other kinds of numbers."""
+column. Only a few numbers are changed, so that the rest tests other kinds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from cutegen_lab.judge.draws.float_tensors import (
 )
 from cutegen_lab.judge.draws.values import rand
 
-_SHARE = 8  # an eighth of the rows' numbers
-_LARGER, _LARGEST = 2.0, 6.0  # factors of a column's number: powers of two
+_SHARE = 8  # 1 / the fraction of these numbers (one for each row) that are scaled up or down
+_LARGER, _LARGEST = 2.0, 6.0  # least and largest factor of a column's number, as powers of two
 _COLUMNS_SHARE = 0.06
-_LEAST = 16  # fewest numbers of an input of which some are unusual
+_LEAST = 16  # fewest elements of an input in which numbers are made unusual
 _ZEROS = (0.0, -0.0)
 _ODD = (math.nan, math.inf, -math.inf)
-_ROWS_EACH = 16  # fewest rows for each of them
+_ROWS_EACH = 16  # fewest rows for each non-finite number
 
 
 def vary_rows(values: Values, workload: Workload, largest: TensorSpec, g: torch.Generator) -> None:
@@ -70,7 +70,7 @@ def columns_of_smaller(workload: Workload) -> set[int]:
 
 
 def add_odd_columns(values: Values, workload: Workload, g: torch.Generator, local: frozenset[int]) -> None:
-    """Writes one NaN and one of each infinity into those of these inputs that are ``local`` (:func:`local_inputs`)."""
+    """Writes one NaN and one of each infinity into the smaller inputs that are ``local`` (:func:`local_inputs`)."""
     for at in sorted(local & columns_of_smaller(workload)):
         flat = values[at].view(-1)
         flat[torch.randperm(len(flat), generator=g)[: len(_ODD)]] = torch.tensor(_ODD, dtype=flat.dtype)
@@ -92,7 +92,7 @@ def meet_rows(values: Values, workload: Workload, at: int, g: torch.Generator) -
 
 
 def _smaller(workload: Workload, largest: TensorSpec) -> Iterator[tuple[int, TensorSpec]]:
-    """Float inputs far smaller than the ``largest`` that no product sums over."""
+    """Float inputs far smaller than ``largest``, without those that a product sums over."""
     summed = {at for pair in partners(workload) for at, _ in pair}
     for at, spec in floats(workload):
         if spec.shape and _LEAST <= spec.numel <= largest.numel // _LEAST and at not in summed:

@@ -1,5 +1,5 @@
 """Draws the constants that a reference and a kernel contain. Thresholds and special values (a missing value, a padding
-token) only have an effect there.
+token) only have an effect if an input equals them or is close.
 
 As a fuzzer's dictionary (libFuzzer, AFL): a random number never equals a constant.
 """
@@ -25,12 +25,13 @@ _INTEGER = re.compile(
     r"\b(?:setp?|min|max|sub|add|xor|mov)\.[\w.:]{1,40}[ \t]+[^;\n]{0,100}?[ ,]"
     r"(?:(-?\d{1,19})|0[xX]([0-9A-Fa-f]{1,16}))[ \t]*[;,]"
 )
-_SCALAR_TENSORS = ("lift_fresh", "lift_fresh_copy", "scalar_tensor")  # numbers of a reference that become tensors
-_MOST_ELEMENTS = 64  # most elements of such a tensor
+# Operators that make tensors of a reference's numbers.
+_SCALAR_TENSORS = ("lift_fresh", "lift_fresh_copy", "scalar_tensor")
+_MOST_ELEMENTS = 64  # most elements of a small tensor whose numbers count as constants
 _MOST = 256  # most constants in one draw
-_LARGEST_EXPONENT = 60.0  # largest power of two: squares of such numbers are finite
-_GROUP_WIDTH = 12.0  # powers of two within one row
-# Shares: constants among elements; of these, neighbours of one; of these, negated.
+_LARGEST_EXPONENT = 60.0  # largest power of two of a constant: its square is finite
+_GROUP_WIDTH = 12.0  # range of powers of two within one row
+# Shares: of constants among the elements; of neighbours among these; of negated ones among these.
 _SHARE, _NEIGHBOURS, _NEGATIVE = 0.3, 0.4, 0.25
 
 
@@ -91,8 +92,8 @@ def draw_constants(spec: TensorSpec, named: Constants, generator: torch.Generato
 
 
 def _pick(numbers: list[float], shape: tuple[int, int], spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
-    """One of ``numbers`` for each position of (rows, columns). Floats within a row (with few rows: within part of a
-    row) have similar magnitude."""
+    """One of ``numbers`` for each element of (rows, columns). Floats within a row (with few rows: within part of a row)
+    have similar magnitude."""
     groups = _by_magnitude(numbers) if spec.dtype.is_float else [numbers]
     longest = max(map(len, groups))
     table = torch.tensor([[group[i % len(group)] for i in range(longest)] for group in groups], dtype=torch.float64)

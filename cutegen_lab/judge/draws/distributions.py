@@ -92,15 +92,15 @@ def _with_one(value: float) -> Draw:
 # In order of priority; the first draw of a workload is always normal.
 DISTRIBUTIONS: Mapping[str, Draw] = {
     "normal": moderate_normal,
-    "large": _large,  # overflow without max-subtraction
+    "large": _large,  # overflows without max-subtraction
     "zeros": _zeros,
     "nan": _with_one(math.nan),
     "bits": _bits,  # 0 and 1: sums of products are exact, and compared exactly
     "uniform": _uniform,
-    "offset": _offset,  # variance by cancellation shows here
+    "offset": _offset,  # exposes a variance computed by cancellation
     "offset below": _offset_below,
     "infinity": _with_one(math.inf),
-    "tiny": _tiny,  # an epsilon in the wrong place shows here
+    "tiny": _tiny,  # exposes an epsilon in the wrong place
     "mixed": _mixed,  # many magnitudes in one row
 }
 # fp32 inputs outside fp16's range. fp16 has as many mantissa bits as TF32, so only the range distinguishes a kernel
@@ -109,13 +109,14 @@ BEYOND_F16: Mapping[str, Draw] = {
     "huge": lambda shape, g: normal(2 ** between(20, 24, g), 0.0, shape, g),
     "minute": lambda shape, g: normal(2 ** -between(30, 40, g), 0.0, shape, g),
 }
-AROUND_UP_TO, AROUND_NEAR = 50.0, 24.0  # means: evenly spread up to ``AROUND_NEAR``, a third as densely beyond
-AROUND_COUNT = 3  # means in a large workload
-AROUND_MANY = 22  # means in a small workload: cheap, with enough elements to tell a mean from noise
+AROUND_UP_TO, AROUND_NEAR = 50.0, 24.0  # largest means: evenly spread up to ``AROUND_NEAR``, a third as densely beyond
+AROUND_COUNT = 3  # number of means in a large workload
+# Number of means in a small workload: it is cheap, and has enough elements to tell a mean from noise.
+AROUND_MANY = 22
 _NEAR_PART = 8 / 11  # share of the means up to ``AROUND_NEAR``
-_SMALL = (64, 2048)  # a small workload: elements of its largest input
+_SMALL = (64, 2048)  # fewest and most elements of a small workload's largest input
 _STRUCTURED_EACH = 7 * len(STRUCTURED) // 10
-_SIZES_EACH, _SIZES_SMALL = 2, 3  # sizes in a large workload, and in a small one
+_SIZES_EACH, _SIZES_SMALL = 2, 3  # number of sizes in a large workload, and in a small one
 _PATTERNS_STEP = 4
 # Patterns of masks and indices in a workload without floats; with floats each draw takes a random one.
 _PATTERNS_EACH = 7
@@ -131,7 +132,7 @@ def distributions(
     ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) belongs to the trial. Means of normal values are
     spread evenly over a whole trial, and again over each small workload, so that a kernel that is wrong only for some
     means meets one, however few draws its larger workloads can afford. Each workload gets seven tenths of the
-    structured draws, and all that are about a type's limits, signs and non-finite values.
+    structured draws, and all draws of a type's limits, signs and non-finite values.
     """
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
@@ -157,15 +158,15 @@ def distributions(
 
 
 def _mean(part: float) -> float:
-    """Mean for a position from -1 to 1 in the range of all means."""
+    """Maps ``part`` (-1 to 1) to a mean within ±``AROUND_UP_TO``."""
     beyond = max(abs(part) - _NEAR_PART, 0.0) / (1 - _NEAR_PART)
     near = min(abs(part) / _NEAR_PART, 1.0)
     return math.copysign(AROUND_NEAR * near + (AROUND_UP_TO - AROUND_NEAR) * beyond, part)
 
 
 def _sizes_of(count: int, secret: float, turn: float) -> list[str]:
-    """Scales of small values, spread evenly over their decades and over a whole trial: around the square root of each
-    common epsilon."""
+    """Scales of small values, log-uniform over ``SIZES`` and stratified over a trial, so that some lie near the square
+    root of every common epsilon."""
     low, high = map(math.log10, SIZES)
     parts = [(secret + (i + turn) / count) % 1 for i in range(count)]
     return [f"{OF_SIZE}{10 ** (low + (high - low) * part):.3g}" for part in parts]

@@ -16,7 +16,7 @@ from cutegen_lab.judge.draws.constants import Constants, draw_constants
 from cutegen_lab.judge.draws.float_tensors import Values, floats, partners, random_below
 from cutegen_lab.judge.draws.values import FEW_ROWS, moderate_normal, rand
 
-_ROWS_SHARE, _MOST_ROWS = 8, 32  # an eighth of the rows, at most 32
+_ROWS_SHARE, _MOST_ROWS = 8, 32  # 1 / the fraction of rows that are changed; most rows
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, math.nan, math.inf, -math.inf)
 _ZEROS = 0.25  # share of zeros in the slice that meets an infinity
 
@@ -50,7 +50,8 @@ def add_equal_rows(values: Values, workload: Workload, g: torch.Generator) -> No
 
 
 def add_zeros_at_infinities(values: Values, workload: Workload, g: torch.Generator) -> None:
-    """Puts one infinity into each of two inputs that are multiplied, where a quarter of the other's numbers is zero."""
+    """Puts one infinity into each of two inputs that are multiplied. A quarter of the numbers that it meets in the
+    other input are zero."""
     for (i, m), (j, n) in _multiplied(workload):
         for (one, along), (other, across) in (((i, m), (j, n)), ((j, n), (i, m))):
             at = tuple(random_below(size, g) for size in workload.inputs[one].shape)
@@ -60,12 +61,12 @@ def add_zeros_at_infinities(values: Values, workload: Workload, g: torch.Generat
             facing = values[other].select(across, at[along])
             facing.masked_fill_(rand(tuple(facing.shape), g) < _ZEROS, 0.0)
             if values[one].shape == values[other].shape:
-                values[other][at] = 0.0  # in an elementwise product
+                values[other][at] = 0.0  # the zero meets the infinity in an elementwise product
 
 
 def add_special_pairs(values: Values, workload: Workload, g: torch.Generator, local: frozenset[int]) -> None:
     """Writes pairs of zeros, ones, NaN and infinities into one row of two inputs of equal shape that are both ``local``
-    (:func:`local_inputs`), each pair at one place: all of them if there is room; and zeros into another row of both."""
+    (:func:`local_inputs`), each pair at one index: all pairs if there is room; and zeros into another row of both."""
     pairs = [pair for pair in alike(workload) if local.issuperset(pair)]
     if not pairs:
         return

@@ -16,10 +16,10 @@ from cutegen_lab.problems.dtypes import TORCH
 
 SIZES = (1e-30, 1e-1)
 LEAST_OUTPUT = 64  # fewest output elements: fewer may all be non-finite because of one input element
-TILE_COLUMNS = 64  # most adjacent columns that are hidden
-_PARTNERS = 8  # shortest dimension that is graded against another
+TILE_COLUMNS = 64  # most adjacent columns that a mask hides
+_PARTNERS = 8  # shortest dimension along which two inputs are graded in opposite directions
 
-Values = dict[int, torch.Tensor]  # by number of the input
+Values = dict[int, torch.Tensor]  # values by index of the input
 Size = TypeVar("Size", float, torch.Tensor)
 FloatDraw = Callable[[Workload, torch.Generator], Values]
 
@@ -50,7 +50,7 @@ def mostly_last(spec: TensorSpec, share: float, g: torch.Generator) -> int:
 def along_any(
     one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor],
 ) -> Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor]:
-    """``one``, applied along a random dimension half of the time."""
+    """A draw that applies ``one`` along the last dimension or, half of the time, along a random one."""
 
     def turned(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
         dim = mostly_last(spec, 0.5, g)
@@ -63,7 +63,7 @@ def along_any(
 
 
 def by_tensor(one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor]) -> FloatDraw:
-    """Draw that applies ``one`` to normal values of every float input."""
+    """A draw that applies ``one`` to normal values of every float input."""
 
     def drawn(workload: Workload, g: torch.Generator) -> Values:
         return {at: one(moderate_normal(spec.shape, g), spec, g) for at, spec in floats(workload)}

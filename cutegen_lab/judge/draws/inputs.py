@@ -87,7 +87,8 @@ def draw(
 
 
 def _default_device(where: str) -> contextlib.AbstractContextManager[object]:
-    """Makes PyTorch create tensors on ``where``. Nothing if it does already: each of its calls takes longer inside."""
+    """Makes PyTorch create tensors on ``where``. Does nothing if PyTorch already does: its calls are slower inside the
+    context."""
     return torch.device(where) if torch.get_default_device() != torch.device(where) else contextlib.nullcontext()
 
 
@@ -106,8 +107,9 @@ def _near_initial(value: torch.Tensor, spec: TensorSpec, generator: torch.Genera
 
 
 def _as_trained(value: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
-    """Scaled by a factor from -2 to 2, with normal noise of its own size added; variances are scaled by powers of
-    two. A few have much more noise (4 to 64 times), or as variances are far smaller: near an epsilon, or below it."""
+    """``value`` scaled by a factor from -2 to 2, with normal noise of its own size added; variances are scaled by
+    powers of two. A few numbers have much more noise (4 to 64 times). A few variances are far smaller: near an epsilon,
+    or below it."""
     noise = torch.randn(spec.shape, generator=generator)
     few = torch.rand(spec.shape, generator=generator) < _UNUSUAL
     extent = torch.rand(spec.shape, generator=generator)

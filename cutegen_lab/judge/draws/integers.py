@@ -44,7 +44,7 @@ def terms(workload: Workload) -> int:
 def plain_integers(
     spec: TensorSpec, distribution: str, generator: torch.Generator, workload: Workload
 ) -> tuple[torch.Tensor, Sequence[Pattern], int, tuple[int, ...]]:
-    """Values without a pattern; possible patterns; end of the range they use; further values they use."""
+    """(values without a pattern, possible patterns, end of the patterns' range, further values that patterns use)."""
     if spec.below:
         return _indices(spec, distribution, generator), INDICES, spec.below, spec.beside
     low, high = integer_range(spec.dtype, distribution, terms(workload))

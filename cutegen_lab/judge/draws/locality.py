@@ -16,7 +16,7 @@ from cutegen_lab.judge.draws.broadcast import columns_of_smaller
 from cutegen_lab.judge.draws.encounters import alike
 from cutegen_lab.judge.draws.float_tensors import takes_non_finite
 
-_MOST = 1 / 8  # largest fraction of an output that two elements of an input may affect
+_MOST = 1 / 8  # largest fraction of an output that an input's first and last element may affect
 
 Run = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...] | None]
 

@@ -21,8 +21,8 @@ from cutegen_lab.judge.draws.float_tensors import (
 )
 from cutegen_lab.judge.draws.values import between, moderate_normal, rand
 
-_FAREST = 115.0  # largest power of two of which fp32 can add a thousand
-_WIDEST = 123.0  # largest power of two that can be multiplied by a small number
+_FAREST = 115.0  # largest power of two: a thousand such numbers can be added in fp32
+_WIDEST = 123.0  # largest power of two whose product with a small number is finite
 
 
 def _scaled_along(tensor: torch.Tensor, dim: int, scale: torch.Tensor) -> torch.Tensor:
@@ -31,7 +31,7 @@ def _scaled_along(tensor: torch.Tensor, dim: int, scale: torch.Tensor) -> torch.
 
 
 def _ramp(size: int, reach: float, g: torch.Generator) -> torch.Tensor:
-    """Exponents from -reach to reach over ``size`` places, ascending, descending or shuffled."""
+    """``size`` exponents from -reach to reach: ascending, descending or shuffled."""
     ramp = torch.linspace(-reach, reach, size)
     kind = random_below(3, g)
     return (ramp, ramp.flip(0), ramp[torch.randperm(size, generator=g)])[kind]
@@ -83,8 +83,8 @@ def loud_end(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torc
 
 
 def of_size(workload: Workload, decades: float, g: torch.Generator) -> Values:
-    """Small values in the largest input, and in the others half of the time. Near an epsilon they show where it is
-    added, and below it whether it is."""
+    """Small values in the largest input, and in the others half of the time. Values near an epsilon show where it is
+    added; values below it show whether it is added."""
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     largest = max(floats(workload), key=lambda pair: pair[1].numel)[0]
     for at, spec in floats(workload):
@@ -121,7 +121,7 @@ def far_from_zero(workload: Workload, g: torch.Generator) -> Values:
     count = math.prod(shape[:-1])
     most = min(math.log2(finfo(spec.dtype).max) - 2, _FAREST)
     order = torch.randperm(count, generator=g)
-    part = 1 - (order // 2 + rand((count,), g) / 5) / ((count + 1) // 2)  # all sizes with either sign
+    part = 1 - (order // 2 + rand((count,), g) / 5) / ((count + 1) // 2)  # all sizes occur with either sign
     sign = torch.where((order + random_below(2, g)) % 2 == 0, -1.0, 1.0)
     scale = (sign * (most * part.sqrt()).exp2()).view(*shape[:-1], 1) if spec.shape else 1.0
     values[at] = ((values[at].reshape(shape).abs().clamp(max=3.0) + 1) * scale).transpose(dim, -1).contiguous()

@@ -40,8 +40,8 @@ def patchwork(workload: Workload, g: torch.Generator, turn: int | None = None) -
     sorted, with a loud end, with one heavy number. With few rows, parts of a row differ.
 
     An eighth of the rows and columns also holds some non-finite numbers, the first and the last column among them; with
-    few rows only in half of the draws, since they may hide everything else. Of two inputs that are multiplied each has
-    an infinity where the other has zeros. Smaller inputs of a number for each row have unusual ones too.
+    few rows only in half of the draws, since they may hide everything else. Of two inputs that are multiplied, each has
+    an infinity where the other has zeros. A smaller input with one number for each row has unusual numbers too.
     """
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g, turn)
@@ -78,8 +78,8 @@ def patchwork(workload: Workload, g: torch.Generator, turn: int | None = None) -
 
 
 def _odd_columns(count: int, length: int, g: torch.Generator) -> torch.Tensor:
-    """Columns of ``count`` non-finite numbers: each of ``_ODD`` in the last column, in a random eighth of the columns,
-    and in the first, if there are nine."""
+    """Columns of ``count`` non-finite numbers. With nine or more, each of ``_ODD`` is in the last column, in one of a
+    random eighth of the columns, and in the first."""
     places = torch.randperm(length, generator=g)[: max(length // 8, 1)]
     number = torch.arange(count)
     where = (number + number // len(_ODD)) % 3
@@ -97,8 +97,8 @@ def mosaic(
 
     One row holds both infinities, one has two NaN, an eighth of the rows has −∞ in a tile of columns, and an eighth of
     the columns has −∞ in the first rows. In fp16, a few rows have numbers near the largest in some columns. Smaller
-    inputs have a few larger numbers, or some that the largest has too. ``turn``: as for :func:`patchwork`. ``local``
-    inputs (:func:`local_inputs`) have a few non-finite numbers too.
+    inputs have a few larger numbers, or some numbers of the largest input. ``turn``: as for :func:`patchwork`.
+    ``local`` inputs (:func:`local_inputs`) have a few non-finite numbers too.
     """
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g, turn)
@@ -160,8 +160,8 @@ def _hide_a_tile(rows: torch.Tensor, g: torch.Generator) -> None:
 def _with_row_kinds(
     given: torch.Tensor, others: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]], g: torch.Generator
 ) -> torch.Tensor:
-    """Rows of ``given``, or as one of ``others`` makes them from (rows, their indices), each equally often; with few
-    rows, parts of rows."""
+    """Rows of ``given``, each changed by one of ``others`` (called with the rows and their indices) or unchanged, all
+    equally often; with few rows, parts of rows."""
     count, length = given.shape
     kind, rows = assign_kinds(len(others) + 1, count, length, g), given.clone()
     for number, changed in enumerate(others, 1):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 FLOAT_LIMITS = "float ends"  # only for references that choose, copy and compare; others may overflow
 CONSTANTS = "named numbers"
-PATTERN = "pattern "  # and a number: one kind for a whole tensor
-ALL_TRUE = f"{PATTERN}0"  # of a mask
+PATTERN = "pattern "  # followed by a number: one kind of pattern for a whole tensor
+ALL_TRUE = f"{PATTERN}0"  # a mask whose elements are all true
 PATCHWORK, MOSAIC, PERIODIC = "patchwork", "mosaic", "periodic"
-HIDDEN, HIDDEN_ABOVE = "hidden", "hidden above"  # by −∞, as an additive mask; by +∞, for references that negate
+# Parts hidden by −∞, as by an additive mask; by +∞, for references that negate.
+HIDDEN, HIDDEN_ABOVE = "hidden", "hidden above"
 HIDDEN_ROWS = "hidden rows"  # only for references whose results stay finite
 NEAR_F16_LIMIT = "near the f16 limit"
-OF_SIZE = "of size "  # and a number: normal values of this size, which the schedule spreads from ``SIZES[0]`` up
+# Followed by a number: normal values of this size, which the schedule spreads from ``SIZES[0]`` up.
+OF_SIZE = "of size "
 SPECIALS = "specials"
 SEVERAL_NOT_FINITE = "several not finite"
 ONE_SIDED = "one-sided"
@@ -36,4 +38,5 @@ OVERFLOWING = (FULL_RANGE, INTEGER_LIMITS, LOG_INTEGERS, ROW_INTEGERS, MULTIPLES
 WIDE_RANGE = "wide integers"  # the widest range whose sums over any dimension fit in 32 bits
 NOT_FINITE = ("nan", "infinity", SEVERAL_NOT_FINITE, PATCHWORK, MOSAIC, HIDDEN, HIDDEN_ABOVE)
 ESSENTIAL = ("large", "zeros", "nan", "infinity")  # no workload is judged without these
-AROUND = "around "  # and a number: normal values with this mean, which the schedule spreads over ±``AROUND_UP_TO``,
+# Followed by a number: normal values with this mean, which the schedule spreads over ±``AROUND_UP_TO``.
+AROUND = "around "

@@ -52,7 +52,7 @@ def hidden_rows(workload: Workload, g: torch.Generator) -> Values:
     shapes = sorted({spec.shape for _, spec in maskable(workload)})
     if not shapes:
         return values
-    shape = shapes[random_below(len(shapes), g)]  # by shape first: a mask often has its own
+    shape = shapes[random_below(len(shapes), g)]  # chosen by shape first: a mask often has a shape of its own
     ours = [at for at, spec in maskable(workload) if spec.shape == shape]
     one, other = (ours[i] for i in torch.randint(len(ours), (2,), generator=g).tolist())
     rows, others = (values[at].view(-1, shape[-1]) for at in (one, other))
@@ -95,7 +95,8 @@ def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator)
         return values
     rows = values.view(-1, spec.shape[-1])
     chosen, other = random_below(rows.shape[0], g), random_below(rows.shape[0], g)
-    kept, many = rows[chosen].clone(), between(0, 1, g) < 0.7  # if there are few, a row may hold a single one
+    # Only if there are many non-finite numbers: with few, a row may hold a single one.
+    kept, many = rows[chosen].clone(), between(0, 1, g) < 0.7
     count, zeros = 1 + many * (1 + flat.numel() // 512), between(0.1, 0.6, g)
     for value in (math.nan, math.inf, -math.inf):
         flat[torch.randint(flat.numel(), (count,), generator=g)] = value

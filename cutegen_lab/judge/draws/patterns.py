@@ -43,7 +43,7 @@ class Grid:
 
     @property
     def column(self) -> torch.Tensor:
-        """Column indices, [columns]."""
+        """Index of each column, [columns]."""
         return torch.arange(self.columns)
 
     @property
@@ -61,8 +61,8 @@ def _coin(at: Grid, g: torch.Generator) -> torch.Tensor:
 
 
 def _place(at: Grid, g: torch.Generator) -> torch.Tensor:
-    """One place in each row: the last of the last row, the first of the first, a random one elsewhere, and one in a
-    single row."""
+    """One true element in each row: its first element in the first row, its last in the last row, a random one in the
+    others or if there is only one row."""
     place = torch.randint(at.columns, (at.rows, 1), generator=g)
     if at.rows > 1:
         place[0], place[-1] = 0, at.columns - 1
@@ -92,7 +92,7 @@ MASKS: Sequence[Pattern] = (
     _prefix,
     lambda at, g: ~_prefix(at, g),
     lambda at, g: (at.column <= at.row).expand(at.shape),  # causal
-    lambda at, g: _coin(at, g) & (rand((at.rows, 1), g) < 0.5),  # whole rows false
+    lambda at, g: _coin(at, g) & (rand((at.rows, 1), g) < 0.5),  # some whole rows are false
     _blocks,
     _band,
     lambda at, g: rand(at.shape, g) < between(0, 0.05, g),

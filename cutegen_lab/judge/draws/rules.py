@@ -15,7 +15,7 @@ from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.rules import sample
 from cutegen_lab.problems.tensors import placed
 
-_SHORT = 4  # most tokens of a short sequence, plus one
+_SHORT = 4  # short sequences have fewer tokens than this
 
 
 def apply_rules(tensors: Sequence[torch.Tensor], workload: Workload, generator: torch.Generator) -> list[torch.Tensor]:

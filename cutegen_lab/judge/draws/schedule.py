@@ -24,8 +24,9 @@ from cutegen_lab.judge.draws.names import (
 
 EMULATED_INSTRUCTIONS = 200_000  # budget for all draws of a workload: a tenth of a second
 BYTES_EACH = 8  # bytes that a warp instruction moves on average (honest kernels: 1 to 40)
-INSTRUCTION_LIMIT = 250 * EMULATED_INSTRUCTIONS  # most that all draws of a small workload may take; honest kernels: 175
-GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
+# Most instructions for all draws of a small workload; honest kernels take up to 175 times the budget.
+INSTRUCTION_LIMIT = 250 * EMULATED_INSTRUCTIONS
+GPU_BYTES = 8 << 30  # budget of compulsory traffic for all draws of a workload on a GPU
 MINIMAL_ON_GPU = 10
 # Draws of an expensive workload: together they have every kind of number.
 MINIMAL = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)
@@ -43,7 +44,7 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     """
     names = distributions(workload, turn, turns, secret, tf32)
     every = (*minimal_draws(workload), *MIXED_ROWS, *(_IF_ONLY_WORKLOAD if turns == 1 else ()))
-    # Derived ones: draws of one kind first, whose failures are clearer.
+    # Derived workloads start with draws of one kind, whose failures are clearer.
     telling = (*every, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *every)
     first = [name for name in dict.fromkeys(("normal", *telling)) if name in names]
     spread = [[name for name in names if name.startswith(start)] for start in (AROUND, OF_SIZE)]

@@ -10,7 +10,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.judge.draws.values import between, rand
 
-_MANY_ROWS, _ROWS = 8, 4  # rows from which infinite rows are always drawn, and mostly drawn
+_MANY_ROWS, _ROWS = 8, 4  # from 8 rows infinite rows are always drawn, from 4 mostly
 _PROBABILITY = 0.7
 
 

@@ -15,7 +15,8 @@ from cutegen_lab.judge.draws.inputs import fill
 from cutegen_lab.judge.execution.placement import Placement, planned_placement, relocated_build
 from cutegen_lab.problems.tensors import laid_out
 
-POISONS = (0xFF, 0x7B)  # bytes: 0xFF… is NaN in every floating-point type; 0x7B… is a large finite number in most
+# Byte patterns: 0xFF… is NaN in every floating-point type; 0x7B… is a large finite number in most.
+POISONS = (0xFF, 0x7B)
 
 LendMemory = Callable[[Sequence[int]], Sequence[torch.Tensor] | None]
 """Lends device memory of each size in bytes; None if the device lends none."""
@@ -35,7 +36,7 @@ class _Slot:
     """Memory of one tensor: a guard, the tensor (its gaps filled with noise), a guard."""
 
     spec: TensorSpec
-    memory: torch.Tensor  # bytes
+    memory: torch.Tensor  # as bytes
     offset: int
 
     @property
@@ -47,8 +48,8 @@ class _Slot:
         return laid_out(self.raw, self.spec)
 
     def fill_gaps(self, seed: int) -> None:
-        """Fills gaps with noise that does not depend on the address: a kernel that uses it is wrong the same way each
-        time."""
+        """Fills gaps with noise that does not depend on the address: a kernel that uses it gives the same wrong result
+        each time."""
         if self.spec.strides:
             self.raw.random_(0, 256, generator=torch.Generator(self.raw.device).manual_seed(seed))
 
@@ -122,8 +123,8 @@ class Buffers:
 
 class BufferCache:
     """Buffers of the last prediction, reused by the next with tensors of the same sizes: filling them takes ten times
-    as long as counting a sample of the blocks. Their values matter little there, but inputs that a build wrote to are
-    not reused."""
+    as long as counting a sample of the blocks. A prediction hardly depends on their values, but inputs that a build
+    wrote to are not reused."""
 
     def __init__(self) -> None:
         self._last: list[Buffers] = []
@@ -134,7 +135,7 @@ class BufferCache:
     def take(self, workload: Workload, build: Build, seed: int) -> Buffers:
         """The cached buffers if their tensors are equal, otherwise new ones."""
         with suppress(IndexError):
-            last = self._last.pop()  # at once, so that two threads never share them
+            last = self._last.pop()  # one atomic step, so that two threads never share buffers
             if last.tensors == workload.tensors + build.plan.workspace:
                 return last
         return Buffers(workload, build, fill(workload, seed), POISONS[0])
@@ -153,7 +154,7 @@ def _slot(spec: TensorSpec, memory: torch.Tensor, offset: int, generator: torch.
 
 
 def _expected_bytes(slot: _Slot, value: torch.Tensor) -> torch.Tensor:
-    """Bytes that an input must keep: those of ``value``, which no device sees, or a copy with gaps."""
+    """Bytes that an input must keep: those of ``value``, which no device can write to, or a copy with gaps."""
     return slot.raw.clone() if slot.spec.strides else value.reshape(-1).view(torch.uint8).to(slot.raw.device)
 
 

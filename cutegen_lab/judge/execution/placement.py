@@ -12,8 +12,8 @@ import torch
 from cutegen_lab.core.artifact import Build, Relocation
 
 ALIGNMENT_BYTES = 16
-TAIL_BYTES = 1024  # of guard behind each tensor
-_MOST_STEPS = 64  # an offset is up to this many alignments: every residue of 512 bytes and of 1 KiB
+TAIL_BYTES = 1024  # bytes of guard after each tensor
+_MOST_STEPS = 64  # largest offset in units of the alignment: covers every residue modulo 512 bytes and 1 KiB
 
 
 @dataclass(frozen=True)

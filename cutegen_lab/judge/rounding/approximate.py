@@ -17,8 +17,9 @@ from cutegen_lab.judge.rounding.operators import ADDING
 from cutegen_lab.judge.rounding.perturbed import Perturbed
 
 _OF_ONE = 2.0**-22  # absolute error of lg2.approx.f32, and of erf by five terms (Abramowitz and Stegun, 7.1.26)
-_TANH = 2.0**-23, 2.0**-11  # of tanh in fp32, and of tanh.approx.f32, which 16-bit results may use (PTX ISA)
-_SINE = 2.0**-20  # of sin.approx.f32 (PTX ISA), with an argument of 1
+# Errors of tanh in fp32, and of tanh.approx.f32, which 16-bit results may use (PTX ISA).
+_TANH = 2.0**-23, 2.0**-11
+_SINE = 2.0**-20  # error of sin.approx.f32 (PTX ISA) for an argument of 1
 
 # Bound of an operator's error from its result, tanh's error and its arguments.
 _LOSSES: Mapping[str, Callable[..., torch.Tensor | float]] = {
@@ -50,7 +51,7 @@ class Approximate(Perturbed):
         super().__init__(UNIT_ROUNDOFF[DType.F32], seed, inputs)
         self._tanh, self._sum_unit, self._inside = _TANH[of_16_bits], sum_unit, 0
         self._powers: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()
-        self._sums: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()  # of a power and a number
+        self._sums: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()  # sums of a power and a number
 
     def _decomposed(self, parts: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         self._inside += 1

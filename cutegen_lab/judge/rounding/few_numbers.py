@@ -6,8 +6,9 @@ import math
 
 import torch
 
-_RARE = math.log(1e6)  # log of the odds against a correct kernel exceeding the limit
-_MOST = 1.5  # epsilons: three roundings, each by half of one; their root mean square is half an epsilon
+_RARE = math.log(1e6)  # log of the inverse probability that a correct kernel exceeds the limit
+# In epsilons: three roundings of half an epsilon each; their root mean square is half an epsilon.
+_MOST = 1.5
 
 
 def rounding_limit(usual: float, eps: float, largest: torch.Tensor, norms: int = 1) -> torch.Tensor:
@@ -16,9 +17,9 @@ def rounding_limit(usual: float, eps: float, largest: torch.Tensor, norms: int =
     ``usual``: the norm where no number stands out. ``eps``: the type's epsilon. ``largest``: share of the largest
     number in the sum of squares, 0 to 1, for each norm.
 
-    Rounding errors are uniform, hence strictly sub-Gaussian. Among weights up to ``largest``, equal ones make the tail
-    of their weighted squares heaviest: chi-squared with 1 / ``largest`` degrees of freedom, bounded by B. Laurent and
-    P. Massart (2000), lemma 1.
+    Rounding errors are uniform, hence strictly sub-Gaussian. Among weights up to ``largest``, equal weights make the
+    tail of the weighted sum of squares heaviest: chi-squared with 1 / ``largest`` degrees of freedom, bounded by B.
+    Laurent and P. Massart (2000), lemma 1.
     """
     odds = largest * (_RARE + math.log(max(norms, 1)))
     return (usual * (1 + 2 * odds.sqrt() + 2 * odds).sqrt()).clamp(max=max(usual, _MOST * eps))

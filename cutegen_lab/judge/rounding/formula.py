@@ -37,8 +37,9 @@ from cutegen_lab.judge.rounding.operators import (
     aliases,
 )
 
-EXACT_INTEGERS = float(1 << 24)  # float32 holds every integer up to here
-_CONTINUOUS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)  # others round to visible steps
+EXACT_INTEGERS = float(1 << 24)  # float32 represents every integer up to this one
+# Casts to other types round in visible steps.
+_CONTINUOUS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class _ExactIntegers(TorchDispatchMode):
@@ -69,7 +70,7 @@ class FormulaKind:
     plain: bool
     """An infinite result is infinite in every correct formula, since no infinities are subtracted."""
     infinite: bool
-    """The same, but formulas may lose values that vanish."""
+    """As ``plain``, but formulas may lose values that vanish."""
     elementwise: bool
     """No element is a sum of several."""
     pointwise: bool

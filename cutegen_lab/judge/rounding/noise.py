@@ -17,7 +17,7 @@ UNIT_ROUNDOFF: Mapping[DType, float] = {
 
 
 class SeededNoise:
-    """Random numbers from one seed, on the device of the tensor they are for."""
+    """Random numbers from one seed, on the device of the tensor that they perturb."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

@@ -46,7 +46,7 @@ SUMS = PRODUCTS | {"add", "cumsum", "mul", "rsub", "sub", "sum"}
 
 # Operators for which no correct formula gives NaN instead of an infinity.
 PLAIN = CHOOSING | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
-# The same without sums (a norm may be scaled by its largest term, which is infinite).
+# As above, without sums (a norm may be scaled by its largest term, which is infinite).
 PLAIN_ALONE = PLAIN | {"reciprocal", "rsqrt", "sqrt"}
 # Also functions of one number for which some formulas lose small values, but no infinity.
 INFINITE_ALONE = PLAIN_ALONE | {
@@ -63,8 +63,8 @@ RELATIVE = {
     "_softmax", "_to_copy", "abs", "clone", "div", "exp", "exp2", "mul", "neg", "pow", "reciprocal", "rsqrt", "sqrt",
     "square",
 }  # fmt: skip
-# Elementwise operators, and softmax, with known error bounds for small results (:mod:`approximate`). None that jumps,
-# except comparisons of unrounded numbers: a result next to a jump may be on either side of it.
+# Elementwise operators, and softmax, with known error bounds for small results (:mod:`approximate`). Operators with
+# jumps are not among them, except comparisons of unrounded numbers: a result next to a jump may be on either side.
 OF_KNOWN_LOSS = RELATIVE | MOVING | COMPARING | {
     "_prelu_kernel", "add", "amax", "amin", "arange", "bitwise_and", "bitwise_not", "bitwise_or", "clamp", "clamp_max",
     "clamp_min", "cos", "elu", "empty_like", "erf", "expm1", "full_like", "gelu", "hardsigmoid", "hardswish",

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-_PARTIAL = 64  # most partial sums of a product that are computed
+_PARTIAL = 64  # most partial sums of a product that are computed; more are sampled
 _CHUNK = 1 << 16  # elements of a product at a time on a CPU: their partial sums and squares stay in cache
-_BESIDE = 3  # places beside a convolution's taps that Winograd's F(4, 3) combines with them
+_BESIDE = 3  # inputs on either side of a convolution's taps that Winograd's F(4, 3) puts into the same tile
 _TERMS = 1024  # most terms of a sum that are searched for equal ones
 
 

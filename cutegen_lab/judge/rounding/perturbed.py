@@ -1,7 +1,7 @@
 """Effect of rounding on a reference: run in float64 with every result perturbed at random, as a shorter mantissa would.
 
 Monte Carlo arithmetic (D. S. Parker, 1997): where terms cancel, the last bits of inputs and intermediate results decide
-much of the answer, and a limit that ignored it would reject honest kernels by luck.
+much of the answer, and a limit that ignores this would reject honest kernels by luck.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF, SeededNoise
 from cutegen_lab.judge.rounding.operators import COMPARING, DECOMPOSED, EXACT, aliases
 from cutegen_lab.judge.rounding.product_ranges import PRODUCT_RANGES, Factor, factor_ranges
 
-_CHUNK = 1 << 24  # elements
-_MANY_FACTORS = 8  # a product of more counts as one factor, otherwise a loop would take quadratic time
+_CHUNK = 1 << 24  # elements perturbed at a time
+_MANY_FACTORS = 8  # a product of more factors counts as one: otherwise a loop would take quadratic time
 
 
 class Perturbed(TorchDispatchMode):
@@ -43,7 +43,7 @@ class Perturbed(TorchDispatchMode):
         self._least = self._info.tiny
         # Perturbed values of exact tensors.
         self._shaken: WeakTensorKeyDictionary[torch.Tensor] = WeakTensorKeyDictionary()
-        self._factors: WeakTensorKeyDictionary[list[Factor]] = WeakTensorKeyDictionary()  # factors of products
+        self._factors: WeakTensorKeyDictionary[list[Factor]] = WeakTensorKeyDictionary()  # factors of each product
         for tensor in inputs:
             if tensor.dtype is torch.float64:
                 self._shaken[tensor] = self._moved(tensor)
@@ -53,7 +53,7 @@ class Perturbed(TorchDispatchMode):
             return value
         noise = self._draw.uniform(value)
         found = noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
-        for part in found.view(-1).split(_CHUNK):  # in place: an attention's scores may take gigabytes
+        for part in found.view(-1).split(_CHUNK):  # changed in place: an attention's scores may take gigabytes
             part.mul_(~(part.abs() < self._least))  # keeps the sign of zero
         return found
 

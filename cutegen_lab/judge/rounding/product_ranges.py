@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-Factor = tuple[torch.Tensor | float, int]  # factor, exponent: 1, or −1 for a divisor
+Factor = tuple[torch.Tensor | float, int]  # (factor, exponent): exponent 1, or −1 for a divisor
 _FAR_BELOW = 4096.0
 
 
@@ -24,22 +24,22 @@ def _running_ranges(x: torch.Tensor, dim: int, **_: Any) -> tuple[torch.Tensor, 
 def _ranges(
     x: torch.Tensor, dim: int | None = None, keepdim: bool = False, **_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """For each element of ``x.prod(dim)``: the same over products of any of its factors, since each thread multiplies
-    its own."""
+    """For each element of ``x.prod(dim)``: exponents of two of the largest and smallest product of any of its factors,
+    since each thread multiplies its own."""
     dims, powers = list(range(x.dim())) if dim is None else [dim], _powers(x)
     return powers.clamp_min(0).sum(dims, keepdim), powers.clamp_max(0).sum(dims, keepdim)
 
 
 def factor_ranges(factors: Sequence[Factor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same for a product of whole tensors and divisors. A factor that is zero or infinite decides it whatever the
-    others are."""
+    """Exponents of two of the largest and smallest product of any of ``factors``: whole tensors and divisors. A factor
+    that is zero or infinite decides the product, whatever the others are."""
     powers = [sign * _powers(torch.as_tensor(of), 0.0) for of, sign in factors]
     zeros = torch.zeros((), dtype=torch.float64)
     return sum((p.clamp_min(0) for p in powers), zeros), sum((p.clamp_max(0) for p in powers), zeros)
 
 
 def _powers(x: torch.Tensor, of_zero: float = -_FAR_BELOW) -> torch.Tensor:
-    """Exponents of two; zeros are below all others, and non-finite values are left out."""
+    """Exponents of two of ``x``; those of zeros are below all others, and non-finite values are left out."""
     return x.double().abs().log2().nan_to_num(0.0, 0.0, of_zero)
 
 

@@ -1,8 +1,8 @@
 """Sums in another order, and products of differences computed as differences of products: ``x·s − m·s`` for
 ``(x − m)·s``.
 
-Kernels fold a norm's affine step into one multiply-add: ``x·s + (b − m·s)``. Where x and m cancel, that loses a
-rounding of ``x·s``, however exact all else is.
+Kernels fold a norm's affine step into one multiply-add: ``x·s + (b − m·s)``. Where x and m cancel, the rounding error
+of ``x·s`` remains, even if everything else is exact.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from cutegen_lab.judge.rounding.perturbed import Perturbed
 
 
 class Regrouped(Perturbed):
-    """Adds a rounding of the terms to a sum of sums and to a product or quotient of a sum, and nothing else: with every
-    result rounded (:class:`Perturbed`), the error of a norm's variance would hide this one."""
+    """Adds the rounding errors of the terms to a sum of sums and to a product or quotient of a sum, and no other
+    errors: with every result rounded (:class:`Perturbed`), the error of a norm's variance would hide them."""
 
     def __init__(self, unit: float, seed: int, inputs: Sequence[torch.Tensor]) -> None:
-        self._terms: WeakTensorKeyDictionary[torch.Tensor] = WeakTensorKeyDictionary()  # of a sum: their magnitudes
+        # Magnitudes of the terms of each sum.
+        self._terms: WeakTensorKeyDictionary[torch.Tensor] = WeakTensorKeyDictionary()
         super().__init__(unit, seed, inputs)
 
     def _moved(self, value: Any) -> Any:
@@ -34,7 +35,7 @@ class Regrouped(Perturbed):
         one, other = (arg in self._terms if isinstance(arg, torch.Tensor) else False for arg in args[:2])
         if name in ADDING:
             size, regrouped = self._size(args[0]) + self._size(args[1]), one or other
-        elif name == "mul" and one != other:  # a square is no difference of two products
+        elif name == "mul" and one != other:  # a square is not a difference of two products
             size, regrouped = self._size(args[0]) * self._size(args[1]), True
         elif name == "div" and one and not other:
             size, regrouped = self._size(args[0]) / self._size(args[1]), True

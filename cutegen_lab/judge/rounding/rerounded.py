@@ -17,11 +17,11 @@ from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF, SeededNoise
 from cutegen_lab.judge.rounding.operators import CHOOSING, aliases
 from cutegen_lab.judge.rounding.partial_sums import PARTIAL_SUM_SQUARES
 
-_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # position of the first factor
+_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # index of the first factor among the arguments
 _FLOAT8_TRUNCATION = (
     2.0**-13
 )  # last bit that tensor cores keep of a product of 8-bit floats, relative to the largest one
-_TERMS_PER_STEP = 32  # products that they add at a time
+_TERMS_PER_STEP = 32  # products that tensor cores add at a time
 
 
 class Rerounded(TorchDispatchMode):
@@ -29,14 +29,14 @@ class Rerounded(TorchDispatchMode):
     results of the same types differently.
 
     Results that no operator uses are unchanged, except that sums are added one term after another where PyTorch adds in
-    blocks: every partial sum is then rounded, and with sorted terms those are far larger than the result.
+    blocks: every partial sum is then rounded, and with sorted terms partial sums are far larger than the result.
     """
 
     def __init__(self, seed: int, of_8_bits: bool = False, overflows: bool = False) -> None:
         """``of_8_bits``: products are of 8-bit floats. ``overflows``: sums whose partial sums may be beyond the
-        accumulator's range become infinite; otherwise they stay what they are."""
+        accumulator's range become infinite; without it they are unchanged."""
         super().__init__()
-        self.jumps: list[Jump] = []  # of the run, in order
+        self.jumps: list[Jump] = []  # jumps of the run, in order
         self._draw, self._of_8_bits, self._overflows = SeededNoise(seed), of_8_bits, overflows
         self._made: WeakTensorKeyDictionary[torch.Tensor | None] = WeakTensorKeyDictionary()
 

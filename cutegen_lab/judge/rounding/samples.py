@@ -21,8 +21,9 @@ from cutegen_lab.judge.rounding.rerounded import Rerounded
 from cutegen_lab.problems import Reference
 
 SAMPLES, MORE_SAMPLES = 3, 12  # more samples if few numbers dominate: a few samples may all have small errors
-_FEW, _FEW_LARGE = 8192, 64  # elements; effective elements of a norm (1 / the largest's share)
-_SMALLEST = 2.0**-1000  # smaller than any number of an input
+# Few numbers: elements of an output; effective elements of a norm (1 / the share of its largest number).
+_FEW, _FEW_LARGE = 8192, 64
+_SMALLEST = 2.0**-1000  # smaller than any number that an input can hold
 _RAISED = (None, 0.0, 0.5)  # scales of attention's largest weight, by sample: powers of two
 
 Results = tuple[torch.Tensor, ...]
@@ -43,7 +44,7 @@ def perturbed(reference: Reference, inputs: Sequence[torch.Tensor], unit: float,
 def perturbed_samples(
     reference: Reference, inputs: Sequence[torch.Tensor], unit: float, seed: int, numbers: range = range(SAMPLES)
 ) -> list[Results]:
-    """Several such runs."""
+    """Several runs of :func:`perturbed`."""
     return [perturbed(reference, inputs, unit, seed ^ (number + 1)) for number in numbers]
 
 
@@ -64,7 +65,7 @@ def unit_of_kernels(inputs: Sequence[torch.Tensor], kind: FormulaKind) -> float:
 def approximate_samples(
     reference: Reference, inputs: Sequence[torch.Tensor], seed: int, of_16_bits: bool, sum_unit: float
 ) -> list[Results]:
-    """Several runs of the float64 reference with the losses of honest formulas (:mod:`approximate`)."""
+    """Several runs of the float64 reference with the errors of correct formulas (:mod:`approximate`)."""
     mode = partial(Approximate, of_16_bits=of_16_bits, sum_unit=sum_unit)
     return [_in_float64(reference, inputs, partial(mode, seed ^ (number + 1))) for number in range(SAMPLES)]
 
@@ -86,8 +87,8 @@ def _rerounded(
 
 
 def jump_results(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[Results]:
-    """The float64 reference with the jumps that rounding decides taken up, down, and at random (:mod:`jumps`); none if
-    it decides no jump."""
+    """The float64 reference with each jump that depends on rounding taken up, down, and at random (:mod:`jumps`); none
+    if there are no such jumps."""
     with JumpRecorder() as exact:
         reference.run_float64(inputs)
     if not exact.jumps:

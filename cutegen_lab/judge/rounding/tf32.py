@@ -23,11 +23,11 @@ last bit. An H200's lose 2**-27 a term of one sign (8192 terms; less in cuBLAS, 
 NOTE = "fp32 operands of matrix products may be rounded to TF32, as the problem asks"
 CONVOLUTIONS_NOTE = "fp32 operands of convolutions may be rounded to TF32, as PyTorch's are"
 ADVICE = (
-    "an error of this size is what TF32 gives where operands' low bits are dropped, as tensor cores do to fp32 "
-    "numbers: round them (cvt.rna.tf32.f32, or TMA with the element type TFloat32)"
+    "the error is that of TF32 with truncated operands: tensor cores ignore the low 13 bits of an fp32 operand. Round "
+    "operands to nearest first (cvt.rna.tf32.f32, or TMA with the element type TFloat32)"
 )
 _LOW = 13  # mantissa bits of fp32 that TF32 lacks
-_PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}  # positions of the multiplied operands
+_PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}  # indices of the multiplied operands
 _CONVOLUTIONS = {"convolution": (0, 1)}
 
 
@@ -50,7 +50,7 @@ def torch_result(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[
 
 
 def truncated_result(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The same with operands' low bits truncated, as tensor cores do to plain fp32 numbers."""
+    """The reference's results with operands of products truncated to TF32, as tensor cores do to plain fp32 numbers."""
     with _Tf32(lambda x: _kept(x, x.view(torch.int32)), reference):
         return reference.run(inputs)
 

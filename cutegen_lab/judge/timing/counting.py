@@ -34,8 +34,8 @@ class LoadCount:
         forks: Forks | None,
     ) -> None:  # fmt: skip
         self.seed, self.subject = seed, (problem.workload, artifact, gpu)
-        self.note = ""  # why counting failed
-        self._tasks = Tasks(forks, threading.Event())  # not the check's Cancel, which is set when the check ends
+        self.note = ""  # reason why counting failed
+        self._tasks = Tasks(forks, threading.Event())  # a new Cancel: the check's is set when the check ends
         workload = problem.workload
         countable = make_emulator and workload.name in artifact.builds and workload.compulsory_bytes <= COUNTED_BYTES
         self._found = (

@@ -11,12 +11,11 @@ from cutegen_lab.judge.timing.confidence import comparison, relative_half_width
 from cutegen_lab.judge.timing.interleaved import Effort, Times
 
 CANDIDATE = "candidate"
-LOST = 0.03  # timing ends once the candidate is certainly slower than the accepted kernel by more than this
+LOST = 0.03  # timing ends once the candidate is certainly slower than the accepted kernel by more than this fraction
 
 
 def comparison_decided(times: Times) -> bool:
-    """Whether the comparison with the accepted kernel is no longer ambiguous, or the accepted kernel failed
-    meanwhile."""
+    """Whether the comparison with the accepted kernel is no longer ambiguous, or the accepted kernel has failed."""
     return INCUMBENT not in times or comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).answer != "ambiguous"
 
 

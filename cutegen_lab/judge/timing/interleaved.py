@@ -107,7 +107,7 @@ class InterleavedTimer:
         ):
             last = number in inspected
             fault = self._round("cold", rounds, inspect=inspect if last else None)
-            if fault is None and last:  # the GPU was idle during the check: one uncounted round warms it up
+            if fault is None and last:  # the GPU was idle during the check: an uncounted round warms it up
                 fault = self._round("cold", rounds, counted=False)
             if fault:
                 return fault
@@ -115,7 +115,7 @@ class InterleavedTimer:
         return rounds
 
     def rounds(self, mode: Mode, count: int, seconds: float = math.inf) -> Rounds | Fault:
-        """``count`` rounds after one that is not counted; half as many are enough once ``seconds`` have passed. Raises
+        """``count`` rounds after an uncounted one; half the number suffices once ``seconds`` have passed. Raises
         Cancelled."""
         rounds, started = Rounds(), self._now()
         for number in range(-1, count):

@@ -31,7 +31,7 @@ from cutegen_lab.problems.tensors import from_bytes, laid_out, storage, to_bytes
 
 FLOOR_MARGIN = 0.95  # fraction of the time of the compulsory bytes at peak bandwidth, which real accesses never reach
 CUPTI = "CUPTI's records of kernels"
-_KEPT_BYTES = 1 << 30  # of outputs kept on the host until they are checked
+_KEPT_BYTES = 1 << 30  # bytes of outputs that are kept on the host until they are checked
 
 OutputCheck = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fault | None]
 """Fault of outputs (second) for inputs (first), or None; the seed is for the check's own draws."""
@@ -136,7 +136,7 @@ class _Timer:
         return comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).better
 
     def _cold(self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]) -> _ColdRounds | Fault:
-        """Cold rounds of ``names``; keeps outputs of ``checks`` of the candidate's calls."""
+        """Cold rounds of ``names``; keeps outputs of ``checks`` of the candidate's timed calls."""
         self._say(f"time {self._job.workload.name}, interleaved with {', '.join(names[1:]) or 'nothing'}")
         timer = InterleavedTimer(self._watch, names, self._seed, self._cancel)
         rounds = timer.converge(self._effort, self._rounds_to_check(checks), self._keep, decided)
@@ -185,7 +185,7 @@ class _Timer:
         return [*kernels, *self._added(others), *(name for name in names if name == COPY)]
 
     def _added(self, others: Mapping[str, Subject | Fault]) -> list[str]:
-        """Names of the subjects that can be timed; their notes, and faults of the others, become notes."""
+        """Names of the subjects that can be timed. Their notes, and the faults of other subjects, become notes."""
         for name, added in others.items():
             if isinstance(added, Fault):
                 self._notes.append(f"{name} was not timed: {added}")

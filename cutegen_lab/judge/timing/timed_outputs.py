@@ -20,8 +20,8 @@ from cutegen_lab.problems.tensors import moved
 
 Tensors = Sequence[torch.Tensor]
 LENIENCE = 16.0
-"""Multiple of a check's tightest limits that a timed output may reach. The check has judged rounding; this one finds
-skipped work, whose error is as large as the values."""
+"""Multiple of a check's tightest limits that a timed output may reach. The check has judged rounding; this comparison
+finds skipped work, whose error is as large as the values."""
 
 
 def inputs_for(problem: Problem, reference: Reference, seed: int) -> list[torch.Tensor]:

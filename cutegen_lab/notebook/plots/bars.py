@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Bar, Figure
 
 _MIB = 1 << 20
-_LEAST_STALL = 0.005  # share below which a bar would be empty; the table has it
+_LEAST_STALL = 0.005  # least share that is drawn; the table has smaller ones
 _DASHES = {"speed of light": "dot", "predicted": "dash", "measured": "solid"}
 
 
@@ -107,7 +107,7 @@ def draw_mix(records: Sequence[MixShare], title: str) -> Figure:
     order = list(dict.fromkeys(r.candidate for r in records))
     figure.update_yaxes(categoryorder="array", categoryarray=order[::-1])
     figure.update_xaxes(ticksuffix="%", range=[0, 100])
-    what = title.rpartition(" ")[0] or title  # of all candidates
+    what = title.rpartition(" ")[0] or title  # the title covers all candidates
     return laid_out(figure, f"Warp instructions of {what}", "PTX, as the emulator counts it", rows=2 * len(order))
 
 

@@ -146,7 +146,7 @@ def draw(name: str, of: Subject) -> Plot:
 
 
 def _escaped(record: Any) -> Any:
-    """A record without HTML: plotly shows some of it, links among them, wherever it shows a text. Its spans, if it is a
-    timeline, are escaped where they are shown: there are many."""
+    """A record without HTML: plotly interprets some HTML, such as links, in every text. Its spans, if it is a timeline,
+    are escaped where they are shown: there are many."""
     texts = {name: value for name, value in vars(record).items() if isinstance(value, str)}
     return replace(record, **{name: escape(text, quote=False) for name, text in texts.items()})

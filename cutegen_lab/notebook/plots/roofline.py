@@ -35,7 +35,7 @@ def draw(records: Sequence[Ceiling | RooflinePoint], title: str) -> Figure:
     figure.update_yaxes(type="log", title_text="operations a second", exponentformat="power", dtick=1)
     figure.update_yaxes(range=_log(floor, top))
     figure.update_xaxes(range=_log(low, high))
-    what = title.rpartition(" ")[0] or title  # of all candidates
+    what = title.rpartition(" ")[0] or title  # the title covers all candidates
     return laid_out(figure, f"Roofline of {what}", roofline_note(points), rows=15)
 
 
@@ -50,7 +50,7 @@ def _ceiling(ceiling: Ceiling, low: float, high: float, most: float) -> Scatter:
     if width is not None:
         model = "model" in ceiling.name
         ridge = most / width
-        x = [low, ridge * 0.3 if model else ridge * 0.5, ridge]  # the labels of two lines apart
+        x = [low, ridge * 0.3 if model else ridge * 0.5, ridge]  # so that the labels of the two lines do not overlap
         y, where, at = [width * value for value in x], "top left" if model else "bottom right", 1
         dash = "dash" if model else "solid"
     else:

@@ -19,8 +19,8 @@ _LOOKS: dict[Kind, tuple[str, str, float, str]] = {  # kind -> colour, pattern, 
     "product": (HUES[2], "", 0.5, "products under way"), "copy in": (ORANGE, "", 0.5, "copies in under way"),
     "copy out": (HUES[3], ".", 0.5, "copies out under way"),
 }  # fmt: skip
-_BESIDE = ("run", "wait")  # on the warp's own track; the others are on the one below it
-_FINEST = 1 / 1500  # of the axis: what is closer together is one bar
+_BESIDE = ("run", "wait")  # kinds on the warp's own track; the others are on the track below it
+_FINEST = 1 / 1500  # fraction of the axis: spans closer together than this become one bar
 
 
 def draw(records: Sequence[Timeline], title: str) -> Figure:

@@ -52,14 +52,15 @@ from cutegen_lab.templates.emit.slots import with_lists_whole, with_slots_as_nam
 from cutegen_lab.templates.emit.unpacked import Known, Unpacked, targets_of
 
 _MOST_ROUNDS = 8
-_MOST_NAMES = 4  # for the elements of one list
+_MOST_NAMES = 4  # most names for the elements of one list
 _TENSOR = re.compile(r"[a-z]([A-Z]\w*)")  # gX, rX, sX
 _SHORT, _SHORTEST = 6, 2  # most statements of a function that is inlined at every call
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 def with_displays_unpacked(module: cst.Module) -> cst.Module:
-    """``module`` with these rewrites; itself if there are none."""
+    """``module`` with tuples and lists replaced, loops unrolled and functions inlined; ``module`` itself if nothing
+    changes."""
     known = functions(module)
     bodies = {name: body for name, function in known.items() if name != "launch" and (body := body_of(function))}
     uses = loads(module)
@@ -258,7 +259,7 @@ class _Walk:
         return found
 
     def _wish(self, value: cst.BaseExpression, name: str) -> None:
-        """A vague name gets the name of the parameter or variable that it is assigned to."""
+        """Name wanted for a vague name: that of the parameter or variable that it is assigned to."""
         if isinstance(value, cst.Name) and is_vague(value.value) and not is_vague(name):
             self._wishes.setdefault(value.value, self._names.made(name))
 
@@ -294,7 +295,7 @@ class _Walk:
 
 
 def _is_named_call(body: Body) -> bool:
-    """Whether it only gives a name to one call, such as ``view``."""
+    """Whether ``body`` only gives a name to one call, such as ``view``."""
     return not body.statements and isinstance(body.returned, cst.Call)
 
 
@@ -312,7 +313,7 @@ def _read_outside(node: cst.CSTNode, name: str) -> bool:
 
 
 def _names_a_display(statement: cst.CSTNode) -> bool:
-    """Whether it is like ``xs = (a, b)``."""
+    """Whether ``statement`` is like ``xs = (a, b)``."""
     match statement:
         case cst.SimpleStatementLine(body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=value)]):
             return display(value) is not None and is_steady(value)

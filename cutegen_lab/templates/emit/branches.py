@@ -31,7 +31,7 @@ class Branches(Quick):
         """Values of a loop's target; None if unknown."""
 
     def stays(self, loop: cst.For) -> bool:
-        """Whether it stays a loop on the GPU."""
+        """Whether ``loop`` stays a loop on the GPU."""
         return isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "cutlass.range"
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool | None:
@@ -101,15 +101,15 @@ class Branches(Quick):
 
 
 class _Carried:
-    """Names that a function's GPU loops bind. The DSL makes such a name a loop-carried variable if it is also bound
-    before the loop; unrolling a one-trip loop could do that."""
+    """Names that a function's GPU loops bind. If such a name is also bound before the loop, the DSL makes it a
+    loop-carried variable; unrolling a one-trip loop could cause that."""
 
     def __init__(self, function: cst.FunctionDef, stays: Callable[[cst.For], bool]) -> None:
         self.function, self._stays = function, stays
 
     @cached_property
     def _spans(self) -> dict[cst.For, tuple[int, int]]:
-        """Positions in the function at which each loop starts and ends."""
+        """Start and end of each loop, as positions in the function."""
         found = dict[cst.For, tuple[int, int]]()
         for at, node in enumerate(within(self.function)):
             if isinstance(node, cst.For):

@@ -1,9 +1,9 @@
 """Builds a module from generated text and the definitions it reaches in a kernel file.
 
-A kernel file is a module of ``templates/kernels``: complete, valid CuTe source that is read and never imported. The
-limits of its configs (the file of the same name in ``kernels/limits``) and ``device/math.py`` belong to it. A
-definition in the generated text overrides one of the same name in the kernel file, such as ``epilogue``. A kernel file
-overrides those functions of the files it imports from that it lists in ``OVERRIDES``.
+A kernel file is a module of ``templates/kernels``: complete, valid CuTe source that is read and never imported. Two
+more files belong to it: the limits of its configs (the file of the same name in ``kernels/limits``) and
+``device/math.py``. A definition in the generated text overrides one of the same name in the kernel file, such as
+``epilogue``. A kernel file overrides those functions of the files it imports from that it lists in ``OVERRIDES``.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def names_used(text: str) -> frozenset[str]:
 
     try:
         look(symtable.symtable(text, "<module>", "exec"), True)
-    except SyntaxError:  # a tensor has the name of another parameter, and will be renamed
+    except SyntaxError:  # a tensor is named like another parameter; it will be renamed
         for node in parse(text).body:
             names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
             bound = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}

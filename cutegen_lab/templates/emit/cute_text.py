@@ -33,9 +33,10 @@ from cutegen_lab.templates.frontend.expr import (
 _ATOM, _PRODUCT, _SUM, _COMPARE, _LOOSE = 4, 3, 2, 1, 0
 _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_FAST = frozenset({"exp", "exp2", "log", "log2", "rsqrt"})  # sin.approx is inaccurate for small and large arguments
+# Without sin: sin.approx is inaccurate for small and large arguments.
+_FAST = frozenset({"exp", "exp2", "log", "log2", "rsqrt"})
 _MATH = _FAST | {"sin", "cos", "log1p", "expm1", "sqrt", "tanh", "erf", "abs", "floor", "ceil", "trunc"}
-_TWICE = frozenset({"max", "min", "isnan"})  # their texts may contain an operand twice
+_TWICE = frozenset({"max", "min", "isnan"})  # operations whose texts may contain an operand twice
 _INLINE_CHARS = 44
 
 Text = tuple[str, int]  # expression, precedence
@@ -43,7 +44,7 @@ Text = tuple[str, int]  # expression, precedence
 
 class Writer:
     """Writes assignments for chosen nodes. ``is_vector``: whether the value of a node is a vector. ``extent``: text of
-    the reduced length. ``index``: text of the positions along it."""
+    the reduced length. ``index``: text of the indices along the reduced dimensions."""
 
     def __init__(
         self, graph: Graph, is_vector: Callable[[int], bool], *, fast: bool, coarse: bool, extent: str, index: str
@@ -51,7 +52,7 @@ class Writer:
         self.graph = graph
         self.is_vector = is_vector
         self.fast = fast
-        self.coarse = coarse  # bf16 results: the error 2**-11 of tanh.approx is small enough
+        self.coarse = coarse  # bf16 results: the relative error of tanh.approx, 2**-11, is small enough
         self.extent = extent
         self.index = index
         self.users = graph.users()
@@ -75,7 +76,7 @@ class Writer:
 
     def assignments(self, roots: Sequence[int], env: dict[int, str], local: dict[int, str]) -> list[str]:
         """Lines that compute the operands of ``roots`` from ``env``. New names are added to ``env``; names in ``local``
-        are used again if the same node is written in another pass."""
+        are reused if a node is written again in another pass."""
         lines = []
         for index in self.pending(roots, env):
             node = self.graph.nodes[index]
@@ -216,7 +217,8 @@ _BY_SECOND = {"add": ("summed", "shifted"), "sub": ("difference", "shifted"), "m
 
 
 def _length(text: str, names: Collection[str]) -> int:
-    """Number of characters if ``names`` had one letter, so that names do not change the order of operations."""
+    """Number of characters of ``text`` with each of ``names`` counted as one, so that the order of operations does not
+    depend on names."""
     return len(re.sub(r"[\w.]+", lambda found: "v" if found[0] in names else found[0], text))
 
 

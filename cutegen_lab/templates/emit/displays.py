@@ -35,8 +35,8 @@ def list_of(values: Iterable[cst.BaseExpression]) -> cst.List:
 
 
 def is_steady(node: cst.CSTNode) -> bool:
-    """Whether it computes nothing and changes only with its names: a literal, a name, an attribute, ``Float32`` of a
-    literal, or a tuple or list of these."""
+    """Whether ``node`` computes nothing and depends only on the names in it: a literal, a name, an attribute,
+    ``Float32`` of a literal, or a tuple or list of these."""
     match node:
         case cst.Name() | cst.Integer() | cst.Float() | cst.SimpleString():
             return True
@@ -58,7 +58,7 @@ def index_of(node: cst.CSTNode) -> int | None:
 
 
 def sequence(node: cst.BaseExpression, shown: Shown) -> Display | None:
-    """The elements that a loop walks; also through ``zip`` and ``enumerate``."""
+    """The elements over which a loop iterates; also through ``zip`` and ``enumerate``."""
     if not isinstance(node, cst.Call) or dotted(node.func) not in ("zip", "enumerate", "tuple"):
         return shown(node)
     plain = all(argument.keyword is None and not argument.star for argument in node.args)

@@ -105,7 +105,7 @@ def _elements(node: cst.ListComp | cst.GeneratorExp, constants: Constants) -> An
 
 
 def _boolean(node: cst.BooleanOperation, constants: Constants) -> Any:
-    """Value of a boolean operation; one side may decide it."""
+    """Value of a boolean operation; one known side may be enough."""
     left, right = (_evaluate(side, constants) for side in (node.left, node.right))
     deciding = isinstance(node.operator, cst.Or)
     if left is not UNKNOWN:

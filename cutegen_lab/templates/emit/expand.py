@@ -52,7 +52,7 @@ class Names:
         return self._new(base_of(wish), f"{base_of(wish)}__1")
 
     def vague(self, wish: str) -> str:
-        """A made name that any more specific name replaces."""
+        """A temporary name that any more specific name replaces."""
         return self._new(f"{base_of(wish)}__any", f"{base_of(wish)}__any__1")
 
     def _new(self, base: str, name: str) -> str:
@@ -65,7 +65,7 @@ class Names:
 
 
 def base_of(name: str) -> str:
-    """``x`` for the made names ``x__2`` and ``x__any__2``."""
+    """``x`` for the temporary names ``x__2`` and ``x__any__2``."""
     return _MADE.sub("", name)
 
 
@@ -97,7 +97,7 @@ class Body:
 
     @property
     def is_plain(self) -> bool:
-        """Whether Python and the DSL do the same with it: it has no branches and no loops over ranges."""
+        """Whether Python and the DSL execute the function alike: it has no branches and no loops over ranges."""
         code = [*within(self.function.body)]
         loops = any(isinstance(each, cst.For) and is_range(each.iter) for each in code)
         return not loops and not any(isinstance(each, _OPEN) for each in code)
@@ -207,7 +207,7 @@ def _assigned_results(body: Body, target: cst.BaseAssignTargetExpression | None)
 
 
 def _is_index(assign: cst.Assign) -> bool:
-    """Whether it is like ``tidx, _, _ = cute.arch.thread_idx()``."""
+    """Whether ``assign`` is like ``tidx, _, _ = cute.arch.thread_idx()``."""
     return isinstance(assign.value, cst.Call) and dotted(assign.value.func) in (
         "cute.arch.thread_idx",
         "cute.arch.block_idx",
@@ -215,7 +215,7 @@ def _is_index(assign: cst.Assign) -> bool:
 
 
 def _is_known(statement: cst.BaseStatement, function: cst.FunctionDef, names: Names) -> bool:
-    """Whether it assigns a thread or block index that the caller has under the same name, bound once."""
+    """Whether ``statement`` assigns a thread or block index that the caller has under the same name, bound once."""
     only = only_part(statement)
     if not isinstance(only, cst.Assign) or not _is_index(only):
         return False

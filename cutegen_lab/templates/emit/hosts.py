@@ -9,7 +9,7 @@ from cutegen_lab.templates.emit.names import dotted, functions, loads, only_part
 
 
 def with_launchers_written_out(module: cst.Module) -> cst.Module:
-    """Inlines functions that Python runs and whose last statement launches a kernel: the kernel's arguments then stand
+    """Inlines undecorated (host) functions whose last statement launches a kernel: the kernel's arguments then stand
     next to the code that makes them. Returns ``module`` itself if there are none."""
     bodies = {name: body_of(function) for name, function in functions(module).items() if not function.decorators}
     known = {name: body for name, body in bodies.items() if body is not None and _launches(body)}

@@ -7,12 +7,12 @@ import libcst as cst
 from cutegen_lab.templates.emit.branches import Renamed, parenthesised
 from cutegen_lab.templates.emit.names import Quick, bindings, functions, loads, names_of, parameters, within
 
-_LONGEST = 60  # characters, so that the line has room for the rest
+_LONGEST = 60  # most characters, so that the line has room for the rest
 
 
 def inlined(module: cst.Module, before: cst.Module) -> cst.Module:
-    """``module`` with these calls replaced. ``before``: the module before folding. Functions that were as short there
-    stay, because their names are informative."""
+    """``module`` with calls of functions that folding reduced to a ``return`` replaced. ``before``: the module before
+    folding. Functions that were a ``return`` already stay, because their names are informative."""
     short = {name: _text(value) for name, value in _returned(before).items()}
     values = {name: value for name, value in _returned(module).items() if short.get(name) != _text(value)}
     changed = module.visit(_Inline(values, functions(module)))
@@ -72,7 +72,7 @@ class _Inline(Quick):
 
 
 def _is_plain(argument: cst.BaseExpression) -> bool:
-    """Whether it can be evaluated twice, or never, without a difference."""
+    """Whether evaluating ``argument`` twice, or never, makes no difference."""
     return isinstance(argument, cst.Name | cst.Integer)
 
 

@@ -99,7 +99,7 @@ def broken(line: str, width: int) -> list[str]:
         return [line]
     start, end = found
     head, body, tail = line[: start + 1], line[start + 1 : end].strip(), line[end:]
-    above = broken(head, width)  # in ``f(…)(…)``, both calls may be broken
+    above = broken(head, width)  # in ``f(…)(…)`` both calls may be broken
     if len(body) + 4 <= width:
         return [*above, f"    {body}", tail]
     parts, clauses = _parts(body), _clauses(body)

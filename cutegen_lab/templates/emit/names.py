@@ -209,7 +209,7 @@ def const_expr_argument(node: cst.BaseExpression) -> cst.BaseExpression | None:
 
 
 def is_range(node: cst.BaseExpression) -> bool:
-    """Whether it is a call of ``range`` or of one of the DSL's ranges."""
+    """Whether ``node`` is a call of ``range`` or of one of the DSL's ranges."""
     return isinstance(node, cst.Call) and dotted(node.func) in RANGES
 
 

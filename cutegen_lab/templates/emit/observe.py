@@ -94,7 +94,7 @@ class Facts:
 class _Site:
     """``node``: the node of the fact. ``expression``: the probed expression (None: the parameter ``name``)."""
 
-    kind: str  # "test", "range", "value", "argument"
+    kind: str  # "test", "range", "value" or "argument"
     node: cst.CSTNode
     expression: cst.BaseExpression | None
     name: str = ""

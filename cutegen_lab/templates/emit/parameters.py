@@ -81,7 +81,7 @@ class _Given:
     """Names that the calling function binds."""
 
     def is_function(self, name: str, uses: _Uses) -> bool:
-        """Whether it is the module's function ``name``."""
+        """Whether the argument is the module's function ``name``."""
         own = isinstance(self.value, cst.Name) and self.value.value == name
         return own and name in uses.functions and name not in self.bound
 
@@ -186,7 +186,7 @@ def _aliases(module: cst.Module, steady: Collection[str]) -> dict[int, dict[str,
             for assign in top_assignments(function)
             for name, value in pairs(assign)
             if bound[name] == 1
-            and not isinstance(value, cst.List)  # lists may change
+            and not isinstance(value, cst.List)  # lists may be modified
             and (isinstance(value, cst.Tuple) or _is_static(value, steady))
         }
         if names:
@@ -230,7 +230,7 @@ def _dropped(
     """How to remove the parameter, whose arguments at all calls are ``given``; None if it must stay."""
     empty = all(isinstance(value := each.resolved(), cst.Tuple) and not value.elements for each in given)
     if is_kernel(function) and not is_constexpr(function, parameter) and not empty:
-        return None  # a parameter of the machine code
+        return None  # a parameter of a kernel is part of the machine code
     read, assigned = loads(function.body)[parameter], bindings(function.body)[parameter] > 0
     if not read and not assigned:
         return _Dropped(None)
@@ -266,7 +266,7 @@ def _written(given: _Given, seen: Any, uses: _Uses) -> str | None:
 
 
 def is_kernel(function: cst.FunctionDef) -> bool:
-    """Whether it has the decorator ``@cute.kernel``."""
+    """Whether ``function`` has the decorator ``@cute.kernel``."""
     return any(dotted(decorator.decorator) == "cute.kernel" for decorator in function.decorators)
 
 
@@ -276,7 +276,7 @@ def is_constexpr(function: cst.FunctionDef, name: str) -> bool:
 
 
 def _is_static(node: cst.BaseExpression, steady: Collection[str]) -> bool:
-    """Whether it only refers to names of the module that never change."""
+    """Whether ``node`` only refers to names of the module that never change."""
     return loads(node).keys() <= {*steady, "True", "False", "None"}
 
 

@@ -17,8 +17,9 @@ from cutegen_lab.templates.emit.names import Quick, bindings, functions, paramet
 _WIDE = 120
 _QUOTED = re.compile(r"``[^`]+``")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_IN_COMMENT = re.compile(r"\b[A-Za-z]\w*_\w+\b")  # a word with an underscore is a name
-_TELLS = re.compile(r"[A-Z]{2}|[2-9]|\d\d")  # worth printing in a tuple: a constant, or a number above 1
+_IN_COMMENT = re.compile(r"\b[A-Za-z]\w*_\w+\b")  # a word with an underscore counts as a name
+# A tuple with one of these is worth printing: a constant, or a number above 1.
+_TELLS = re.compile(r"[A-Z]{2}|[2-9]|\d\d")
 _SAYS_NOTHING = {"True", "False", "None", "0", "1", ""}
 Replaced = Mapping[str, str | None]
 """Removed names with the texts that replace them, or None."""
@@ -140,7 +141,7 @@ class _Words(Quick):
         return name in self._gone and (text in _SAYS_NOTHING or text == name or nested)
 
     def _lost(self, text: str, spans: re.Pattern[str]) -> bool:
-        """Whether it contains a removed name without a replacement."""
+        """Whether ``text`` contains a removed name without a replacement."""
         return any(self._is_lost(name) for span in spans.findall(text) for name in _WORD.findall(span))
 
     def _lost_quotes(self, text: str) -> bool:

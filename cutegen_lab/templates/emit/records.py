@@ -40,7 +40,7 @@ _Tuples = Mapping[str, cst.Tuple]
 
 def with_records_open(module: cst.Module) -> cst.Module:
     """Rewrites ``f((x, y))`` with ``def f(record): a, b = record`` to ``f(x, y)`` with ``def f(a, b):``, if every call
-    shows the fields. Returns ``module`` itself if there is no such parameter."""
+    shows the fields. Returns ``module`` itself if no parameter is a record."""
     names = _field_names(module)
     while opened := _opened(module, names):
         known, body = functions(module), list[cst.CSTNode]()

@@ -41,7 +41,7 @@ class Repeats(Quick):
 
 def _without_repeats(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
     kept = list[cst.BaseStatement]()
-    blank = False  # above a removed statement
+    blank = False  # whether a blank line preceded a removed statement
     for statement in body:
         assign, above = _only_assign(statement), getattr(statement, "leading_lines", ())
         if assign is not None and _is_known(assign, kept):
@@ -55,7 +55,8 @@ def _without_repeats(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
 
 
 def _without_overwritten(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Without ``x = 0`` if the next statement assigns ``x`` again; that gets its comment, and 0 in place of ``x``."""
+    """``body`` without ``x = 0`` if the next statement assigns ``x`` again. That statement gets the comment, and 0 in
+    place of ``x``."""
     kept = list[cst.BaseStatement]()
     for statement in body:
         before, now = (_only_assign(kept[-1]) if kept else None), _only_assign(statement)
@@ -72,7 +73,7 @@ def _without_overwritten(body: list[cst.BaseStatement]) -> list[cst.BaseStatemen
 
 
 def _without_dead(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Without ``x = None`` if the block assigns ``x`` again before it is read."""
+    """``body`` without ``x = None`` if the block assigns ``x`` again before it is read."""
     kept = list[cst.BaseStatement]()
     for at, statement in enumerate(body):
         assign = _only_assign(statement)
@@ -112,7 +113,7 @@ def _is_known(assign: cst.Assign, before: Sequence[cst.BaseStatement]) -> bool:
 
 
 def _known_as(assign: cst.Assign, before: Sequence[cst.BaseStatement], names: Collection[str]) -> str | None:
-    """The name among ``names`` that already has this value, if nothing has changed the value's operands since."""
+    """The name among ``names`` that already has the assigned value, if the value's operands have not changed since."""
     loaded = _loaded(assign.value) if isinstance(assign.targets[0].target, cst.Name) else None
     if loaded is None:
         return None
@@ -163,7 +164,7 @@ def _loaded(value: cst.BaseExpression) -> set[str] | None:
     """Tensors that the expression loads; None if it does more than load and compute."""
     found = set[str]()
     calls = [each for each in within(value) if isinstance(each, cst.Call)]
-    subscripts = any(isinstance(each, cst.Subscript) for each in within(value))  # may load
+    subscripts = any(isinstance(each, cst.Subscript) for each in within(value))  # a subscript may load
     if subscripts or not (calls or isinstance(value, cst.BinaryOperation)):
         return None
     for call in calls:

@@ -48,12 +48,12 @@ def specialise(probe: Probe, config: Mapping[str, Any], *, rules: bool = False) 
     replaced: dict[str, dict[str, str | None]] = {"launch": spellings(module, values)}
     module = _without_aliases(with_constants(module, values))
     entries = {"launch", "workspace", *(("constraints",) if rules else ())}
-    module = _folded(module, facts, entries, False, replaced)  # named values keep their names
+    module = _folded(module, facts, entries, False, replaced)  # values that need a name keep it
     module = inlined(module, probe.module)
     module = _folded(module, facts, entries, True, replaced)
     module = with_good_names(computed_once(module))
     short = with_constants_first(module).visit(Repeats())
-    for counted in (loads, bindings):  # metadata of trees that are no longer needed
+    for counted in (loads, bindings):  # these caches hold metadata of trees that are no longer needed
         counted.cache_clear()
     assert isinstance(short, cst.Module)
     return tidy(with_updated_docs(short, probe.module, replaced))
@@ -79,7 +79,8 @@ def _folded(
         for function, texts in left.items():
             replaced.setdefault(function, {}).update({name: _simple(text) for name, text in texts.items()})
         if len(module.body) == len(before.body) and all(a is b for a, b in zip(module.body, before.body, strict=True)):
-            opened = with_results_of_one_open(module) if numbers else module  # of functions that are not inlined
+            # Opens single results of functions that are not inlined.
+            opened = with_results_of_one_open(module) if numbers else module
             if opened is module:
                 break
             module = opened
@@ -96,8 +97,8 @@ def _simple(text: str | None) -> str | None:
 
 
 def _simplified(module: cst.Module, constants: Mapping[str, Any], settled: dict[cst.CSTNode, str]) -> cst.Module:
-    """``module`` simplified once. ``settled``: statements that no longer change, with the facts that this depends
-    on."""
+    """``module`` simplified once. ``settled``: statements that no longer change, each with the facts on which that
+    depends."""
     pure, returns = _pure(module), _returns(module, constants)
     given = repr((sorted(constants.items()), sorted(pure), sorted(returns.items())))
     body = []

@@ -23,12 +23,12 @@ from cutegen_lab.templates.emit.names import pairs as assigned
 from cutegen_lab.templates.emit.parameters import ENTRIES, calls_of, is_plain, parameter_names
 from cutegen_lab.templates.emit.signature import with_parameters
 
-_MOST = 2  # tensors in a tuple
+_MOST = 2  # most tensors in a tuple that is replaced
 
 
 def with_short_tuples_open(module: cst.Module) -> cst.Module:
     """Rewrites ``f((x,))`` with ``def f(xs: tuple)`` to ``f(x)``, if every call shows a tuple of one value or of two
-    tensors. Returns ``module`` itself if there is none."""
+    tensors. Returns ``module`` itself if there is no such tuple."""
     calls, tensors = calls_of(module), _given_tensors(module)
     opened = dict[str, dict[str, list[cst.Param]]]()
     for name, function in functions(module).items():

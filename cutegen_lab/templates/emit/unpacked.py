@@ -1,4 +1,4 @@
-"""Replaces expressions that index, unpack, count or walk a known tuple or list with its elements."""
+"""Replaces expressions that index, unpack, count or iterate over a known tuple or list with its elements."""
 
 from __future__ import annotations
 
@@ -165,6 +165,6 @@ def _is_slot(node: cst.CSTNode) -> bool:
 
 
 def _is_name_alone(node: cst.CSTNode) -> bool:
-    """Whether it is a display of one name: ``(x,)`` or ``[x]``."""
+    """Whether ``node`` is a display of one name: ``(x,)`` or ``[x]``."""
     whole = display(node)
     return whole is not None and len(whole.elements) == 1 and isinstance(elements(whole)[0], cst.Name)

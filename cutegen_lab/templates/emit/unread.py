@@ -11,7 +11,8 @@ from cutegen_lab.templates.emit.names import dotted, loads, names_of, parts, wit
 
 
 def with_read_names_only(function: cst.FunctionDef, pure: set[str]) -> cst.FunctionDef:
-    """``function`` itself if nothing can be removed. ``pure``: functions whose calls can be removed."""
+    """``function`` without assignments to unread names and without calls in ``pure``; ``function`` itself if nothing
+    can be removed. ``pure``: functions whose calls can be removed."""
     dropping = _Unread(loads(function), pure)
     changed = function.body.visit(dropping)
     assert isinstance(changed, cst.BaseSuite)
@@ -70,7 +71,7 @@ class _Unread(Branches):
         return updated_node.with_changes(body=body or [cst.parse_statement("pass")])
 
     def _is_dead(self, target: cst.CSTNode, value: cst.BaseExpression) -> bool:
-        """Whether it is ``x = x``, or assigns a value without side effects to unread names."""
+        """Whether the assignment is ``x = x``, or assigns a value without side effects to unread names."""
         names = names_of(target)
         if names and isinstance(value, cst.Name) and names == [value.value]:
             return isinstance(target, cst.Name)

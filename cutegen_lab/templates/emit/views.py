@@ -14,7 +14,7 @@ class View:
 
     ``starts``: for each dimension of the tensor the start of the part (None: the whole dimension); empty for a whole
     tensor. ``picked``: the dimension that a value indexes. ``padding``: number of zeros before the tensor along the
-    reduced dimension. ``padded``: the dimension of the tensor to which that applies. ``beyond``: dimensions of the
+    reduced dimension. ``padded``: the dimension of the tensor that these zeros precede. ``beyond``: dimensions of the
     space along which part of the view is outside of the tensor.
     """
 
@@ -53,7 +53,7 @@ class View:
         return [d for _, d in sorted(walked)]
 
     def contiguous(self, over: Sequence[int]) -> bool:
-        """Whether it has all of ``over``, in order and without gaps."""
+        """Whether the view has all dimensions ``over``, adjacent in memory and in this order."""
         walked = [w for w in (self.dims[d] for d in over) if w is not None]
         if len(walked) < len(over):
             return False
@@ -62,7 +62,7 @@ class View:
         return self.memory[at : at + len(over)] == list(over) and not self._cut(between)
 
     def dense(self, over: Sequence[int]) -> bool:
-        """Whether it is contiguous over ``over`` with a stride of 1 in the last dimension."""
+        """Whether the view is contiguous over ``over`` with a stride of 1 in the last dimension."""
         last = self.dims[over[-1]] if over else None
         end = max(len(self.starts), (self.picked or 0) + 1)
         if last is None:

@@ -1,4 +1,4 @@
-"""Views of tensors for kernels that walk dimensions before the last: rows of vectors of adjacent columns."""
+"""Views of tensors for kernels that loop over dimensions before the last: rows of vectors of adjacent columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutegen_lab.templates.frontend.expr import Const, Elementwise, Graph, Size
 
 class ColumnKernel(KernelModule):
     """Base of the classes that write kernels over columns. Views have the shape (width, columns, n): ``width`` adjacent
-    elements of the last dimension, ``n`` positions along the reduced dimensions. ``axis``: the first reduced dimension.
+    elements of the last dimension, ``n`` indices along the reduced dimensions. ``axis``: the first reduced dimension.
     Every value except constants is a vector."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:

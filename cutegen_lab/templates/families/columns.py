@@ -1,9 +1,9 @@
 """Reductions over dimensions before the last: threads lie along the inner dimensions, which stay contiguous.
 
-Each thread owns ``vec`` adjacent columns and walks down the reduced dimension, which it shares with ``slices - 1``
-others. Partial results are combined in shared memory, and those of a cluster's ``cluster_m`` blocks in distributed
-shared memory. Each reduction is one pass; a last pass writes results that vary along the column. A column is read once
-a pass (from L2 if it fits).
+Each thread owns ``vec`` adjacent columns and loops over the reduced dimension, which it shares with ``slices - 1``
+other threads. Partial results are combined in shared memory, and those of a cluster's ``cluster_m`` blocks in
+distributed shared memory. Each reduction is one pass; a last pass writes results that vary along the column. A column
+is read once a pass (from L2 if it fits).
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ KNOBS = {
 _FULL = 1 << 17  # threads with which an H200 reads at its full rate
 _ACROSS = 16  # fewest threads next to each other
 _BLOCK = 256  # fewest threads in a block
-_ALMOST = 1.4  # threads a column, relative to most slices, above which a cluster of 2 pays
-_ROWS = 16  # rows of a thread: two batches of loads
+_ALMOST = 1.4  # ratio of threads a column to the most slices above which a cluster of 2 pays
+_ROWS = 16  # least rows of a thread: two batches of loads
 _LONG = 128  # rows of a thread: bf16[65536, 8192] takes 247 µs with 16 slices, 8 blocks, 2 loads; 255 with 32, 4, 4
 
 
 def matches(graph: Graph) -> bool:
-    """Whether the graph reduces dimensions before the last, without products, gathers, positions, scans, full
+    """Whether the graph reduces dimensions before the last, without products, gathers, iotas, scans or full
     reductions."""
     rank = len(graph.space)
     if not graph.reduced or graph.reduced[-1] == rank - 1 or partly_written(graph):
@@ -62,7 +62,7 @@ def matches(graph: Graph) -> bool:
 def default_config(graph: Graph, workload: Workload) -> Config:
     """16-byte vectors and half a warp across; then slices, and blocks in clusters, until the GPU is full. If threads
     would have few rows or the GPU is not full: fewer rows a thread, then narrower vectors. Small blocks are widened.
-    Long walks get larger clusters of smaller blocks, and fewer loads in flight."""
+    Long columns get larger clusters of smaller blocks, and fewer loads in flight."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     inner = math.prod(graph.space[graph.reduced[-1] + 1 :])
     walked = math.prod(graph.space[d] for d in graph.reduced)
@@ -78,7 +78,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
         if slices == DOMAINS["slices"][-1] and slices * _ALMOST <= shared < 2 * slices:
             cluster_m = 2  # 172 blocks take 17% longer than 344 for the sums of an f32[12193, 11008]
         threads = next(t for t in DOMAINS["threads"] if t * slices >= _BLOCK or t * vec >= inner or t >= 128)
-        few = vec < 8 or cluster_m < 4 or walked <= _ROWS * slices * cluster_m  # few registers, blocks or rows
+        few = vec < 8 or cluster_m < 4 or walked <= _ROWS * slices * cluster_m  # few registers, few blocks or few rows
         loads = 8 if few else 4
         if not few and walked >= _LONG * slices * cluster_m:
             slices, cluster_m, loads = slices * cluster_m // most, most, 2
@@ -112,7 +112,7 @@ class _Columns(ColumnKernel):
         every = list(zip(self.outputs, graph.outputs, strict=True))
         self.walked = {name: output.node for name, output in every if output.dims[self.axis] is not None}
         self.single = {name: output.node for name, output in every if output.dims[self.axis] is None}
-        self._local = dict[int, str]()  # names of values that several functions compute
+        self._local = dict[int, str]()  # names of values that several functions compute, by node
 
     def text(self) -> str:
         sentences = (

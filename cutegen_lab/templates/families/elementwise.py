@@ -1,7 +1,7 @@
 """Elementwise chains with broadcasting: every output element depends on one element of each input.
 
-Threads walk the iteration space in vectors along its last dimension (along all of it if nothing is broadcast). Each
-thread takes ``loads`` vectors, one block's width apart, and issues all its loads before it uses the first.
+Threads cover the iteration space with vectors along its last dimension (along the whole space if nothing is broadcast).
+Each thread takes ``loads`` vectors, one block's width apart, and issues all loads before it uses the first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _THREADS, _BLOCKS = 128, 2048  # enough to fill an H200
 
 
 def matches(graph: Graph) -> bool:
-    """Whether the graph has no reductions and no products, and gathers only at positions read from an input."""
+    """Whether the graph has no reductions and no products, and gathers only at indices read from an input."""
     if graph.reduced or not graph.space or any(graph.dots()):
         return False
     return all(isinstance(graph.nodes[gather.args[0]], Load) for _, gather in graph.gathers())
@@ -57,7 +57,7 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 
 class _Elementwise(KernelModule):
-    """Writes the module of an elementwise kernel. Views have the shape (width, vectors), or (width, positions, vectors)
+    """Writes the module of an elementwise kernel. Views have the shape (width, vectors), or (width, indices, vectors)
     for the table of a gather."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
@@ -157,7 +157,7 @@ class _Elementwise(KernelModule):
         return [*lines, *call("elementwise", [*given, "stream"], 4)]
 
     def _layout(self, view: View, outer: list[int]) -> tuple[str, str]:
-        """Texts of shape and stride: (width, vectors), or (width, positions, vectors) for the table of a gather."""
+        """Texts of shape and stride: (width, vectors), or (width, indices, vectors) for the table of a gather."""
         shape, stride = self.space.outer_mode(view, outer, "rows") if outer else ("rows", "0")
         step = view.step(self.along) if self._wide(view) else "0"
         across = "width" if step == "1" else f"width * {step}" if step != "0" else "0"
@@ -168,7 +168,7 @@ class _Elementwise(KernelModule):
         return f"({values}, {size}, (n // width, {shape}))", f"({step}, {pitch}, ({across}, {stride}))"
 
     def _dim(self, dim: int, step: str = "width") -> str:
-        """Text of a vector's position along a dimension of the space."""
+        """Text of a vector's index along a dimension of the space."""
         if dim == self.last:
             return f"((), n // width, {step})"
         within = self.space.product(range(dim + 1, self.last))
@@ -196,7 +196,7 @@ class _Elementwise(KernelModule):
         return found
 
     def _ranges(self) -> list[str]:
-        """Text of the dimensions whose positions are used as values (iota)."""
+        """Text of the dimensions whose indices are used as values (iota)."""
         found = []
         for index, iota in self.iotas.items():
             within = self.space.product(range(iota.dim + 1, self.last))
@@ -205,7 +205,7 @@ class _Elementwise(KernelModule):
         return found
 
     def _repeats(self, name: str) -> str:
-        """Text of the dimensions that an output does not have: only the first position along them stores it."""
+        """Text of the dimensions that an output does not have: it is stored only at index 0 along them."""
         dims = self.views.by_name[name].dims
         lacking = [d for d in range(len(dims)) if dims[d] is None and not self.flat]
         return text_of_tuple(self._dim(d, "1") for d in sorted(lacking, key=lambda d: d != self.last))

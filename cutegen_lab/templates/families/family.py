@@ -36,7 +36,7 @@ class Family:
     """The reason to change a parameter, by name and direction (+1, -1)."""
 
     matches: Callable[[Graph], bool]
-    """Whether it can compute this graph."""
+    """Whether the family can compute this graph."""
 
     default_config: Callable[[Graph, Workload], Config]
     """The config to start from; feasible if a feasible one of its kind exists."""
@@ -55,7 +55,8 @@ class Family:
     several kernels are always faster."""
 
     windows: bool = False
-    """Whether it reads windows of an input (``Graph.pools``). Only such families are asked about a graph with one."""
+    """Whether the family reads windows of an input (``Graph.pools``). Only these families are asked about a graph with
+    windows."""
 
     settled: Callable[[Graph, Config], Config] = _as_it_is
     """The config that runs: parameters that are upper bounds (``stages``) are reduced to what fits."""

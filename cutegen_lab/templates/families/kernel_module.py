@@ -14,7 +14,8 @@ from cutegen_lab.templates.frontend.expr import NEUTRAL, FullReduce, Graph, Redu
 from cutegen_lab.templates.frontend.names import variable
 
 COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two scalars
-COMBINE_VECTORS = {"add": "plus", "mul": "times", "max": "larger_each", "min": "smaller_each"}  # of two vectors
+# Functions of two vectors.
+COMBINE_VECTORS = {"add": "plus", "mul": "times", "max": "larger_each", "min": "smaller_each"}
 WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
 
 
@@ -33,7 +34,8 @@ class KernelModule:
 
     Tensors have any dtype that the reader accepts; kernels compute in fp32 (:class:`Graph`). Sizes and strides count
     elements. ``reserved``: the kernel's own names, separated by spaces. ``vector(i)``: whether node i is a vector of a
-    thread's elements, not a scalar. ``extent``, ``index``: texts of the reduced length and of the positions along it.
+    thread's elements, not a scalar. ``extent``, ``index``: texts of the reduced length and of the indices along the
+    reduced dimensions.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ KNOBS = {
     ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
     ("vec", -1): "Narrower accesses: fewer registers a thread.",
 }
-MIN_ELEMENTS = 1 << 15  # with fewer, one block is faster than a second kernel
+MIN_ELEMENTS = 1 << 15  # with fewer elements, one block is faster than a second kernel
 
 
 def matches(graph: Graph) -> bool:

@@ -95,7 +95,7 @@ class Axes:
         return self._size[self.find(symbol)]
 
     def is_made(self, symbol: int) -> bool:
-        """Whether it is a size-1 dimension that the reference inserted."""
+        """Whether ``symbol`` is a size-1 dimension that the reference inserted."""
         return self.find(symbol) in self._made
 
     def unify(self, first: int, second: int) -> int:
@@ -110,7 +110,7 @@ class Axes:
         return first
 
     def _align(self, first: int, second: int) -> None:
-        """Splits both into parts of equal sizes."""
+        """Splits both symbols into parts of equal sizes."""
         for one, other in ((first, second), (second, first)):
             if self.whole(one):
                 self._parts[one] = self._parts[other]

@@ -1,5 +1,5 @@
-"""Splits full reductions into two steps: over the last dimension, then over rows. For inputs that are broadcast along
-rows."""
+"""Splits full reductions into two steps: over the last dimension, then over rows. Needed for inputs that are broadcast
+along rows."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ from torch.export import ExportedProgram, exported_program
 from cutegen_lab.templates.frontend.operators.registry import RULES
 from cutegen_lab.templates.frontend.steps import IN_STEPS
 
-COLLECTS = "_collect_all_valid_cia_ops"  # in torch.export.exported_program: lists the operators to override
+# Name of the function in torch.export.exported_program that lists the operators to override.
+COLLECTS = "_collect_all_valid_cia_ops"
 
 
 def decomposed(program: ExportedProgram) -> ExportedProgram:

@@ -1,5 +1,5 @@
-"""Values at other positions of their inputs: a slice, a flipped dimension, or an indexed element. Only the loads
-change; the nodes between them and the value are copied."""
+"""Values computed from other elements of their inputs: a slice, a flipped dimension, or an indexed element. The loads
+change; the nodes between the loads and the value are copied."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _part(g: Lowering, index: int, symbol: int, new: int, start: int, beyond: bo
 
 
 def gathered(g: Lowering, value: Value, dim: int, at: Value, wraps: bool = False) -> int:
-    """Node of the element of ``value`` at position ``at`` along ``dim``. ``wraps``: negative positions count from the
+    """Node of the element of ``value`` at index ``at`` along ``dim``. ``wraps``: negative indices count from the
     end."""
     return _gathered(g, value.node, g.counted(g.whole(value.axes[dim])), at.node, wraps)
 

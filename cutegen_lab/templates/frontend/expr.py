@@ -37,8 +37,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Gather:
-    """One element of input ``tensor``. Its position along dimension ``axis`` is ``args[0]``, clamped to the tensor;
-    ``dims`` gives the others. ``wraps``: negative positions count from the end."""
+    """One element of input ``tensor``. Its index along dimension ``axis`` is ``args[0]``, clamped to the tensor;
+    ``dims`` gives the other indices. ``wraps``: negative indices count from the end."""
 
     tensor: int
     axis: int
@@ -49,7 +49,7 @@ class Gather:
 
 @dataclass(frozen=True)
 class Const:
-    """A number. ``source``: its position in the program, if it depends on the workload."""
+    """A number. ``source``: where it is in the program, if it depends on the workload."""
 
     value: float
     source: str = ""
@@ -84,14 +84,14 @@ class Size:
 
 @dataclass(frozen=True)
 class ReducedIota:
-    """Position along the reduced dimensions: exact in fp32 up to 2**24."""
+    """Index along the reduced dimensions (iota): exact in fp32 up to 2**24."""
 
     args: tuple[int, ...] = field(default=(), init=False)
 
 
 @dataclass(frozen=True)
 class Iota:
-    """Position along one dimension of the space: exact in fp32 up to 2**24."""
+    """Index along one dimension of the space: exact in fp32 up to 2**24."""
 
     dim: int
 
@@ -127,7 +127,7 @@ class Scan:
 @dataclass(frozen=True)
 class FullReduce:
     """A full reduction: ``op`` folded over all dimensions that are not reduced. The value has one element for each
-    position of these."""
+    index of the reduced dimensions."""
 
     op: str
     args: tuple[int, ...]
@@ -138,7 +138,7 @@ class Dot:
     """One element of a matrix product: input ``first`` times input ``second``, summed over k.
 
     ``first_dims``, ``second_dims``: for each dimension of the iteration space, then for k, the dimension of the tensor.
-    ``f32``: inputs are fp32. ``tf32``: they may be rounded to TF32. ``f8``: inputs have 8 bits and bf16 precision is
+    ``f32``: inputs are fp32. ``tf32``: inputs may be rounded to TF32. ``f8``: inputs have 8 bits and bf16 precision is
     enough for the result. ``as_f16``: inputs have 8 bits and the result must be more precise than wgmma's 8-bit sums.
     """
 
@@ -325,7 +325,7 @@ class Graph:
         return count
 
     def pruned(self) -> Graph:
-        """The same graph without nodes that no output needs."""
+        """The graph without nodes that no output needs."""
         live: set[int] = set()
         stack = [output.node for output in self.outputs]
         while stack:
@@ -351,7 +351,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self.names: dict[int, str] = {}  # from the reference's text, else from a rule
+        self.names: dict[int, str] = {}  # names by node: from the reference's text, else from a rule
         self._named: set[int] = set()  # nodes with a name from the reference's text
         self._index: dict[Node, int] = {}
 

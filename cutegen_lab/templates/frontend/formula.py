@@ -83,6 +83,6 @@ def _part(graph: Graph, load: Load, names: list[str]) -> str:
 
 
 def _operand(name: str, dims: Dims, k_at: int) -> str:
-    """``x``, or ``x.mT`` if k is not the dimension that ``@`` sums over."""
+    """``x``, or ``x.mT`` if ``@`` would sum over another dimension than k."""
     rank = sum(dim is not None for dim in dims)
     return f"{name}.mT" if rank > 1 and dims[-1] != rank + k_at else name

@@ -57,7 +57,7 @@ class Lowering:
         self.axes = Axes()
         self.reduced: tuple[int, ...] | None = None
         self.totalled: tuple[int, ...] | None = None
-        self.spaces: list[tuple[int, ...]] = []  # axes of reduced values: candidates for the iteration space
+        self.spaces: list[tuple[int, ...]] = []  # axes of reduced values: each may become the iteration space
         self.products: dict[int, tuple[int, ...]] = {}  # axes of each matrix product and each pooling
         self.slices: list[Slice] = []  # slices of inputs
         self.largest = math.inf  # largest number that PyTorch's result of the current operation can hold
@@ -121,7 +121,7 @@ class Lowering:
         return self.axes.find(symbol)
 
     def counted(self, symbol: int) -> int:
-        """Returns ``symbol``. Raises Unsupported if positions along it are not exact in fp32."""
+        """Returns ``symbol``. Raises Unsupported if indices along it are not exact in fp32."""
         if self.axes.size(symbol) > 1 << 24:
             raise Unsupported(f"an index over {self.axes.size(symbol)} elements (exact only up to 2**24)")
         return symbol
@@ -227,12 +227,12 @@ class Lowering:
         return self.map("mul", count, Value(self.build.add(Extent(rows=True)), ())) if rest else count
 
     def position(self, value: Value, dim: int) -> Value:
-        """Position along the reduced dimension ``dim``, in the shape of ``value``."""
+        """Index along the reduced dimension ``dim``, in the shape of ``value``."""
         self._enter(self.axes.resolve([self.counted(value.axes[dim])]), value)
         return Value(self.build.add(ReducedIota()), value.axes)
 
     def place(self, symbol: int) -> Value:
-        """Position along the dimension of ``symbol``."""
+        """Index along the dimension of ``symbol``."""
         symbol = self.counted(self.whole(symbol))
         return Value(self.build.add(Iota(symbol)), (symbol,))
 
@@ -294,7 +294,7 @@ class Lowering:
         return rest if reduced and len(rest) in (len(symbols), len(symbols) - len(reduced)) else ()
 
     def _at(self, value: Value, symbols: Sequence[int] | None) -> list[int]:
-        """Positions of ``symbols`` among the dimensions of a value."""
+        """Dimensions of a value that have the ``symbols``."""
         wanted = set(self.axes.resolve(symbols or ()))
         return [d for d, s in enumerate(value.axes) if wanted.issuperset(self.axes.parts(s))]
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.syntax import parse
 
-RESERVED = frozenset({"cuda", "cute", "cutlass", "launch", "stream", "workload", "_"})  # in any kernel
-_NEUTRAL = 0x4E00  # characters that texts do not contain, for names of equal length: line breaks depend on it
+RESERVED = frozenset({"cuda", "cute", "cutlass", "launch", "stream", "workload", "_"})  # names that any kernel uses
+# Characters that texts do not contain, for stand-in names of the same length as a tensor's: line breaks depend on it.
+_NEUTRAL = 0x4E00
 _PREFIXES = "gmrs"  # prefixes of tensor names in kernels
 
 

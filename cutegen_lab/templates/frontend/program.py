@@ -95,7 +95,7 @@ def target(node: torch.fx.Node) -> str:
 
 
 def place(node: torch.fx.Node) -> str:
-    """Position in the text of the reference, if the exporter kept it: `` at line 12: y = x.cumsum(-1)``."""
+    """Where the node is in the text of the reference, if the exporter kept that: `` at line 12: y = x.cumsum(-1)``."""
     frames = _frames(node)
     return f" at line {frames[-1][0]}: {frames[-1][1].strip()}" if frames else ""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from cutegen_lab.templates.frontend.expr import Const, Elementwise, Node, Reduce
 
-Range = tuple[float, float]  # least and largest value; may be infinite
+Range = tuple[float, float]  # (least, largest) value; may be infinite
 ANYTHING: Range = (-math.inf, math.inf)
 KNOWN: dict[str, Range] = {
     "sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "erf": (-1.0, 1.0), "sin": (-1.0, 1.0), "cos": (-1.0, 1.0),

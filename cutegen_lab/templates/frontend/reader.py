@@ -134,7 +134,8 @@ def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph
 
 
 def _perhaps_sizes(graph: Graph, workload: Workload) -> bool:
-    """Whether a constant may be the size of a dimension. The smallest workloads then decide."""
+    """Whether a constant might be the size of a dimension. If so, the smallest workloads are read too, to decide
+    whether it is."""
     return any(isinstance(node, Const) and fitted_constant([(workload, node.value)]) for node in graph.nodes)
 
 

@@ -198,13 +198,13 @@ def _positioned(
     symbol = axes.find(node.dim)
     if symbol not in where:
         if live and axes.size(symbol) > 1:
-            raise Unsupported("positions along a dimension that the result does not have")
+            raise Unsupported("torch.arange (indices) along a dimension that the result does not have")
         return Const(0.0)
     dim = where[symbol]
     if dim not in reduced:
         return Iota(dim)
     if len(reduced) > 1:
-        raise Unsupported("positions along one of several reduced dimensions")
+        raise Unsupported("torch.arange (indices) along one of several reduced dimensions")
     return ReducedIota()
 
 
@@ -225,7 +225,7 @@ def _in_order(symbols: Sequence[int], where: Mapping[int, int]) -> bool:
 
 
 def _dims(walks: Sequence[Sequence[int]], space: Sequence[int]) -> Dims:
-    """For each dimension of the space, the dimension of the tensor that it is part of."""
+    """For each dimension of the space, the dimension of the tensor that corresponds to it or contains it."""
     axis_of = {s: axis for axis, parts in reversed(list(enumerate(walks))) for s in parts}
     return tuple(axis_of.get(s) for s in space)
 

@@ -105,7 +105,7 @@ def fitted_constant(
     numbers: Sequence[tuple[Workload, float]], parts: bool = False, up: bool = False
 ) -> ShapeExpr | None:
     """A formula that gives the number in every workload: a dimension of an input, plus or minus 1. With ``parts``, also
-    a fraction or an offset of one; with ``up``, only a fraction, rounded up."""
+    ``size // k`` or ``size + c``; with ``up``, only ``ceil(size / k)``."""
     workload, number = numbers[0]
     choices = [(over, 0) for over in _PARTS] if up else [(1, plus) for plus in (0, -1, 1)]
     if parts and not up:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from cutegen_lab.core.syntax import parse
 from cutegen_lab.templates.frontend.names import RESERVED
 
-_LONGEST = 24  # characters
+_LONGEST = 24  # most characters of a name
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from cutegen_lab.templates.pipeline.wiring import Wiring
 from cutegen_lab.templates.registry import ServedElsewhere
 
 __all__ = ["Asked", "Pipeline", "StepRefused", "pipeline_for", "pipeline_of"]
-_WORDS = {"matrix": "gemm", "product": "gemm"}  # other families: the first word of their name
+_WORDS = {"matrix": "gemm", "product": "gemm"}  # a family's first word -> name of its steps, if that differs
 
 
 def pipeline_for(programs: Programs, why: ProviderError) -> Pipeline:

@@ -1,7 +1,7 @@
 """Cuts a program into kernels so that the fewest bytes cross memory between them.
 
 A step costs its inputs, its results and a launch. The cut is a shortest path: the stored values, in order, are its
-nodes, and each stretch of them that a family serves is an edge.
+nodes, and each sequence of them that one kernel can compute is an edge.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from cutegen_lab.templates.frontend.reader import Programs, agreed, read_region
 from cutegen_lab.templates.pipeline.flow import Flow
 from cutegen_lab.templates.registry import LAUNCH_BYTES, family_for
 
-_PATIENCE = 8  # consecutive unserved stretches after which longer ones are not tried
+_PATIENCE = 8  # consecutive sequences that no kernel can compute, after which longer ones are not tried
 _LONGEST = 40  # most operations of one kernel
 MOST_OPERATIONS = 300
-_SMALL = 8  # times smaller
+_SMALL = 8  # factor by which an intermediate value is smaller than a kernel's inputs
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.templates.frontend.program import Program, Region, place, target
 from cutegen_lab.templates.frontend.reader import CASTS
 
-# Operators that keep the position of every element in a row-major tensor.
+# Operators that keep the order of elements in a row-major tensor.
 _SHAPES = frozenset(
     f"aten.{name}"
     for name in (
@@ -125,7 +125,7 @@ class Flow:
         return [source.name for source in node.all_input_nodes]
 
     def _root(self, name: str, force: bool = False) -> str:
-        """The value that a chain of views shows. ``force``: a move in the chain that is not a view is stored."""
+        """The value at the start of a chain of views. ``force``: a move in the chain that is not a view is stored."""
         while name not in self.stored and name not in self.regrouped and self._is_view(name):
             name = self.sources_of(name)[0]
         name = self.regrouped.get(name, name)
@@ -162,7 +162,7 @@ class Flow:
 
 
 def _without_inputs(program: Program) -> set[str]:
-    """Values that depend on no input (masks of positions, constants): every kernel can compute them itself."""
+    """Values that depend on no input (masks of indices, constants): every kernel can compute them itself."""
     found = set[str]()
     for node in program.calls:
         if all(source.name in found or source.name in program.constants for source in node.all_input_nodes):

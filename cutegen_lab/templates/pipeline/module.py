@@ -13,7 +13,7 @@ from cutegen_lab.core.syntax import parse
 from cutegen_lab.templates.emit.bundle import definitions as emit_definitions
 
 _ENTRIES = ("launch", "constraints", "workspace")
-_ONCE = ("TUNABLE", "OVERLAP")  # the pipeline's module has one of its own
+_ONCE = ("TUNABLE", "OVERLAP")  # names of which the pipeline's module has its own
 
 
 @dataclass(frozen=True)

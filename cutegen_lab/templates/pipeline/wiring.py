@@ -48,7 +48,7 @@ class Wiring:
         self._prefixes = names
         self.taken = {t.name for t in self.problem.workload.tensors}
         self.tensors: list[Tensor] = []
-        self._memory: dict[str, list[str]] = {}  # a stored value → tensors that hold it
+        self._memory: dict[str, list[str]] = {}  # stored value → tensors that hold it
         self.steps = [self._step(name, piece) for name, piece in zip(names, pieces, strict=True)]
 
     def _step(self, name: str, piece: Piece) -> Step:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from cutegen_lab.tuning.refactor.text import KernelText, Span, assigned, whole_number
 
-MOST = 8  # knobs of a kernel: more make a space too large to search
+MOST = 8  # most knobs of a kernel: with more the space is too large to search
 _ORDER = ("threads", "tile", "vec", "stages", "unroll", "bits", "count")
 _BY_NAME = (  # role by name; the first match counts
     ("threads", r"thread|block_?(size|dim|x)?$|^(bdim|nt|t)$"),
@@ -21,7 +21,7 @@ _BY_NAME = (  # role by name; the first match counts
 _KEYWORDS = {"unroll": "unroll", "num_stages": "stages", "stages": "stages", "num_bits_per_copy": "bits"}
 _TILING = {"local_tile", "zipped_divide", "tiled_divide", "flat_divide", "logical_divide"}
 _LAYOUTS = {"make_layout", "make_ordered_layout"}
-_TILE_FROM = 8  # of layouts: smaller extents are rarely a tile's
+_TILE_FROM = 8  # smallest extent of a layout that counts as a tile's
 _NOT_STRAY = {"allocate_tensor", "allocate", "align", "assumed_align"}
 
 
@@ -117,7 +117,7 @@ def _constants(text: KernelText) -> Iterator[Knob]:
 
 
 def _steers(text: KernelText, name: str, seen: set[str]) -> bool:
-    """Whether a function reads it, or reads a constant computed from it."""
+    """Whether a function reads ``name``, or reads a constant computed from it."""
     if name in seen:
         return False
     if any(text.owner(text.span(read)) for read in text.reads(name)):
@@ -189,7 +189,7 @@ def _elements(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _strays(text: KernelText, value: int, taken: set[Span]) -> Iterator[Span]:
-    """Literals of the value without a name; tests of right answers decide whether they belong to the knob."""
+    """Literals of the value without a name; tests of the answers decide whether they belong to the knob."""
     for function in text.functions.values():
         fixed = text.formatted | {id(n) for call in ast.walk(function) for n in _fixed(call)}
         for node in ast.walk(function):

@@ -10,7 +10,7 @@ from keyword import iskeyword
 from cutegen_lab.tuning.refactor.knobs import Knob, role_of
 from cutegen_lab.tuning.refactor.text import KernelText, whole_number
 
-MOST_LINES = 20  # of an answer
+MOST_LINES = 20  # most lines of an answer that are read
 _LINE = re.compile(r"[-*`\s]*([A-Za-z_]\w{0,30})\s*=\s*(\d{1,6})\s+at\s+lines?\s+([\d,\s]+?)\s+in\s+([\d,\s]+?)[.`\s]*")
 
 

@@ -65,7 +65,7 @@ class _Rewriting:
                 if id(read) in self.text.formatted:
                     raise CannotPlumb(on[0], f"line {read.lineno} uses it in an f-string")
                 if self.text.owner(span) is None and any(span in self.text.span(v) for v in self._computed()):
-                    continue  # in another constant's value, which is inlined where that is read
+                    continue  # the read is in another constant's value, which is inlined
                 for knob in on:
                     self._reference(knob, span)
                 self.edits[span] = self._expression(name, span)

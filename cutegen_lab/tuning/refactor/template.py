@@ -113,10 +113,10 @@ class _Refactoring:
         self.compiler, self.right, self.say, self.cancel, self.ask = compiler, right, say, cancel, ask
         if "TUNABLE" in self.text.constants:
             raise InputError("the kernel has a TUNABLE already", "Tune it as it is.")
-        self.kept: list[tuple[Knob, tuple[tuple[int, str], ...]]] = []  # with the values refused
+        self.kept: list[tuple[Knob, tuple[tuple[int, str], ...]]] = []  # each knob with its refused values
         self.dropped: list[Dropped] = []
         self.constraints: list[str] = []
-        self.together: dict[str, tuple[int, ...]] = {}  # values that constraints allow only where others change too
+        self.together: dict[str, tuple[int, ...]] = {}  # values that constraints allow only together with other changes
 
     def run(self) -> Refactored:
         self.old = self._compiled(self.text.source, {}, self.own)
@@ -141,7 +141,7 @@ class _Refactoring:
             return Refactored(self.text.source, (), self.dropped)
         return self._whole()
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- private ------------------------------------------------------------------------------------------------------
 
     def _asked_for(self, found: Sequence[Knob]) -> list[Knob]:
         """Knobs that a model proposes beyond ``found``; a literal that belongs to a parameter is not taken again."""
@@ -203,9 +203,10 @@ class _Refactoring:
         return rewrite(self.text, knobs, self._constraints(knobs)) if knobs else self.text.source
 
     def _constraints(self, knobs: Sequence[Knob]) -> list[str]:
-        """Divisions by these parameters, and by literals that might have been some, with their numbers."""
+        """Divisions by the parameters ``knobs``, and by literals that could have been parameters, with their
+        numbers."""
         if "constraints" in self.text.functions:
-            return []  # it rules configs out by itself
+            return []  # the text rules configs out itself
         names = [k.name for k in knobs]
         template = KernelText(rewrite(self.text, knobs))
         found = even_divisions(template, names, {k.name: k.value for k in knobs}, self.own, self.values)

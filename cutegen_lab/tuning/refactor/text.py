@@ -10,7 +10,7 @@ from functools import cached_property
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.syntax import parse
 
-HOST = {"constraints": 0, "workspace": 1}  # of the contract's other functions, which argument is the config
+HOST = {"constraints": 0, "workspace": 1}  # by other function of the contract: index of the argument that is the config
 
 
 @dataclass(frozen=True, order=True)

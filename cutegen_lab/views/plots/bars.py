@@ -1,4 +1,4 @@
-"""Bars of one candidate: bytes moved beside those that must move, and what limits its resident blocks."""
+"""Bars of one candidate: bytes moved compared with compulsory bytes, and what limits its resident blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEFT, _BESIDE = 165, 170  # pixels of names to the left, and of numbers to the 
 
 
 def memory_plot(records: Sequence[MemoryBar | Registers], candidate_id: str) -> Picture | None:
-    """Bytes by level, with a mark at what must move."""
+    """Bytes by level, with a mark at the compulsory bytes."""
     bars = [record for record in records if isinstance(record, MemoryBar) and drawable(record.nbytes)]
     if not bars:
         return None

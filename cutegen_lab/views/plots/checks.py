@@ -16,7 +16,7 @@ class ShownCell:
     text: str
     """The largest error over what is allowed; empty where nothing was checked."""
     told: str
-    """The same in words, of a failure."""
+    """Tooltip of a failure, in words."""
     failed: bool
     """Whether a check failed."""
 
@@ -26,15 +26,15 @@ class CheckMatrix:
     """Every check of a candidate."""
 
     note: str
-    """How many failed."""
+    """Number of failed checks, in words."""
     workloads: Sequence[str]
     """The columns."""
     rows: Sequence[tuple[str, Sequence[ShownCell]]]
-    """A kind of inputs, and a cell for each workload."""
+    """Rows: a kind of inputs, and a cell for each workload."""
 
 
 def check_matrix(cells: Sequence[CheckCell]) -> CheckMatrix | None:
-    """None without a check."""
+    """The matrix of ``cells``; None without a check."""
     if not cells:
         return None
     by = {(cell.workload, cell.draw): cell for cell in cells}

@@ -46,7 +46,7 @@ def lineage_plot(view: RunView) -> Picture | None:
 
 
 def _time(of: CandidateView, parent: CandidateView | None) -> ComparedMetric | None:
-    """Its time, compared with its parent's."""
+    """Time of a candidate, compared with its parent's."""
     mine, other = _time_of(of), _time_of(parent)
     return compared(other, mine) if mine else None
 

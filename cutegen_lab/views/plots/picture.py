@@ -12,7 +12,7 @@ from cutegen_lab.views.profile import PlotTable
 
 WIDTH = 520
 CHARACTER = 6.2
-"""About how wide a character of a label is."""
+"""Approximate width of a character of a label, in pixels."""
 _LINE = 12
 Spot = tuple[float, float]
 """Pixels from the left and the top."""
@@ -29,11 +29,11 @@ class Picture:
     tables: Sequence[PlotTable]
     """Its numbers."""
     note: str = ""
-    """What else a reader must know."""
+    """Further facts that a reader must know."""
 
 
 def drawable(*values: float) -> bool:
-    """Whether these can be placed on a logarithmic axis."""
+    """Whether all values can be placed on a logarithmic axis."""
     return all(value > 0 and math.isfinite(value) for value in values)
 
 
@@ -70,8 +70,7 @@ def bar(x: float, y: float, width: float, height: float, told: str, kind: str = 
 
 
 def apart(labels: Sequence[Spot], marks: Sequence[Spot]) -> list[Spot]:
-    """Places of labels of about two characters, each moved down until it is on none of ``marks`` and no earlier
-    label."""
+    """Places of labels of about two characters, each moved down until it overlaps no mark and no earlier label."""
     taken = list(marks)
     for x, y in labels:
         while any(abs(x - x0) < 3 * CHARACTER and abs(y - y0) < _LINE - 1 for x0, y0 in taken):
@@ -81,7 +80,7 @@ def apart(labels: Sequence[Spot], marks: Sequence[Spot]) -> list[Spot]:
 
 
 def clearest(spots: Sequence[Spot], marks: Sequence[Spot]) -> Spot:
-    """That of ``spots`` with most room around it."""
+    """The one of ``spots`` with the most room around it."""
     return max(spots, key=lambda spot: min(math.dist(spot, mark) for mark in marks))
 
 

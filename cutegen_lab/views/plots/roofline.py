@@ -75,7 +75,9 @@ def _ceiling(ceiling: Ceiling, x: LogAxis, y: LogAxis, most: float, marks: Seque
     (x0, y0), (x1, y1) = ((x.at(value), y.at(value * width)) for value in (first, last))
     model = "model" in ceiling.name
     parts = [path(f"M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}", "cg-ceiling cg-modelled" if model else "cg-ceiling")]
-    side = -1 if model else 1  # of the line, so that the names of two are apart
+    # Side of the line on which its label stands: opposite sides for modelled and other ceilings, so that labels do not
+    # collide.
+    side = -1 if model else 1
     half = CHARACTER * len(ceiling.name) / 2 + 8
     shares = (0.85, 0.7, 0.55, 0.4, 0.25)
     spots = [(x0 + (x1 - x0) * share + side * half, y0 + (y1 - y0) * share + 4) for share in shares]

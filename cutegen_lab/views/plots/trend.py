@@ -81,7 +81,7 @@ def _plot(
         parts.append(path(f"M{LEFT} {axis.at(bound):.1f}H{right}", "cg-bound"))
         parts.append(text(right, axis.at(bound) - 4, f"speed of light {say(bound)}", "end"))
     at = [LEFT + (right - LEFT) * (column + 0.5) / len(trend) for column in range(len(trend))]
-    every = -(-len(trend) // 16)  # labels of more would run into each other
+    every = -(-len(trend) // 16)  # labels of more candidates would overlap
     parts += [
         text(at[column], HEIGHT - BOTTOM + 16, point.candidate_id, "middle")
         for column, point in enumerate(trend) if column % every == 0

@@ -1,4 +1,4 @@
-"""What plots say about their records, the same in a notebook, the widget and a page."""
+"""Texts of plots about their records, the same in a notebook, the widget and a page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def level_name(bar: MemoryBar) -> str:
 
 
 def moved_text(bar: MemoryBar) -> str:
-    """Bytes, and how many times what must move."""
+    """Bytes moved, and their ratio to the compulsory bytes."""
     more = f", {significant(bar.nbytes / bar.compulsory_bytes)} × compulsory" if bar.compulsory_bytes else ""
     return size(bar.nbytes) + more
 

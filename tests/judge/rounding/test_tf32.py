@@ -88,7 +88,7 @@ def test_they_do_not_elsewhere() -> None:
     [
         (multiplied(lambda x: x.bfloat16().float()), "computing in bfloat16, which is less than TF32"),
         (multiplied(lambda x: x.half().float()), ""),
-        (multiplied(dropped), "round them"),
+        (multiplied(dropped), "Round operands to nearest"),
         (in_fp16, ""),
         (lambda a, b: multiplied(tf32.rounded)(a, b).bfloat16().float(), ""),
     ],

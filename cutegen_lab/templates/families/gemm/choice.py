@@ -16,12 +16,13 @@ from cutegen_lab.templates.kernels.limits.gemm_sm90 import RESIDENT
 # gemm_fused_on_gpu.json). The right operands of several products count as one.
 _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (128, 64): 0.20, (128, 128): 0.335, (128, 192): 0.52,
             (128, 256): 0.68, (256, 128): 0.672}  # fmt: skip
-# The same for split fp16 (gemm_fp32_on_gpu.json): 64×128 with the schedule pingpong, other tiles cooperative.
+# For split fp16 (gemm_fp32_on_gpu.json): 64×128 with the schedule pingpong, other tiles cooperative.
 _F32_STEP_US = {(64, 32): 0.22, (64, 64): 0.33, (64, 128): 0.595, (128, 128): 1.15}
-# The same for 128 of k in 8 bits (gemm_f8_on_gpu.json), without clusters.
+# For 128 of k in 8 bits (gemm_f8_on_gpu.json), without clusters.
 _F8_STEP_US = {(64, 32): 0.15, (64, 64): 0.19, (64, 128): 0.30, (128, 128): 0.38, (128, 192): 0.53}
 LAUNCH_US, BYTES_PER_US = 2.2, 4.1e6
-_POWER_BOUND = 8e11  # operations from which the clock drops, so that clusters gain nothing
+# Operations from which power limits the clock, so that clusters gain nothing.
+_POWER_BOUND = 8e11
 _OPERATION = {"erf": 16, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
 
 
@@ -121,12 +122,12 @@ def expected_us(config: Config, work: Work) -> float:
     read = work.matrices * (split == 1) * tile_m * tile_n / 4096
     if config["schedule"] == "pingpong":  # one team's epilogue overlaps the other's steps
         step, ends_us = step * (1.0 if work.dense_k or work.halved else 1.2), ends_us * (0.15 if waves > 2 else 1.2)
-        ends_us += 0.6 * read  # loaded by the epilogue itself
+        ends_us += 0.6 * read  # the epilogue itself loads the matrices
         light = 2 * work.m * work.n * work.k * work.batches < _POWER_BOUND and not read
         if cluster_m > 1 and waves > 2 and light:
             step, ends_us = step * 0.96, ends_us - 0.5
     else:
-        ends_us += 0.1 * read  # loaded ahead of the epilogue
+        ends_us += 0.1 * read  # the matrices are loaded ahead of the epilogue
     if cluster_m > 1:
         ends_us += 0.6
     elif not work.even:  # rows are not aligned to L2 lines: more lines are read
@@ -137,7 +138,7 @@ def expected_us(config: Config, work: Work) -> float:
 
 
 def _even_pitches(found: Products, workload: Workload) -> bool:
-    """Whether the operands' rows begin at multiples of 128 bytes. Rows of the kernel's own copies do."""
+    """Whether the operands' rows begin at multiples of 128 bytes. Rows of converted copies do."""
     operands = [workload.inputs[operand.tensor] for operand in found.operands]
     steps = [step * t.dtype.itemsize for t in operands for step in t.stride if step > 1]
     return found.halved or all(step % 128 == 0 for step in steps) or any(step % 16 for step in steps)

@@ -22,7 +22,7 @@ DOMAINS = {
     "group": (1, 2, 4, 8, 16),
     "split_k": (1, 2, 4, 8, 16),
 }
-# Shared by the families that compute the result in tiles.
+# Parameters shared by the families that compute the result in tiles.
 TILES = {
     ("tile_n", 1): "A wider tile: more products for each byte loaded.",
     ("tile_n", -1): "Narrower tiles: more of them, so the last wave is finer.",
@@ -37,7 +37,7 @@ ORDER = {
     ("split_k", 1): "Twice as many blocks share the steps along k; a second kernel adds up what they find.",
     ("split_k", -1): "Half as many parts to store and to add up.",
 }
-# Of the family ``tf32``: a step along k has as many bytes as one of 16-bit operands.
+# Domains of the family ``tf32``: a step along k has as many bytes as one of 16-bit operands.
 TF32_NAME = "matrix product in TF32"
 TF32_DOMAINS = {**DOMAINS, "tile_k": (32, 64)}
 KNOBS = {
@@ -57,7 +57,8 @@ KNOBS = {
 
 
 def matches(graph: Graph, tf32: bool = False) -> bool:
-    """Whether the graph is matrix products (and an epilogue) with one output. ``tf32``: rounded to TF32."""
+    """Whether the graph is matrix products (and an epilogue) with one output. ``tf32``: whether operands are rounded to
+    TF32."""
     found = products(graph)
     return found is not None and found.tf32 == tf32 and not graph.reduced and len(graph.outputs) == 1
 

@@ -22,7 +22,7 @@ class Operand:
 class Products:
     """The matrix products of one kernel: for each batch, a left operand (m, k) times a right operand (n, k).
 
-    ``nodes``: their values in the graph. ``pairs``: for each product, the positions of its operands in ``lefts`` and
+    ``nodes``: their values in the graph. ``pairs``: for each product, the indices of its operands in ``lefts`` and
     ``rights``. ``f32``: fp32 operands, split into two halves each, or rounded to TF32 if ``tf32``. ``f8``: 8-bit
     operands. ``as_f16``: 8-bit operands converted to fp16, because wgmma keeps only 13 bits of 8-bit sums.
 

@@ -14,7 +14,8 @@ from cutegen_lab.templates.frontend.expr import Graph
 
 _TILES = {(16, 64): (1, 2), (32, 64): (1, 2), (64, 64): (2, 2), (64, 128): (2, 2), (128, 64): (2, 2),
           (128, 128): (2, 2), (128, 256): (2, 4), (256, 128): (4, 2)}  # fmt: skip
-_WARPS = 8  # that keep an SM's tensor cores busy; with half of them, an H200 takes 1.2 times as long
+# Warps that keep an SM's tensor cores busy; with half as many, an H200 takes 1.2 times as long.
+_WARPS = 8
 _LAUNCH_US = 2.2
 
 

@@ -4,9 +4,9 @@ A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks.
 warp, then the warps of the row through shared memory, then the cluster's blocks through distributed shared memory.
 
 ``loads`` bounds a thread's vector loads in flight, all issued before the first is used. If they cover its share, the
-row is read once and stays in registers. A longer share is walked in steps, and read again for every reduction except
-those that share a walk: a maximum and a sum of exponentials, a mean and a sum of squared deviations. Tensors that all
-rows share, such as a norm's weights, are loaded before the row and wait in registers or in shared memory.
+row is read once and stays in registers. A longer share is read in steps, and again for every reduction except those
+that share a pass: a maximum and a sum of exponentials, a mean and a sum of squared deviations. Tensors that all rows
+share, such as a norm's weights, are loaded before the row and wait in registers or in shared memory.
 
 A row's length need not be a multiple of the vector width: see ``skewed``.
 """

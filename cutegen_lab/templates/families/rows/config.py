@@ -34,13 +34,15 @@ KNOBS = {
 }
 _RESIDENT_VALUES = {1024: 32, 512: 64}  # values that a thread holds without spilling, by threads a row
 _ONE_BLOCK_BYTES = 48 << 10  # largest row in bytes that one block reads
-_CLUSTER_SHARE_BYTES = 16 << 10  # of a longer row, for each block of a cluster; twice that if only one input is kept
+# Bytes of a longer row for each block of a cluster; twice as many if only one input is kept.
+_CLUSTER_SHARE_BYTES = 16 << 10
 _SMS = 132  # SMs of an H200
-_MANY_ROWS = 2 * _SMS  # enough blocks without a cluster
-_MEMORY_BLOCKS = 50  # at the full rate: x / x.sum() of f32[4096, 4096] takes 262 µs with 8, 54 in several kernels
+_MANY_ROWS = 2 * _SMS  # enough blocks to fill the GPU without clusters
+# Blocks that read at the full rate: x / x.sum() of f32[4096, 4096] takes 262 µs with 8, 54 in several kernels.
+_MEMORY_BLOCKS = 50
 _FULL_RATE_THREADS = 1 << 17  # threads with which an H200 reads at almost its full rate
-_LONG_ROW = 1 << 13  # elements of a row above which a walk that two reductions share takes steps
-_STEP_THREADS = (128, 256, 512)  # threads a row for such steps
+_LONG_ROW = 1 << 13  # elements of a row above which a pass that two reductions share takes steps
+_STEP_THREADS = (128, 256, 512)  # threads a row for a shared pass in steps
 _STEP_VALUES = 16  # values of a thread in a step: few registers, so that more blocks hide latency
 _MIN_STEPS = 15  # fewest steps of a row for which larger blocks pay
 _MIN_STEP_USE = 0.96  # least fraction of the steps' elements that lie inside the row
@@ -81,9 +83,9 @@ def partly_written(graph: Graph) -> bool:
 def default_config(graph: Graph, workload: Workload) -> Config:
     """16-byte vectors; about four vectors a thread and no idle threads; full warps in a block.
 
-    A row too long for one block is shared by a cluster, so that it is read once. A row too long for a cluster is walked
-    in steps, by the fewest blocks for which L2 holds the rows in progress. If a row is walked only once, nothing is
-    kept, and blocks share a row only if there are few rows. Few rows get more threads each.
+    A row too long for one block is shared by a cluster, so that it is read once. A row too long for a cluster is read
+    in steps, by the fewest blocks for which L2 holds the rows in progress. If a row is read only once, nothing is kept,
+    and blocks share a row only if there are few rows. Few rows get more threads each.
     """
     n, rows = _extent(graph)
     itemsize = min(t.dtype.itemsize for t in workload.tensors)

@@ -65,20 +65,20 @@ class RowFunctions(RowKernel):
         row_outputs = [(name, output.node) for name, output in named if not late[output.node]]
         self.wide_outputs = {name: node for name, node in row_outputs if self.along(self.views.by_name[name])}
         self.row_outputs = {name: node for name, node in row_outputs if name not in self.wide_outputs}
-        self._local: dict[int, str] = {}  # names of values that several functions compute
+        self._local: dict[int, str] = {}  # names of values that several functions compute, by node
         self._of_row = self._row_values()
 
     # --- loads ---
 
     @cached_property
     def _wide(self) -> list[str]:
-        """Inputs with one value for each position of the row."""
+        """Inputs with one value for each element of the row."""
         return [name for name in self.views.loaded if self.along(self.views.by_name[name])]
 
     @cached_property
     def shared(self) -> list[str]:
         """Those of ``_wide`` that all rows share and no reduction reads, such as a norm's weights."""
-        if self.skewed:  # vectors are aligned in memory, not in the row
+        if self.skewed:  # if skewed, vectors are aligned in memory, not in the row
             return []
         waited = self.writer.pending([self.graph.nodes[i].args[0] for i in self.reductions], {})
         early = {view.name for index, view in self.views.of_load.items() if index in waited}
@@ -119,7 +119,7 @@ class RowFunctions(RowKernel):
     # --- generated functions ---
 
     def _function(self, name: str, roots: Sequence[int]) -> Function:
-        """A function that computes ``roots``. Its ``before`` computes what is the same in all steps of a walk."""
+        """A function that computes ``roots``. Its ``before`` computes what is the same in all steps of a pass."""
         env = self.names | self._of_row
         needed = self.writer.pending(roots, env)
         fixed = [i for i in needed if not self.graph.varies(i)]
@@ -148,7 +148,7 @@ class RowFunctions(RowKernel):
 
     @cached_property
     def terms(self) -> dict[tuple[int, ...], Function]:
-        """For the reductions of each walk, the function that computes their operands."""
+        """For the reductions of each pass, the function that computes their operands."""
         walks = dict.fromkeys([*self.walks, *self.rest])
         if self.pair is not None:
             walks |= {self.pair.reductions[:1]: None}
@@ -159,7 +159,7 @@ class RowFunctions(RowKernel):
 
     @cached_property
     def rest(self) -> list[tuple[int, ...]]:
-        """The walks without the pair that shares one; empty if there is no pair."""
+        """The passes except that of the pair that shares one; empty if there is no pair."""
         paired = self.pair.reductions if self.pair is not None else ()
         walks = [tuple(i for i in walk if i not in paired) for walk in self.walks]
         return [walk for walk in walks if walk] if paired else []

@@ -22,14 +22,14 @@ _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 
 class RowModule(RowFunctions):
     """Writes the module of a row reduction: ``rows`` rows of ``n`` elements, fp32 arithmetic, a generated function for
-    each walk. If full reductions fold all rows, a second kernel of one block does so; it reads the workspace
-    ``row_values``, f32 (full reductions, rows)."""
+    each pass. Full reductions over all rows are a second kernel of one block, which reads the workspace ``row_values``,
+    f32 (full reductions, rows)."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = "n rows row columns pick choose"
         if approximate(problem.workload)[0]:
             graph = divided_by_rows(graph)
-        elif isinstance(pair := in_one_walk(graph), Online):  # its sum is in [1, n]: no reciprocal overflows
+        elif isinstance(pair := in_one_walk(graph), Online):  # the total is in [1, n]: its reciprocal does not overflow
             graph = divided_by_rows(graph, pair.total)
         super().__init__(problem, graph, config, reserved)
 
@@ -120,7 +120,7 @@ class RowModule(RowFunctions):
         return node.op
 
     def _paired(self) -> str:
-        """Text of the walk that two reductions share."""
+        """Text of the pass that two reductions share."""
         if self.pair is None:
             return "None"
         first = self.terms[self.pair.reductions[:1]]

@@ -1,4 +1,4 @@
-"""Pairs of dependent reductions that one walk over a row can compute.
+"""Pairs of dependent reductions that one pass over a row can compute.
 
 A maximum and a sum of exponentials (online softmax); a mean and a sum of squared deviations.
 """
@@ -55,7 +55,7 @@ def _moments(graph: Graph) -> Moments | None:
 
 
 def in_one_walk(graph: Graph) -> Online | Moments | None:
-    """The first pair that can share a walk, or None."""
+    """The first pair that can share a pass, or None."""
     return _online(graph) or _moments(graph)
 
 

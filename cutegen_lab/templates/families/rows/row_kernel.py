@@ -45,8 +45,8 @@ class RowKernel(KernelModule):
         ]
 
     def _layout(self, view: View) -> tuple[str, str]:
-        """Texts of shape and stride: (width, vectors of a row, rows), or (rows) for one value a row, or (positions,
-        rows) for the table of a gather."""
+        """Texts of shape and stride: (width, vectors of a row, rows), or (rows) for one value a row, or (indices, rows)
+        for the table of a gather."""
         shape, stride = self.space.outer_mode(view, self.outer, "rows")
         if view.picked is not None:
             size, step = (f"{view.tensor}.{what}[{view.picked}]" for what in ("shape", "stride"))

@@ -1,7 +1,7 @@
-"""Scans along a dimension that is not the last: threads lie along the contiguous columns and walk down them in steps.
+"""Scans along a dimension that is not the last: threads lie along the contiguous columns and go down them in steps.
 
 In each step, each slice of a block takes ``loads`` consecutive rows. Slices combine their results in shared memory, in
-two alternating buffers, so that one barrier a step is enough. Registers carry the prefix.
+a double buffer, so that one barrier a step is enough. Registers carry the prefix.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Scans along the last dimension. A block walks a row in steps and carries the prefix from one step to the next.
+"""Scans along the last dimension. A block scans a row in steps and carries the prefix from one step to the next.
 
 In each step, threads scan their own vectors, warps combine these with shuffles, and the warps of a row combine theirs
-in shared memory. Two buffers alternate there, so that one barrier a step is enough.
+in shared memory. A double buffer makes one barrier a step enough.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ KNOBS = {
     ("cluster_k", 1): "Twice the blocks share a sum, where there are too few of them for every multiprocessor.",
     ("cluster_k", -1): "Half the blocks share a sum: fewer waits on other multiprocessors.",
 }
-_BLOCKS = 200  # about three for every two SMs of an H200
+_BLOCKS = 200  # enough blocks: about three for every two SMs of an H200
 _MANY_BLOCKS = 300
 
 
@@ -69,7 +69,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     tile = tile_of(few)
     tensor = not found.f32 and tile >= MANY
     if along_k:
-        vectors = max(k // wide, 1)  # in a row
+        vectors = max(k // wide, 1)  # vectors in a row
         roomy = tensor and ceil(many / 32) * batches >= _MANY_BLOCKS
         threads_k = _power_of_2(min(vectors, max(vectors // 4, 16), 16 if roomy else 32 if tensor else 128))
         few_loads = roomy or (found.f32 and tile >= MANY)

@@ -27,7 +27,7 @@ def leaky_relu(g: Lowering, a: Value, slope: Operand = 0.01) -> Value:
 
 @rule("prelu.default", "_prelu_kernel.default")
 def prelu(g: Lowering, a: Value, slope: Value) -> Value:
-    """One slope, or one for each position along dimension 1."""
+    """One slope, or one for each index along dimension 1."""
     if len(slope.axes) == 1 and len(a.axes) > 2:
         slope = Value(slope.node, (*slope.axes, *(g.axes.fresh(1, made=True) for _ in a.axes[2:])))
     return leaky_relu(g, a, slope)

@@ -36,7 +36,7 @@ def amin(g: Lowering, a: Value, dim: Any = (), keepdim: bool = False) -> Value:
 
 
 def _arg(g: Lowering, op: str, a: Value, dim: int | None, keepdim: bool) -> tuple[Value, Value]:
-    """(best value, its first position). NaN counts as best, as in PyTorch."""
+    """(best value, its first index). NaN counts as best, as in PyTorch."""
     if dim is None:
         if len(a.axes) != 1:
             raise Unsupported(f"arg{op} over all dimensions at once")

@@ -10,7 +10,7 @@ from cutegen_lab.templates.frontend.elements import flipped, gathered, part
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.frontend.operators.registry import rule
 
-_TO_THE_END = 2**63 - 1  # written by the exporter for a missing end
+_TO_THE_END = 2**63 - 1  # what the exporter writes for a missing end
 
 
 @rule("clone.default", "alias.default", "detach.default", "contiguous.default", "lift_fresh_copy.default")
@@ -117,7 +117,7 @@ def flip(g: Lowering, a: Value, dims: Sequence[int]) -> Value:
 
 @rule("cat.default", "concat.default")
 def cat(g: Lowering, values: Sequence[Value], dim: int = 0) -> Value:
-    """Each position reads all values and selects one. Zeros before a single input need no selection."""
+    """Each element reads all values and selects one. Zeros before a single input need no selection."""
     values = [v for v in values if len(v.axes) != 1 or g.axes.size(v.axes[0])]
     at = dim % len(values[0].axes)
     sizes = [g.axes.size(v.axes[at]) for v in values]
@@ -169,7 +169,7 @@ def roll(g: Lowering, a: Value, shifts: Sequence[int] | int, dims: Sequence[int]
 
 
 def _before(g: Lowering, a: Value, dim: int, count: int) -> Value:
-    """Whether a position is among the first ``count`` along ``dim``."""
+    """Whether an index is among the first ``count`` along ``dim``."""
     place = g.place(a.axes[dim])
     for _ in a.axes[dim + 1 :]:
         place = unsqueeze(g, place, -1)

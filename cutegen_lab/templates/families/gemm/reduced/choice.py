@@ -19,7 +19,7 @@ from cutegen_lab.templates.kernels.limits.skinny_matmul import MOST as FEW_ROWS
 # Microseconds that an SM of an H200 takes for 64 of k, by tile (benchmarks/results/gemm_reduced_on_gpu.json).
 _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (64, 192): 0.29, (64, 256): 0.35, (128, 128): 0.335,
             (128, 192): 0.51, (128, 256): 0.66}  # fmt: skip
-_BEGIN_US = 4.0  # a launch, and its first tiles
+_BEGIN_US = 4.0  # time of a launch and of the loads for its first tiles
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
@@ -40,7 +40,7 @@ def _faster_than_two(graph: Graph, workload: Workload) -> bool:
     if why_not(graph, config) or min(work.m, work.n) <= FEW_ROWS:  # the family ``skinny`` serves these
         return False
     alone = gemm.default_config(graph, workload)
-    if not _whole(graph, config):  # as fast as the product alone, without its stores
+    if not _whole(graph, config):  # one kernel is as fast as the product alone, without its stores
         return alone["split_k"] == 1
     work = replace(work, epilogue=2)  # the row kernel computes the rest
     between = 2 * work.m * work.n * work.batches

@@ -30,7 +30,7 @@ class ReducedModule(ProductModule):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         if approximate(problem.workload)[0]:
             graph = divided_by_rows(graph)
-        elif isinstance(pair := in_one_walk(graph), Online):  # its sum is in [1, n]: no reciprocal overflows
+        elif isinstance(pair := in_one_walk(graph), Online):  # the total is in [1, n]: its reciprocal does not overflow
             graph = divided_by_rows(graph, pair.total)
         super().__init__(problem, graph, config, "mParts parts ready tiles")
         self.writer.extent = "n"
@@ -115,7 +115,7 @@ class ReducedModule(ProductModule):
         return [*lines, f"    return {kept}, {folded}", "", ""]
 
     def _named(self, held: Sequence[int], known: Sequence[int] | None = None) -> dict[int, str]:
-        """Names of the values that a function starts from, by node."""
+        """Names, by node, of the values with which a function starts."""
         names = {index: "x" if len(held) == 1 else f"x{at + 1}" for at, index in enumerate(held)}
         return names | {i: self.names[i] for i in (self.names if known is None else known)}
 

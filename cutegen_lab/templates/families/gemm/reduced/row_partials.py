@@ -14,9 +14,9 @@ from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Reduce
 def from_parts(
     graph: Graph, names: Mapping[int, str], parts: Mapping[int, str], pair: Online | Moments | bool
 ) -> list[str]:
-    """A function for each walk over the tiles, and their description ``FROM_PARTS`` for the kernel. ``names``: of the
-    reductions, in the order in which tiles store them. ``parts``: of a tile's partial results. The second reduction of
-    a ``pair`` has the last walk."""
+    """A function for each pass over the tiles, and their description ``FROM_PARTS`` for the kernel. ``names``: names of
+    the reductions, in the order in which tiles store them. ``parts``: names of a tile's partial results. The second
+    reduction of a ``pair`` takes the last pass."""
     walks = [(dict(parts), [*names])]
     if not isinstance(pair, bool):
         one, other = pair.reductions

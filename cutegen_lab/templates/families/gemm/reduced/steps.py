@@ -1,7 +1,7 @@
 """Steps of an epilogue on a row that stays in registers: one for each depth of reductions.
 
-Between two steps the accumulators hold one value from which all later ones follow, if there is one: first the sum with
-its residual, then the deviation from the mean, or the exponential.
+Between two steps the accumulators hold one value, if all later values follow from one: first the sum with its residual,
+then the deviation from the mean, or the exponential.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from cutegen_lab.templates.frontend.expr import Dot, Elementwise, Graph, Reduce
 
 @dataclass(frozen=True)
 class Step:
-    """Nodes. ``before``: held in registers. ``keep``: held afterwards. ``folded``: reductions that it computes."""
+    """One step of an epilogue, as nodes. ``before``: those held in registers. ``keep``: those held afterwards.
+    ``folded``: the reductions that the step computes."""
 
     before: tuple[int, ...]
     keep: tuple[int, ...]
@@ -37,7 +38,8 @@ def steps(graph: Graph) -> list[Step]:
 
 
 def _kept(graph: Graph, held: tuple[int, ...], roots: Sequence[int], depth: int) -> tuple[int, ...]:
-    """The last value after ``depth`` reductions through which every path from ``held`` to ``roots`` leads."""
+    """The last node with at most ``depth`` reductions before it that lies on every path from ``held`` to ``roots`` (a
+    dominator); ``held`` if there is none."""
     depths = graph.depths()
     for index in reversed(range(len(graph.nodes))):
         known = (
@@ -61,7 +63,7 @@ def _reached(graph: Graph, roots: Iterable[int], without: int) -> set[int]:
 
 def in_parts(graph: Graph) -> Online | Moments | bool:
     """Whether a second kernel can combine the tiles' partial results of a row. Of dependent reductions, only a pair
-    that shares a walk can be combined: the result is the pair, or True if no reduction depends on another."""
+    that shares a pass can be combined: the result is the pair, or True if no reduction depends on another."""
     if any(graph.varies(output.node) for output in graph.outputs):
         return False
     depths, pair = graph.depths(), in_one_walk(graph)
