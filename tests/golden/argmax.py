@@ -40,35 +40,35 @@ def smaller(a, b):
     return cute.arch.fmin(a, b, nan=True)
 
 
-MAX_VALUES = 96  # of a row in one thread's registers
+MAX_VALUES = 96  # values of a row per thread, in registers
 
 
-MAX_LOADS = 64  # vectors of a row that a thread has in flight; this value: all of its share
+MAX_LOADS = 64  # vector loads of a row in flight per thread; this value: its whole share
 
 
-MAX_ROW = 1 << 24  # positions along a row are exact in fp32
+MAX_ROW = 1 << 24  # indices along a row are exact in fp32
 
 
-SHORT = 64  # rows up to here may have fewer threads than FEWEST
+SHORT = 64  # rows up to this length may have fewer threads than FEWEST
 
 
 FEWEST = 8
 
 
 def width_of(vec, n, run, skewed):
-    """Values of a vector, of ``vec`` at most. ``run``: of a row's ``n`` values, how many one stride leads through;
-    ``skewed``: may rows begin and end inside a vector?"""
+    """Vector width, at most ``vec``. ``run``: how many of a row's ``n`` values have one stride. ``skewed``: rows may
+    begin and end inside a vector."""
     return vec if skewed and n % vec else math.gcd(run, vec)
 
 
 def share_of(config, n, run, skewed):
-    """Vectors of a row that are one thread's."""
+    """Vectors of a row per thread."""
     width = width_of(config["vec"], n, run, skewed)
     return -(-n // (width * config["threads_per_row"] * config["cluster_n"]))
 
 
 def why_not(config, n, run, skewed, twice):
-    """The limit that ``config`` is beyond; empty where it is feasible. ``twice``: may several configs be one kernel?"""
+    """The limit that ``config`` exceeds, "" if it is feasible. ``twice``: several configs may be one kernel."""
     per_row, loads, vec = config["threads_per_row"], config["loads"], width_of(config["vec"], n, run, skewed)
     threads, share = per_row * config["rows_per_block"], share_of(config, n, run, skewed)
     if n > MAX_ROW:
@@ -92,10 +92,10 @@ def row_reduce(
     op: cutlass.Constexpr,
     threads_per_row: cutlass.Constexpr,
 ):
-    """Reduces one value a thread over the threads of its row; each of them gets the result.
+    """Reduces one value per thread over the threads of a row. Every thread of the row gets the result.
 
-    Within a warp by shuffles; across the warps of a row through ``buffer`` (rows a block, warps a row), which every
-    thread reads, which is faster than a second shuffle.
+    A warp reduces by shuffles. The warps of a row exchange their results through ``buffer`` (rows per block, warps per
+    row), which every thread reads whole: this is faster than a second round of shuffles.
     """
     result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
     if cutlass.const_expr(threads_per_row > 32):
@@ -131,12 +131,12 @@ def exchange(
     threads_per_row: cutlass.Constexpr,
     cluster_n: cutlass.Constexpr,
 ):
-    """Every block of a cluster sends its values of a row to every block, through distributed shared memory; each waits
-    for all of ``parts`` (blocks, values, rows a block) to arrive. Returns its row's (blocks, values)."""
+    """Sends a row's values from each block of a cluster to all, through distributed shared memory, and waits until all
+    of ``parts`` (blocks, values, rows per block) has arrived. Returns (blocks, values) of the thread's row."""
     tidx, _, _ = cute.arch.thread_idx()
     lane = tidx % threads_per_row
     local_row = tidx // threads_per_row
-    bits = cute.recast_tensor(rValue, cutlass.Int32)  # the store takes 32-bit integers
+    bits = cute.recast_tensor(rValue, cutlass.Int32)  # st.async stores 32-bit integers
     if tidx == 0:
         cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * 4)
     if lane < cluster_n:
@@ -158,29 +158,29 @@ def cluster_reduce(
     threads_per_row: cutlass.Constexpr,
     cluster_n: cutlass.Constexpr,
 ):
-    """Reduces one value a row over the blocks of a cluster."""
+    """Reduces one value per row over the blocks of a cluster."""
     rValue = cute.make_rmem_tensor(cute.make_layout(1), Float32)
     rValue[0] = value
     sent = exchange(rValue, parts, arrived, phase, rank, threads_per_row, cluster_n)
     return pairwise(values_of(sent[None, 0]), op)
 
 
-OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
 
 
 def overlapping():
-    """Can a kernel start while the one before it ends? From sm_90 on."""
+    """Whether a kernel can start before the previous one has ended: from sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 def start_next_and_wait():
-    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    """Lets the next kernel start, then waits until the previous kernel's writes are visible."""
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
 
 
 def together(counts, totals, squares):
-    """How many values several parts of a row are, their sum, and their squares about their mean, of each part's.
+    """Combines parts of a row: their counts, sums, and sums of squared deviations, each from the part's own mean.
 
     Chan, Golub & LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979.
     """
@@ -190,18 +190,18 @@ def together(counts, totals, squares):
 
 
 def apart(count, total, mean):
-    """What a part's squares grow by about another mean than its own."""
+    """Increase of a part's squared deviations if they are taken from ``mean`` instead of its own mean."""
     distance = total - count * mean
     return distance * distance * cute.arch.rcp_approx(cute.arch.fmax(count, 1.0))
 
 
 def centre_of(count, total):
-    """Exactly divided: of equal values, whose squares about it must be 0, it is one."""
+    """The mean, divided exactly: the mean of equal values is this value, and their squared deviations are 0."""
     return total / cute.arch.fmax(count, 1.0)
 
 
 def lanes_together(count, total, squares, even, lanes):
-    """``together`` of what neighbouring lanes have; ``even``: each as many values."""
+    """``together`` over neighbouring lanes. ``even``: all lanes have the same count."""
     seen = count * lanes if even else cute.arch.warp_reduction(count, plus, threads_in_group=lanes)
     whole = cute.arch.warp_reduction(total, plus, threads_in_group=lanes)
     own = squares + apart(count, total, centre_of(seen, whole))
@@ -217,7 +217,7 @@ def row_moments(
     even: cutlass.Constexpr,
     threads_per_row: cutlass.Constexpr,
 ):
-    """``row_reduce`` of what ``together`` takes, through ``buffer`` (rows a block, warps a row, 3)."""
+    """``together`` over the threads of a row, through ``buffer`` (rows per block, warps per row, 3)."""
     seen, whole, rest = lanes_together(count, total, squares, even, min(threads_per_row, 32))
     if cutlass.const_expr(threads_per_row > 32):
         tidx, _, _ = cute.arch.thread_idx()
@@ -249,7 +249,7 @@ def cluster_moments(
     threads_per_row: cutlass.Constexpr,
     cluster_n: cutlass.Constexpr,
 ):
-    """``cluster_reduce`` of what ``together`` takes."""
+    """``together`` over the blocks of a cluster."""
     rValue = cute.make_rmem_tensor(cute.make_layout(3), Float32)
     rValue[0] = count
     rValue[1] = total
@@ -261,25 +261,25 @@ def cluster_moments(
     return together(counts, values_of(sent[None, 1]), values_of(sent[None, 2]))
 
 
-FAST = False  # by the hardware's exponential?
+FAST = False  # whether to use the hardware's exponential
 
 
 @cute.jit
 def finite(top: Float32):
-    """What exponents are taken relative to; nothing but -inf was seen where that is the maximum."""
+    """The number subtracted from exponents: the maximum, or 0 if it is -inf (then all values so far are -inf)."""
     return top if top > -Float32.inf else Float32(0.0)
 
 
-SHIFT = finite  # of a maximum: what exponents are taken relative to
+SHIFT = finite  # maps the maximum to the number subtracted from exponents
 
 
 @cute.jit
 def rescale(before: Float32, after: Float32):
-    """What a sum of exponentials relative to one maximum is multiplied by for another."""
+    """Factor by which a sum of exponentials is rescaled from the maximum ``before`` to ``after``."""
     return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)
 
 
-LOAD = cute.autovec_copy  # of a vector, to registers
+LOAD = cute.autovec_copy  # loads a vector to registers
 
 
 @cute.jit
@@ -307,7 +307,7 @@ def put(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Stores the vectors that ``fetch`` would load."""
+    """Stores the vectors that ``fetch`` loads."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
         if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
@@ -315,7 +315,7 @@ def put(
 
 
 def positions(start, stride, shape):
-    """Each of a thread's values' position in the row."""
+    """Index along the row of each of a thread's values, in fp32."""
     rColumn = cute.make_rmem_tensor(shape, Float32)
     vec, loads = shape
     for i in range(loads):
@@ -325,7 +325,7 @@ def positions(start, stride, shape):
 
 
 def stageable(tensors, slots):
-    """Can vectors of them be copied to shared memory as they are, and is there room?"""
+    """Whether cp.async can copy vectors of ``tensors``, and ``slots`` vectors of each fit shared memory."""
     sizes = [cute.size(gX, mode=[0]) * gX.element_type.width // 8 for gX in tensors]
     return all(size in (4, 8, 16) for size in sizes) and sum(sizes) * slots <= 72 << 10
 
@@ -338,7 +338,7 @@ def stage(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Begins to copy what ``fetch`` would load to a thread's own slots: no register waits for it."""
+    """Starts cp.async copies of the vectors that ``fetch`` would load to the thread's own slots. Needs no registers."""
     copy = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cute.nvgpu.cpasync.LoadCacheMode.ALWAYS)
     bits = cute.size(gX, mode=[0]) * gX.element_type.width
     atom = cute.make_copy_atom(copy, gX.element_type, num_bits_per_copy=bits)
@@ -358,23 +358,23 @@ def unstage(
     vectors: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Reads what ``stage`` copied."""
+    """Loads what ``stage`` has copied to registers."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         if i < unpredicated or start + i * stride < vectors:
             cute.autovec_copy(sX[None, i], rX[None, i])
 
 
 def view(pointer, shape, stride):
-    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    """The memory at ``pointer`` as a tensor with this shape, and strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
 
 
-ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
+ROOM = 64  # register values per thread beyond which fewer threads would fit an SM
 
 
 def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, stream):
-    """Launches a block, or a cluster, for each ``rows_per_block`` rows, and again for some more where it keeps several
-    tensors that rows share: to read those again for each row would cost more than the row."""
+    """Launches a block, or a cluster, per ``rows_per_block`` rows. With several tensors that all rows share, a cluster
+    takes several groups of rows in turn: to load these tensors again for each row would cost more than the row."""
     threads_per_row, rows_per_block, cluster_n, loads = config
     rows, _, _, _ = problem
     _, gShared, _ = inputs
@@ -414,10 +414,10 @@ def row_kernel(
     bidx, _, _ = cute.arch.block_idx()
     if cutlass.const_expr(len(gTotals) > 0 and not OVERLAP and overlapping()):
         cute.arch.griddepcontrol_launch_dependents()
-    stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
+    stride = threads_per_row * cluster_n  # vectors of a row that are loaded at the same time
     num_vecs, vecs_per_step, steps, unpredicated = share_of_row(n, vec, stride, loads)
-    shape = (vec, vecs_per_step)  # of a thread's values of one step
-    rank = 0  # of this block among those that share its rows
+    shape = (vec, vecs_per_step)  # (values of a vector, vectors) per thread and step
+    rank = 0  # rank of this block among those that share its rows
     if cutlass.const_expr(cluster_n > 1):
         rank = cute.arch.block_idx_in_cluster()
     first_vec = rank * threads_per_row + tidx % threads_per_row
@@ -433,7 +433,7 @@ def row_kernel(
         sMoments = smem.allocate_tensor(Float32, three, 16)
     sExchanges, arrived = None, None
     if cutlass.const_expr(cluster_n > 1):
-        # Each block sends a value a reduction, but three for both moments, which are last.
+        # Each block sends one value per reduction; both moments, which come last, are sent as three.
         sent = [1 for _ in ops] if moments is None else [1] * (len(ops) - 2) + [3]
         sExchanges, arrived = allocate_exchanges(smem, sent, config)
     buffers = sPartials, sExchanges, arrived
@@ -448,7 +448,7 @@ def row_kernel(
     sShared, kept_in, ahead = [], "memory", False
     if cutlass.const_expr(len(gShared) > 0):
         sShared, kept_in = ask_for_shared(smem, gShared, rShared, share, threads_per_row * rows_per_block)
-        # The next row is asked for while this one is worked on: registers have room where what rows share has not.
+        # Prefetch the next row during this one. Registers have room, since the shared tensors are in shared memory.
         ahead = kept_in == "shared memory" and turns > 1
         if cutlass.const_expr(ahead):
             rNexts = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
@@ -461,7 +461,7 @@ def row_kernel(
 
     for turn in cutlass.range(turns, unroll=1):
         row = (bidx // cluster_n * turns + turn) * rows_per_block + tidx // threads_per_row
-        # Threads past the last row work on it too, and store nothing: barriers stay uniform.
+        # Threads past the last row compute it again and store nothing, so that barriers stay uniform.
         source_row = cutlass.min(row, rows - 1)
         source, target, bounds = source_row, row, num_vecs
         if cutlass.const_expr(skewed_at is not None):
@@ -519,13 +519,13 @@ def row_kernel(
                     for i in cutlass.range_constexpr(len(found) - len(gResults)):
                         gTotal[i, row] = Float32(found[len(gResults) + i])
         if cutlass.const_expr(turns > 1):
-            cute.arch.sync_threads()  # before anyone writes again
+            cute.arch.sync_threads()  # before the buffers are written again
 
 
 @cute.jit
 def allocate_exchanges(smem, sent, config):
-    """Shared memory in which the blocks of a cluster exchange so many values for each reduction, and a barrier each.
-    Both twice where rows are taken in turns: a block may be one ahead of another."""
+    """Allocates shared memory in which the blocks of a cluster exchange ``sent`` values per reduction, with an mbarrier
+    each. Both are doubled if rows are taken in turns, since a block may be one turn ahead of another."""
     _, rows_per_block, cluster_n, _, turns = config
     tidx, _, _ = cute.arch.thread_idx()
     stages = min(turns, 2)
@@ -542,9 +542,9 @@ def allocate_exchanges(smem, sent, config):
 
 
 def ask_for_shared(smem, gShared, rShared, share, threads):
-    """Begins to read what all rows share, before a row is asked for: the compiler would read it piece by piece
-    afterwards, one wait after another. It waits in registers where there is room, else each thread copies its own part
-    into shared memory. Returns that memory, and where it waits."""
+    """Starts to load the tensors that all rows share, before a row is loaded: the compiler would load them piece by
+    piece afterwards, one wait after another. They are kept in registers if there is room; otherwise each thread copies
+    its own part to shared memory, if it fits. Returns the shared memory, and where the tensors are kept."""
     first_vec, shape, stride, steps, unpredicated = share
     tidx, _, _ = cute.arch.thread_idx()
     vec, vecs_per_step = shape
@@ -563,7 +563,7 @@ def ask_for_shared(smem, gShared, rShared, share, threads):
 
 
 def await_shared(shared, start, bounds, share):
-    """What all rows share of one step, to registers."""
+    """Copies one step of the tensors that all rows share to registers."""
     gShared, rShared, sShared, kept_in = shared
     _, _, stride, _, unpredicated = share
     if kept_in == "shared memory":
@@ -576,8 +576,8 @@ def await_shared(shared, start, bounds, share):
 
 
 def share_of_row(n, vec, stride, loads):
-    """How ``stride`` threads share a row. Vectors: ``num_vecs`` of the row; ``vecs_per_step`` of a thread; ``steps``;
-    ``unpredicated`` of a step that every thread has, which is all, or all but the last one of the only step."""
+    """How ``stride`` threads share a row: its ``num_vecs`` vectors; ``vecs_per_step`` of each thread; ``steps``;
+    ``unpredicated`` vectors of a step that every thread has (all; or all but the last of a single step; else none)."""
     num_vecs = n // vec
     vecs_per_step = min(loads, -(-num_vecs // stride))
     steps = -(-num_vecs // (stride * vecs_per_step))
@@ -587,13 +587,13 @@ def share_of_row(n, vec, stride, loads):
 
 
 def columns_of_step(start, bounds, share):
-    """Positions in the row."""
+    """Indices along the row of a thread's values of one step."""
     _, shape, stride, _, _ = share
     return positions(start, stride, shape)
 
 
 def fetch_step(sources, share, start, vectors):
-    """Loads a thread's part of one step, of ``vectors``."""
+    """Loads a thread's part of one step, of the inputs with indices ``vectors``."""
     gXs, rXs, source, _ = sources
     _, _, stride, _, unpredicated = share
     for i in vectors:
@@ -601,7 +601,7 @@ def fetch_step(sources, share, start, vectors):
 
 
 def loaded(sources, share, start, vectors, indexed):
-    """``vectors`` of one step in fp32, and if ``indexed`` the positions along the row."""
+    """The inputs with indices ``vectors`` of one step in fp32; if ``indexed``, also the indices along the row."""
     _, rXs, _, bounds = sources
     return [rXs[i].load().to(Float32) for i in vectors] + [
         columns_of_step(start, bounds, share) for _ in range(indexed)
@@ -609,7 +609,7 @@ def loaded(sources, share, start, vectors, indexed):
 
 
 def taken_values(values, taken, before):
-    """Those of ``values``, and what is computed of them for all steps of a walk."""
+    """Those of ``values`` that a function takes, and what is computed from them once per pass."""
     found = [values[i] for i in taken]
     for function, numbers in before:
         found += function(*[values[i] for i in numbers])
@@ -618,7 +618,7 @@ def taken_values(values, taken, before):
 
 @cute.jit
 def row_walk(sources, share, function, values, ops):
-    """Reduces a thread's share of a row: what ``function`` makes of each step, by ``ops``."""
+    """One pass over a thread's share of a row: reduces the terms that ``function`` computes in each step."""
     _, _, _, bounds = sources
     first_vec, shape, stride, steps, _ = share
     terms, vectors, indexed, taken, before = function
@@ -639,7 +639,7 @@ def row_walk(sources, share, function, values, ops):
 
 @cute.jit
 def online_walk(sources, share, function, values):
-    """A thread's maximum, and sum of exponentials below it: what was summed is rescaled whenever the maximum grows.
+    """A thread's maximum and sum of exponentials relative to it. The sum is rescaled whenever the maximum grows.
 
     Milakov & Gimelshein, Online normalizer calculation for softmax, 2018, algorithm 3.
     """
@@ -664,8 +664,8 @@ def online_walk(sources, share, function, values):
 
 @cute.jit
 def moments_walk(sources, share, function, values):
-    """How many values of a row a thread has, their sum, and the squares about their mean: of each step about its own,
-    put together."""
+    """Count, sum, and sum of squared deviations from the mean over a thread's share of a row. Each step takes
+    deviations from its own mean; the steps are then combined by ``together``."""
     _, _, _, bounds = sources
     first_vec, shape, stride, steps, _ = share
     summands, vectors, indexed, taken, before = function
@@ -691,7 +691,7 @@ def moments_walk(sources, share, function, values):
 
 
 def reduce_row(value, i, ops, buffers, turn, rank, config):
-    """Reduction ``i`` of one value a thread over the threads of a row, in all blocks of a cluster."""
+    """Reduction ``i`` of one value per thread over the threads of a row, in all blocks of a cluster."""
     sPartials, sExchanges, arrived = buffers
     threads_per_row, _, cluster_n, _, turns = config
     if cluster_n == 1:
@@ -702,7 +702,7 @@ def reduce_row(value, i, ops, buffers, turn, rank, config):
 
 
 def exchange_at(sExchanges, arrived, i, turn, turns):
-    """Where the blocks of a cluster exchange their parts: memory, its barrier and the barrier's phase."""
+    """Where the blocks of a cluster exchange their partial results: buffer, mbarrier and the mbarrier's phase."""
     stages = min(turns, 2)
     stage = turn % stages
     return sExchanges[i][None, None, None, stage], arrived + (stages * i + stage), turn // stages % 2
@@ -710,7 +710,7 @@ def exchange_at(sExchanges, arrived, i, turn, turns):
 
 @cute.jit
 def store_row(sources, share, shared, destination, function, values):
-    """Walks a row once more to write what ``function`` makes of it, where there is such a row."""
+    """A last pass over a row, which stores the outputs that ``function`` computes, if the row exists."""
     gOuts, target, row, rows = destination
     _, _, _, bounds = sources
     first_vec, shape, stride, steps, unpredicated = share
@@ -738,7 +738,7 @@ def store_row(sources, share, shared, destination, function, values):
 
 
 def fold(values, combine, neutral, start, bounds, share):
-    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
+    """Reduces a thread's values of one step pairwise. Vectors past the row's end count as ``neutral``."""
     _, shape, stride, _, unpredicated = share
     rValue = cute.make_rmem_tensor(shape, Float32)
     if isinstance(values, cute.TensorSSA):
@@ -756,7 +756,7 @@ def fold(values, combine, neutral, start, bounds, share):
 
 
 def inside(start, bounds, share):
-    """How many of a thread's values of one step lie in the row."""
+    """Number of a thread's values of one step that lie in the row, in fp32."""
     _, shape, stride, _, unpredicated = share
     vec, vecs_per_step = shape
     count = Float32(vec * unpredicated)

@@ -21,27 +21,27 @@ def constraints(config, workload, device):
     return not why_not(config, 9)
 
 
-MAX_VALUES = 128  # of a thread's windows, whose loads are in flight together
+MAX_VALUES = 128  # values of a thread's windows, all loaded before the first sum
 
 
 def why_not(config, window):
-    """The limit that ``config`` is beyond; empty where it is feasible. ``window``: elements of one."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible. ``window``: its number of elements."""
     values = config["outputs"] * window
     if config["outputs"] > 1 and values > MAX_VALUES:
         return f"{values} values in flight in a thread's registers, of {MAX_VALUES} at most"
     return ""
 
 
-OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
 
 
 def overlapping():
-    """Can a kernel start while the one before it ends? From sm_90 on."""
+    """Whether a kernel can start before the previous one has ended: from sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 def start_next_and_wait():
-    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    """Lets the next kernel start, then waits until the previous kernel's writes are visible."""
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
 
@@ -52,7 +52,7 @@ def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
 
 
 def view(pointer, shape, stride):
-    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    """The memory at ``pointer`` as a tensor with this shape, and strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
 
 
@@ -71,8 +71,8 @@ def avg_pool2d(
     threads: cutlass.Constexpr,
     outputs: cutlass.Constexpr,
 ):
-    """``gX`` (width, height, images), ``gOut`` and ``extras`` (columns, rows, images) of results. ``window``,
-    ``stride``, ``padding`` are (rows, columns); ``divisor`` is what sums are divided by, 0 where windows count."""
+    """``gX`` is (width, height, images), ``gOut`` and ``extras`` are (columns, rows, images), ``window``, ``stride``
+    and ``padding`` (rows, columns). ``divisor`` of the sums (0: the window's number of elements)."""
     blocks = cute.ceil_div(cute.size(gOut), threads * outputs)
     avg_pool2d_kernel(
         gX, gOut, extras, window, stride, padding, count_padding, divisor, sizes, threads, outputs
@@ -102,7 +102,7 @@ def avg_pool2d_kernel(
     rMean = cute.make_rmem_tensor(outputs, Float32)
     rExtras = [cute.make_rmem_tensor(outputs, Float32) for _ in extras]
     for o in cutlass.range_constexpr(outputs):
-        at = cutlass.min(first + o * threads, total - 1)  # threads past the end work on the last result too
+        at = cutlass.min(first + o * threads, total - 1)  # threads past the end compute the last output again
         column, row, image = place_of(at, columns, rows)
         rMean[o] = window_mean(gX, row, column, image, window, stride, padding, count_padding, divisor)
         for e in cutlass.range_constexpr(len(extras)):
@@ -117,12 +117,12 @@ def avg_pool2d_kernel(
 
 
 def place_of(at, columns, rows):
-    """(column, row, image) of a result's number."""
+    """(column, row, image) of output number ``at``."""
     return at % columns, at // columns % rows, at // columns // rows
 
 
 def window_mean(gX, row, column, image, window, stride, padding, count_padding, divisor):
-    """The mean of the window of the result at (row, column)."""
+    """Mean over the window of the output at (row, column)."""
     width, height, _ = gX.shape
     top, left = row * stride[0] - padding[0], column * stride[1] - padding[1]
     padded = padding != (0, 0)

@@ -23,20 +23,20 @@ def constraints(config, workload, device):
     return not why_not(config)
 
 
-MAX_VALUES = 64  # of a thread, in registers
+MAX_VALUES = 64  # per thread, in registers
 
 
 def why_not(config):
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     values = config["vec"] * config["loads"]
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
-EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
+EVICT_LAST = 0x14F0000000000000  # the policy of createpolicy.fractional.L2::evict_last with fraction 1
 
 
 def load_lasting(gX, rX):
-    """Loads a vector, which L2 is to keep rather than what is written (PTX ISA 9.7.9.8, .L2::cache_hint)."""
+    """Loads a vector that L2 keeps longer than data that is written (PTX ISA 9.7.9.8, .L2::cache_hint)."""
     width = rX.element_type.width
     bits = math.gcd(cute.size(rX) * width, 128)
     if bits < 32 or gX.stride != (1,) or gX.iterator.max_alignment * 8 % bits:
@@ -47,35 +47,35 @@ def load_lasting(gX, rX):
     cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
 
 
-OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
 
 
 def overlapping():
-    """Can a kernel start while the one before it ends? From sm_90 on."""
+    """Whether a kernel can start before the previous one has ended: from sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 def start_next_and_wait():
-    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    """Lets the next kernel start, then waits until the previous kernel's writes are visible."""
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
 
 
 def nearest(at, count, wraps=False):
-    """``at``, or of ``count`` positions the end that it lies beyond. Where it ``wraps``, one below 0 counts from the
-    end, as PyTorch's ``x[index]`` has it."""
+    """``at``, clamped to ``count`` positions. Where it ``wraps``, a negative position first counts from the end, as in
+    PyTorch's ``x[index]``."""
     if wraps:
         at = cutlass.select_(at < 0, at + count, at)
     return cutlass.min(cutlass.max(at, 0), count - 1)
 
 
 def view(pointer, shape, stride):
-    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    """The memory at ``pointer`` as a tensor with this shape, and strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
 
 
 def elementwise(gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats, stream):
-    """Launches threads for all vectors, ``loads`` for each."""
+    """Launches one thread per ``loads`` vectors."""
     elementwise_kernel(
         gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats
     ).launch(
@@ -102,10 +102,10 @@ def elementwise_kernel(
     ranges: cutlass.Constexpr,
     repeats: cutlass.Constexpr,
 ):
-    """``body`` maps vectors in fp32 of the inputs to those of the outputs; one value will do for a whole vector.
+    """``body`` maps fp32 vectors of the inputs to vectors of the outputs, or to one number for a whole vector.
 
-    It also takes what ``picks`` choose from tables, places along dimensions (``ranges``), and ``sizes``. ``bounds`` are
-    of inputs that end before the space does, ``repeats`` of outputs that lack some of its dimensions.
+    It also takes elements that ``picks`` gather from tables, indices along dimensions (``ranges``), and ``sizes``.
+    ``bounds``: extents of inputs smaller than the iteration space. ``repeats``: dimensions that an output lacks.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -155,15 +155,15 @@ def load_vector(gX, rX, i, at):
 
 @cute.jit
 def load_parts(gXs: tuple, rXs: tuple, i: cutlass.Constexpr, at: cutlass.Int32, bounds: cutlass.Constexpr):
-    """Loads vector ``at`` of the space where it lies inside of tensors. ``bounds`` say for each and for dimensions of
-    the space how vectors lie along it, where the tensor begins and ends, and how many vectors come before it."""
+    """Loads vector ``at`` of the space from the tensors that contain it. ``bounds``, per tensor and dimension: how
+    ``place`` finds the coordinate, the tensor's begin and end, and the number of vectors before it."""
     for gX, rX, bound in zip(gXs, rXs, bounds):
         if inside(at, bound):
             load_vector(gX, rX, i, at - vectors_before(bound))
 
 
 def vectors_before(bound):
-    """How many vectors of the space come before a tensor."""
+    """Number of vectors of the iteration space before the tensor's first vector."""
     count = 0
     for _, _, _, before in bound:
         count = count + before
@@ -178,7 +178,7 @@ def inside(at, bound):
 
 
 def place(at, dim):
-    """Where vector ``at`` of the space lies along a dimension."""
+    """Coordinate of vector ``at`` of the space along a dimension, in values."""
     divisors, count, step = dim
     for divisor in divisors:
         at = at // divisor
@@ -194,9 +194,9 @@ def picked(
     threads: cutlass.Constexpr,
     vectors: cutlass.Constexpr,
 ):
-    """Vectors of what ``picks`` name: from which of ``gTables`` (values of a vector, choices, vectors), which of
-    ``rXs`` has the numbers of the choices, one for each value or for all of a vector, and whether negative ones count
-    from the end."""
+    """Gathers from tables. Each of ``picks`` has the index of its table in ``gTables`` (values of a vector, choices,
+    vectors), the index in ``rXs`` of the positions (one per value, or one for a whole vector), and whether negative
+    positions count from the end. Returns fp32 vectors."""
     values = []
     for table, names, wraps in picks:
         gTable, rName = gTables[table], rXs[names]
@@ -217,7 +217,7 @@ def picked(
 
 
 def places(first_vec, stride, each, count, shape):
-    """Where each of a thread's values is along a dimension of ``count`` vectors, the next every ``each`` vectors."""
+    """Indices of a thread's values along a dimension of ``count`` vectors that advances every ``each`` vectors."""
     rPlace = cute.make_rmem_tensor(shape, Float32)
     vec, loads = shape
     for i in range(loads):
@@ -236,7 +236,7 @@ def store_firsts(
     vectors: cutlass.Constexpr,
     repeats: cutlass.Constexpr,
 ):
-    """Stores vector ``at`` of the space: of those that differ in dimensions that an output lacks, the first."""
+    """Stores vector ``at`` of the space. An output that lacks dimensions is stored at their index 0 only."""
     for rOut, gOut, lacking in zip(rOuts, gOuts, repeats):
         if (at < vectors) & inside(at, [(dim, 0, 1, 0) for dim in lacking]):
             cute.autovec_copy(rOut[None, i], gOut[None, at])

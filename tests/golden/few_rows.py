@@ -31,41 +31,41 @@ def constraints(config, workload, device):
     return not why_not(config, few, 1, True)
 
 
-MOST = 16  # few rows that a block takes
+MOST = 16  # rows of the small operand per block
 
 
-MANY = 3  # few rows of 16 bits from which they go through the tensor cores
+MANY = 3  # rows of a 16-bit small operand from which the tensor cores are used
 
 
-MAX_SUMS = 64  # of a thread, in registers
+MAX_SUMS = 64  # accumulators per thread
 
 
-MAX_LOADS = 16  # vectors of the large operand that a thread has in flight, in registers
+MAX_LOADS = 16  # vectors of the large operand in flight per thread, in registers
 
 
 SMEM_BYTES = 64 << 10
 
 
 def tile_of(few):
-    """Of ``few`` rows, how many a block takes: the fewest in as many blocks as it needs."""
+    """Rows of the small operand per block: ``few`` rows, evenly over as few blocks as possible."""
     return -(-few // -(-few // MOST))
 
 
 def by_mma(config, few, halves):
-    """Do the tensor cores multiply, where sizes allow? ``halves``: operands of 16 bits."""
+    """Whether the tensor cores multiply, if the sizes allow it. ``halves``: operands have 16 bits."""
     lanes = config["threads_n"] % 8 == 0 and config["threads_k"] % 4 == 0
     return halves and tile_of(few) >= MANY and lanes
 
 
 def smem_bytes(config, tile, pairs):
-    """What warps, and a cluster's blocks, leave for each other: at most, whichever way the large operand lies."""
+    """Upper bound of the shared memory for partial results of warps and of a cluster's blocks, in either layout."""
     warps = max(config["threads_k"] // max(32 // config["threads_n"], 1), 1)
     return 4 * config["rows"] * config["threads_n"] * tile * pairs * (warps + config["cluster_k"])
 
 
 def why_not(config, few, pairs, halves):
-    """The limit that ``config`` is beyond; empty where it is feasible. ``few``: rows of the small operand; ``pairs``:
-    products that are computed at once."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible. ``few``: rows of the small operand. ``pairs``:
+    number of products computed at once. ``halves``: operands have 16 bits."""
     threads = config["threads_n"] * config["threads_k"]
     if threads % 32 or threads > 1024:
         return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
@@ -89,9 +89,9 @@ def fetch(
     shape_mn: cutlass.Constexpr,
     by_pairs: cutlass.Constexpr,
 ):
-    """``mX`` (m, n, batch; stride 0 where it is broadcast) at a thread's positions ``cX`` of the tile at (row, column).
+    """Loads ``mX`` (m, n, batch; stride 0 if broadcast) at a thread's coordinates ``cX`` of the tile at (row, column).
 
-    Positions past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
+    Coordinates past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
     """
     rX = cute.make_rmem_tensor(cute.size(cX), mX.element_type)
     m, n = shape_mn
@@ -113,7 +113,7 @@ def fetch(
 
 
 def lies_in_pairs(x, n):
-    """Can two neighbours in n be loaded at once? Host arithmetic: shapes and strides are Python ints."""
+    """Whether one load can take two neighbours in n. Host arithmetic: shapes and strides are Python ints."""
     flat = [*x.stride] if isinstance(x.stride[0], int) and isinstance(x.stride[2], int) else [1]
     return flat[1:2] == [1] and n % 2 == 0 and flat[0] % 2 == 0 and flat[2] % 2 == 0
 
@@ -128,29 +128,29 @@ def put(
     batch: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """Stores a thread's results where they lie inside the matrix."""
+    """Stores a thread's results, except those past the edge of the matrix."""
     for e in cutlass.range_constexpr(cute.size(rC)):
         i, j = cC[e]
         if row + i < shape_mn[0] and column + j < shape_mn[1]:
             mC[row + i, column + j, batch] = rC[e]
 
 
-OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
 
 
 def overlapping():
-    """Can a kernel start while the one before it ends? From sm_90 on."""
+    """Whether a kernel can start before the previous one has ended: from sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 def start_next_and_wait():
-    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    """Lets the next kernel start, then waits until the previous kernel's writes are visible."""
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
 
 
 def widest(x, along):
-    """Neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Shapes and strides are Python ints."""
+    """Number of neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Host arithmetic."""
     if x.stride[along] != 1:
         return 1
     pitches = leaves([x.stride[d] for d in range(3) if d != along])
@@ -162,7 +162,7 @@ def leaves(numbers):
 
 
 def view(pointer, shape, stride):
-    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    """The memory at ``pointer`` as a tensor with this shape, and strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
 
 
@@ -180,8 +180,8 @@ def multiply_few(
     loads: cutlass.Constexpr,
     cluster_k: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch). The side
-    with fewer rows is the small one."""
+    """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch). The
+    side with fewer rows is the small operand."""
     if cutlass.const_expr(cute.size(mC, mode=[0]) <= cute.size(mC, mode=[1])):
         extras = tuple(turned(x) for x in extras)
         launch_few(mAs, mBs, turned(mC), extras, stream, sizes, pairs, threads, rows, loads, cluster_k)
@@ -224,19 +224,19 @@ def launch_few(
         grid=[blocks * cluster_k, 1, 1],
         block=[threads[0] * threads[1], 1, 1],
         cluster=[cluster_k, 1, 1] if cutlass.const_expr(cluster_k > 1) else None,
-        min_blocks_per_mp=1,  # so that ptxas spends registers on loads in flight
+        min_blocks_per_mp=1,  # lets ptxas spend registers on loads in flight
         stream=stream,
         use_pdl=OVERLAP and overlapping(),
     )
 
 
 def depth(x):
-    """Neighbours along k that a thread takes at once where its loads go along rows."""
+    """Number of neighbours along k that a thread takes at once if its loads go along rows."""
     return math.gcd(4, cute.size(x, mode=[1]))
 
 
 def turned(x):
-    """``x`` (m, n, batch) as (n, m, batch)."""
+    """``x`` (m, n, batch) transposed to (n, m, batch)."""
     return cute.make_tensor(x.iterator, cute.select(x.layout, mode=[1, 0, 2]))
 
 
@@ -257,9 +257,9 @@ def skinny_kernel(
     cluster_k: cutlass.Constexpr,
     mma: cute.TiledMma,
 ):
-    """``mC`` is (rows of the large operands, rows of the small ones, batch). Of ``threads`` (n, k), those next to each
-    other read neighbours in memory: in k (``along_k``), or in rows; with ``mma``, in 8 rows and 4 vectors of k.
-    ``forms`` are the vector along k of each pair."""
+    """``mC``: (rows of the large operand, rows of the small one, batch). ``threads`` (n, k): neighbouring threads read
+    neighbours in memory, in k (``along_k``) or in rows; with ``mma``, a warp takes 8 rows and 4 vectors of k.
+    ``forms``: vector width along k for each pair."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
@@ -297,10 +297,10 @@ def skinny_kernel(
     for p in cutlass.range_constexpr(len(pairs)):
         small, large, vec = smalls[pairs[p][0]], larges[pairs[p][1]], forms[p]
         vectors = cute.size(large, mode=[1]) // vec
-        stride = threads_k * cluster_k  # vectors of k that are loaded at once
+        stride = threads_k * cluster_k  # vectors of k that are loaded at the same time
         whole, rest = vectors // (stride * loads), vectors % (stride * loads)
         first, apart, last = rank * threads_k + at_k, stride, cute.ceil_div(rest, stride)
-        if cutlass.const_expr(mma is not None):  # what a warp loads at once lies together
+        if cutlass.const_expr(mma is not None):  # a warp's loads are adjacent in memory
             first, apart, last = (rank * threads_k + at_k - lane % 4) * loads + lane % 4, 4, loads
         acc.fill(0.0)
         for step in cutlass.range(whole, unroll=1):
@@ -364,7 +364,7 @@ def skinny_kernel(
                 for p in cutlass.range_constexpr(len(pairs)):
                     mine = cute.make_rmem_tensor(cute.make_layout(1), Float32)
                     mine[0] = added(sPart, i, j, p)
-                    bits = cute.recast_tensor(mine, cutlass.Int32)  # the store takes 32-bit integers
+                    bits = cute.recast_tensor(mine, cutlass.Int32)  # st.async stores 32-bit integers
                     cute.arch.store_async_dsmem(
                         sSent.iterator + cute.crd2idx((i, j, rank, p), sSent.layout), bits[0], arrived, 0
                     )
@@ -405,20 +405,20 @@ def multiply_vectors(
     unpredicated: cutlass.Constexpr,
     mma: cute.TiledMma,
 ):
-    """Adds to ``acc`` (rows of ``large``, rows of ``small``) products of vectors ``start``, ``start + apart``, … of k.
-    All of ``large`` is loaded before the first product; rows past an edge are the last one again. ``unpredicated``:
-    every thread has all vectors."""
+    """Adds to ``acc`` (rows of ``large``, rows of ``small``) the products of vectors ``start``, ``start + apart``, … of
+    k. All of ``large`` is loaded before the first product. Rows past an edge read the last row. ``unpredicated``: every
+    thread has all vectors."""
     rows, lane = acc.shape[0], cute.arch.lane_idx()
     m, n, vectors = cute.size(large, mode=[0]), cute.size(small, mode=[0]), cute.size(large, mode=[1]) // vec
     shape = cute.make_layout((rows, vec), stride=(vec, 1) if along_k else (1, rows))
-    once = cute.make_copy_atom(  # L1 is for the small operand
+    once = cute.make_copy_atom(  # L1 is left to the small operand
         cute.nvgpu.CopyG2ROp(),
         large.element_type,
         num_bits_per_copy=(vec if along_k else rows) * large.element_type.width,
         l1c_evict_priority=cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE,
     )
     dense_in_rows = mma is None and small.stride[0] == 1 and small.stride[1] == tile and n == tile
-    count = tile if mma is None else cute.ceil_div(tile, 8)  # of a thread
+    count = tile if mma is None else cute.ceil_div(tile, 8)  # rows of the small operand per thread
     few = cute.make_layout((count, vec), stride=(1, count) if dense_in_rows else (vec, 1))
     rLarge = [cute.make_rmem_tensor(shape, large.element_type) for _ in range(loads)]
     rSmall = cute.make_rmem_tensor(few, small.element_type)
@@ -450,7 +450,7 @@ def multiply_vectors(
                     mine = column + j if cutlass.const_expr(mma is None) else column + j * 8 + lane // 4
                     gRow = cute.flat_divide(small[cutlass.min(mine, n - 1), None, batch], (vec,))
                     cute.autovec_copy(gRow[None, at], rSmall[j, None])
-        if cutlass.const_expr(mma is not None):  # of each four of k, a thread holds two beside each other, then two
+        if cutlass.const_expr(mma is not None):  # fragments hold each four of k as two pairs
             for e in cutlass.range_constexpr(0, vec, 4):
                 for v in cutlass.range_constexpr(4):
                     for j in cutlass.range_constexpr(count):
@@ -473,9 +473,9 @@ def multiply_vectors(
 
 
 def across_lanes(acc, lane, apart):
-    """Sums of ``acc`` over lanes whose numbers differ in the bits ``apart``: (those that this lane has then, the number
-    of the first of them, bits that are 0 in one of the lanes that have the same). Lanes halve what they hold with each
-    exchange while they can."""
+    """Sums ``acc`` over the lanes whose indices differ in the bits ``apart``. An exchange halves the number of values
+    that a lane holds, if it is even. Returns (sums of this lane, index of the first, mask of the bits in which lanes
+    with the same sums differ). The lane with zeros in these bits stores the sums."""
     values, owned, spare = [acc[e] for e in range(cute.size(acc))], cutlass.Int32(0), 0
     for bit in apart:
         half, odd = divmod(len(values), 2)
@@ -497,7 +497,7 @@ def chosen(first: cutlass.Boolean, a: Float32, b: Float32):
 
 
 def added(sums, i, j, p):
-    """Over the third mode of ``sums``."""
+    """Sums an element over the third mode of ``sums``."""
     total = sums[i, j, 0, p]
     for part in range(1, cute.size(sums, mode=[2])):
         total = total + sums[i, j, part, p]

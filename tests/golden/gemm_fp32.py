@@ -50,24 +50,24 @@ def workspace(workload, config):
     return wanted
 
 
-SMEM_BYTES = 232448  # a block's most: 227 KiB
+SMEM_BYTES = 232448  # per block: 227 KiB
 
 
-EPI_STAGE = 2  # pieces of results on their way out, for each team
+EPI_STAGE = 2  # epilogue stages (pieces of results being stored) per team
 
 
-RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # clusters of so many blocks at a time, on an H200
+RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # by cluster size: clusters resident at a time on an H200
 
 
-ALL_STAGES = 8  # as many as fit
+ALL_STAGES = 8  # as many stages as fit
 
 
-FULL = 264  # blocks beyond which a result is not cut into parts: a GPU twice full
+FULL = 264  # split-K is not used beyond this many blocks: two waves of an H200
 
 
-# What operands are: steps along k, sums of a product (of fp32 halves the large terms of a step, their total, the small
-# ones; of 8 bits those of a step and their total), bytes of a number, and a thread's registers for sums. The epilogue
-# needs the rest; totals are in use one piece after another then.
+# By kind of operands: values of tile_k, sums per product (fp32 halves: large terms of a step, their total, small terms;
+# 8 bits: terms of a step, their total), bytes per element, and registers per thread for the sums. The remaining
+# registers are for the epilogue, during which totals are in use one piece after another.
 KINDS = {
     "16 bits": ((64, 128), 1, 2, 128),
     "fp32 halves": ((64,), 3, 2, 192),
@@ -77,27 +77,27 @@ KINDS = {
 
 
 def groups_of(config):
-    """Warpgroups that share a tile."""
+    """Number of warpgroups that share a tile."""
     return 1 if config["schedule"] == "pingpong" else min(config["tile_m"] // 64, 2)
 
 
 def stages_that_fit(tile_shape_mnk, consumers, loads, itemsize, beside=0):
-    """Pipeline stages that a block's shared memory has room for, beside results on their way out and ``beside`` bytes.
-    ``loads``: tiles of a stage, of the left side and of the right."""
+    """Number of pipeline stages that fit a block's shared memory next to the epilogue stages and ``beside`` further
+    bytes. ``loads``: tiles per stage, (left, right)."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     stage_bytes = (tile_m * loads[0] + tile_n * loads[1]) * tile_k * itemsize
     return (SMEM_BYTES - beside - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
 
 
 def stages_of(config, kind, loads, beside=0):
-    """As :func:`stages_that_fit`."""
+    """:func:`stages_that_fit` for ``config``."""
     tile_shape_mnk = config["tile_m"], config["tile_n"], config["tile_k"]
     consumers = 2 if config["schedule"] == "pingpong" else groups_of(config)
     return stages_that_fit(tile_shape_mnk, consumers, loads, KINDS[kind][2], beside)
 
 
 def beyond_room(config, kind, pairs, loads, beside=0):
-    """Which limit a tile's sums are beyond in registers, or its stages in shared memory."""
+    """The limit that a tile exceeds: registers for its sums or shared memory for its stages; "" if it fits."""
     _, sums, _, most = KINDS[kind]
     registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * groups_of(config))
     if registers > most:
@@ -105,15 +105,15 @@ def beyond_room(config, kind, pairs, loads, beside=0):
     fit, stages = stages_of(config, kind, loads, beside), config["stages"]
     if fit < 2:
         return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
-    if stages > fit and stages != ALL_STAGES:  # another bound would be the same kernel twice
+    if stages > fit and stages != ALL_STAGES:  # a bound that does not bind would give the same kernel twice
         return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({ALL_STAGES}: all)"
     return ""
 
 
 def why_not(config, results, kind="16 bits", pairs=1, loads=(1, 1)):
-    """The limit that ``config`` is beyond; empty where it is feasible. Accumulators fit registers, two stages and more
-    fit shared memory, and one product alone is added up from parts, where tiles are few. ``results``: their number;
-    ``pairs``: products that are computed at once."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible. Accumulators must fit registers, at least two
+    stages must fit shared memory, and split-K is for a single product with few tiles. ``results``: number of output
+    elements. ``pairs``: number of products computed at once."""
     crowded = beyond_room(config, kind, pairs, loads)
     if crowded:
         return crowded
@@ -129,12 +129,12 @@ def why_not(config, results, kind="16 bits", pairs=1, loads=(1, 1)):
 
 
 def tma_view(x, dense_in):
-    """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
-    ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
+    """A view of ``x`` (rows, columns, batch) that TMA can address, or None. ``x`` must be contiguous along one of the
+    dimensions ``dense_in``, and every other stride a multiple of 16 bytes. A broadcast batch dimension gets size 1."""
     quantum = 128 // x.element_type.width
     sizes, strides = [*x.shape], [*x.stride]
     if not all(isinstance(number, int) for number in sizes + strides):
-        return None  # dimensions that do not lie evenly
+        return None  # a dimension without a single stride
     if strides[2] == 0:
         sizes[2] = 1
     dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1] or [d for d in dense_in if sizes[d] == 1]
@@ -143,22 +143,22 @@ def tma_view(x, dense_in):
         return None
     for d in range(3):
         if sizes[d] == 1:
-            strides[d] = quantum if d in others else 1  # never walked
-            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
+            strides[d] = quantum if d in others else 1  # never used
+            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension from the tensor map
     return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
 
 
 def tma_views(operands):
-    """Each operand of a side as TMA can address it, of 16 bits, or of 8 and dense along k as wgmma needs it; None where
-    one is not, or none is given."""
+    """TMA views of one side's operands: of 16 bits in either layout, of 8 bits contiguous along k, as wgmma requires.
+    None if TMA cannot address one of them, or if there is none."""
     dense_in = {8: (1,), 16: (1, 0), 32: ()}
     views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
     return None if None in views or not views else views
 
 
 def fit_together(sides, operands):
-    """Have all operands one length along k, and those of a side one dtype and, as TMA sees them, one layout? Sides may
-    differ in dtype where both have 8 bits."""
+    """Whether all operands have one length along k, and those of each side one dtype and (as TMA views) one layout. The
+    dtypes of the sides may differ if both have 8 bits."""
     dtypes = [{x.element_type for x in side} for side in sides]
     layouts = [{x.stride.index(1) for x in side} for side in sides]
     lengths = {cute.size(x, mode=[1]) for x in operands}
@@ -167,14 +167,14 @@ def fit_together(sides, operands):
 
 
 def aux_view(x):
-    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result."""
+    """A TMA view of tensor ``x`` of the epilogue; None if its rows are broadcast or TMA cannot address it."""
     whole = x.element_type.width in (16, 32) and x.stride[0] != 0
     return tma_view(x, (1,)) if whole else None
 
 
 def aux_steps_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
-    """(the epilogue's piece of a tile, with rows of up to 128 bytes; how many auxiliary loads a stage has room for; the
-    loads of each step: bytes, and the place in the tile, in pieces, and tensor of each)."""
+    """(epilogue tile, with rows of at most 128 bytes; number of auxiliary loads that fit a stage; the pipeline's
+    steps). A step is (bytes, loads), a load is (row and column of its piece in the tile, index of its tensor)."""
     tile_m, tile_n, _ = tile_shape_mnk
     numbers = [o for o, x in enumerate(views) if x is not None]
     columns = min(tile_n, 1024 // max([c_dtype.width] + [views[o].element_type.width for o in numbers]))
@@ -191,7 +191,7 @@ def aux_steps_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
 
 
 def aux_layout(dtype, epi_tile, slots, stages, stage_bits):
-    """A tensor's auxiliary loads in shared memory: rows, columns, slot, stage."""
+    """Shared-memory layout of a tensor's auxiliary loads: (rows, columns, slot, stage)."""
     one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
     apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
     rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
@@ -200,12 +200,12 @@ def aux_layout(dtype, epi_tile, slots, stages, stage_bits):
 
 
 def place_of(piece, aux_steps):
-    """(its slot, the last one of its step)."""
+    """(slot of ``piece`` in its step, last slot of this step)."""
     return next((step.index(piece), len(step) - 1) for _, step in aux_steps if piece in step)
 
 
 def read_aux(sE, from_shared, thread, slot, stage, cC):
-    """A thread's part of an auxiliary load, in registers, at ``cC``."""
+    """Copies a thread's part of the auxiliary load in ``slot`` of ``stage`` to registers, in the order of ``cC``."""
     thr_from_shared = from_shared.get_slice(thread)
     rE = cute.make_rmem_tensor(cute.size(cC), sE.element_type)
     tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(cC.shape)))
@@ -223,9 +223,9 @@ def fetch(
     shape_mn: cutlass.Constexpr,
     by_pairs: cutlass.Constexpr,
 ):
-    """``mX`` (m, n, batch; stride 0 where it is broadcast) at a thread's positions ``cX`` of the tile at (row, column).
+    """Loads ``mX`` (m, n, batch; stride 0 if broadcast) at a thread's coordinates ``cX`` of the tile at (row, column).
 
-    Positions past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
+    Coordinates past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
     """
     rX = cute.make_rmem_tensor(cute.size(cX), mX.element_type)
     m, n = shape_mn
@@ -247,7 +247,7 @@ def fetch(
 
 
 def lies_in_pairs(x, n):
-    """Can two neighbours in n be loaded at once? Host arithmetic: shapes and strides are Python ints."""
+    """Whether one load can take two neighbours in n. Host arithmetic: shapes and strides are Python ints."""
     flat = [*x.stride] if isinstance(x.stride[0], int) and isinstance(x.stride[2], int) else [1]
     return flat[1:2] == [1] and n % 2 == 0 and flat[0] % 2 == 0 and flat[2] % 2 == 0
 
@@ -262,7 +262,7 @@ def put(
     batch: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """Stores a thread's results where they lie inside the matrix."""
+    """Stores a thread's results, except those past the edge of the matrix."""
     for e in cutlass.range_constexpr(cute.size(rC)):
         i, j = cC[e]
         if row + i < shape_mn[0] and column + j < shape_mn[1]:
@@ -270,7 +270,7 @@ def put(
 
 
 def widest(x, along):
-    """Neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Shapes and strides are Python ints."""
+    """Number of neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Host arithmetic."""
     if x.stride[along] != 1:
         return 1
     pitches = leaves([x.stride[d] for d in range(3) if d != along])
@@ -295,14 +295,14 @@ def recomputed(
     last: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """A thread's products of fp32 operands, which halves made. Where ``doubt`` is NaN they are computed again from the
-    operands themselves, over k from ``first`` to ``last``: 64 at a time, whose sums are added up."""
+    """``result``, a thread's products from split operands; recomputed if any ``doubt`` is NaN. The products are then
+    summed from the fp32 operands, over k from ``first`` to ``last``, in partial sums of 64 terms that are added up."""
     rC = cute.make_rmem_tensor(cute.size(cC), Float32)
     rC.store(result)
     doubts = doubt.reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0)
     if doubts != doubts:
         columns, (rows_at, columns_at) = cute.size(cC) // 2, places(cC)
-        vecs = tuple(min(widest(x, 1), max(32 // columns, 1)) for x in (mA, mB))  # registers are few
+        vecs = tuple(min(widest(x, 1), max(32 // columns, 1)) for x in (mA, mB))  # to save registers
         wide = max(vecs)
         rSum, rTotal = (cute.make_rmem_tensor((columns, 2), Float32) for _ in range(2))
         rA, rB = cute.make_rmem_tensor((wide, 2), Float32), cute.make_rmem_tensor((wide, columns), Float32)
@@ -325,18 +325,18 @@ def recomputed(
 
 
 def places(cC):
-    """Rows and columns of a thread's results: two neighbours, the same 8 rows below, all that again 8 columns on."""
+    """Rows and columns of a thread's accumulators: two neighbours, two more 8 rows below, the same every 8 columns."""
     return [cC[2 * r][0] for r in range(2)], [cC[c // 2 * 4 + c % 2][1] for c in range(cute.size(cC) // 2)]
 
 
 def by_thread(r):
-    """Results by (column, row) in the order in which a thread has them."""
+    """Results (column, row), viewed in the order of a thread's accumulators."""
     columns = cute.size(r) // 2
     return cute.make_tensor(r.iterator, cute.make_layout((2, 2, columns // 2), stride=(1, columns, 2)))
 
 
 def bring(x, r, at, vec):
-    """As many numbers of a row as ``r`` holds, from ``at`` on, by vectors of ``vec``."""
+    """Loads the numbers of row ``x`` from ``at`` on, as many as ``r`` holds, in vectors of ``vec``."""
     for s in range(cute.size(r) // vec):
         cute.autovec_copy(cute.flat_divide(x, (vec,))[None, at // vec + s], cute.flat_divide(r, (vec,))[None, s])
 
@@ -356,8 +356,8 @@ def halve_row(
     apart: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """Both halves of each number of ``gX`` (vec, vectors of a row) times a power of two, and in ``mScale`` (4, rows,
-    batch) what :func:`scale_of` says of the row."""
+    """Writes both halves of each number of ``gX`` (vec, vectors of a row), times a power of two, to ``gCopies``, and
+    the row's numbers from :func:`scale_of` to ``mScale`` (4, rows, batch)."""
     gHigh, gLow = gCopies
     tidx, vec = cute.arch.thread_idx()[0], cute.size(gX, mode=[0])
     rX, rHigh, rLow = (cute.make_rmem_tensor(vec, x.element_type) for x in (gX, gHigh, gLow))
@@ -366,7 +366,7 @@ def halve_row(
     sFold = utils.SmemAllocator().allocate_tensor(
         cutlass.Int32, cute.make_layout((threads, 3), stride=(1, threads)), 16
     )
-    largest = cutlass.Int32(0)  # of the bits without their sign, which order as the numbers do
+    largest = cutlass.Int32(0)  # bits of absolute values, which sort as the numbers do
     for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
         cute.autovec_copy(gX[None, step], rX)
         for e in cutlass.range_constexpr(vec):
@@ -374,9 +374,9 @@ def halve_row(
     sFold[tidx, 0] = largest
     fold(sFold, (0,), tidx, walker, walkers, apart, cutlass.max)
     largest = sFold[tidx - walker * apart, 0]
-    power = cutlass.min(141 - (largest >> 23), 126) & -2  # even, and no more than fp32 has
+    power = cutlass.min(141 - (largest >> 23), 126) & -2  # even, and at most fp32's largest exponent
     scale = power_of_two(power)
-    held, some = cutlass.Int32(0), cutlass.Int32(0)  # numbers that the halves hold, and all that are not 0
+    held, some = cutlass.Int32(0), cutlass.Int32(0)  # numbers held by their halves, numbers other than 0
     for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
         cute.autovec_copy(gX[None, step], rX)
         scaled = rX.load() * scale
@@ -407,7 +407,7 @@ def fold(
     apart: cutlass.Constexpr,
     op: cutlass.Constexpr,
 ):
-    """What a row's walkers found, in the place of its first."""
+    """Reduces ``columns`` of ``sFold`` (threads, 3) over the threads of a row. Its first thread gets the result."""
     cute.arch.sync_threads()
     for turn in cutlass.range_constexpr(walkers.bit_length() - 1):
         half = walkers >> (turn + 1)
@@ -428,17 +428,17 @@ def power_of_two(power: cutlass.Int32):
 def scale_of(
     power: cutlass.Int32, largest: cutlass.Int32, held: cutlass.Int32, some: cutlass.Int32, k: cutlass.Constexpr
 ):
-    """Of a row of ``some`` numbers other than 0, ``held`` of them held by their halves: the square root of what undoes
-    its scaling; the scaled results that are sure, from where on: as much as row and column ask for together; and how
-    many terms count, so that a row's times a column's is 1 where they are enough."""
+    """Four numbers for a row with ``some`` nonzero numbers, ``held`` of them held by their halves. [0]: square root of
+    the factor that undoes the scaling. [1]: the row's share of the smallest scaled result that is not doubtful (added
+    to the column's). [2]: how many terms count (enough if the product with the column's is at least 1). [3]: unused."""
     rScale = cute.make_rmem_tensor(4, Float32)
     rScale[0] = power_of_two(-(power >> 1))
     rScale[1] = 2.0 * Float32(some - held)
     rScale[2] = Float32(held) * (1.0 / math.sqrt(min(40, k / 4) * k))
     rScale[3] = 0.0
-    if (some - held) * 4 > some:  # few numbers of a wide range count
+    if (some - held) * 4 > some:  # the range is wide: only few numbers count
         rScale[2] = 2.0**-50
-    if some == 0:  # every result is 0, whatever its partner
+    if some == 0:  # a row of zeros: its results are exactly 0
         rScale[1] = -(2.0**126)
         rScale[2] = 2.0**100
     if largest >= 0x7F800000:
@@ -448,7 +448,7 @@ def scale_of(
 
 @cute.jit
 def bring_scale(mScale: cute.Tensor, at: cutlass.Int32, r: cute.Tensor, rows: cutlass.Constexpr):
-    """What :func:`scale_of` says of a row; of one past the edge, that its results are all 0."""
+    """Loads the numbers of :func:`scale_of` for a row to ``r``. A row past the edge counts as a row of zeros."""
     cute.autovec_copy(mScale[None, cutlass.min(at, rows - 1)], r)
     r[1] = -(2.0**126) if at >= rows else r[1]
     r[2] = 2.0**100 if at >= rows else r[2]
@@ -467,8 +467,8 @@ def restored(
     last: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """A thread's products of fp32 operands (themselves, then what :func:`scale_of` says of their rows), from the sums
-    of high·high and of the halves' other products, over k from ``first`` to ``last``."""
+    """A thread's products of fp32 operands over k from ``first`` to ``last``: from the sums of high·high and of the
+    mixed terms, or recomputed if doubtful. ``operands``: the fp32 tensors, then their scales (see :func:`scale_of`)."""
     mA, mB, scale_a, scale_b = operands
     columns = cute.size(cC) // 2
     root, least, terms = (cute.make_rmem_tensor((columns, 2), Float32) for _ in range(3))
@@ -490,26 +490,26 @@ def restored(
     return recomputed(result, doubt, mA, mB, cC, row, column, batch, first, last, shape_mn)
 
 
-OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
 
 
 def overlapping():
-    """Can a kernel start while the one before it ends? From sm_90 on."""
+    """Whether a kernel can start before the previous one has ended: from sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 def start_next_and_wait():
-    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    """Lets the next kernel start, then waits until the previous kernel's writes are visible."""
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
 
 
 @cute.jit
 def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
-    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
+    """(row, column, batch) of tile number ``index``. A batch has ``across_mn`` tiles.
 
-    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
-    that those in flight at one time share operands in L2.
+    Tiles are ordered in bands ``group`` tiles high, column by column (``along_n``: bands ``group`` tiles wide, row by
+    row). Tiles that are computed at the same time therefore share operands in L2.
     """
     high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
     batch, rest = index // (high * wide), index % (high * wide)
@@ -522,7 +522,7 @@ def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.C
 
 @cute.jit
 def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's next stage; its barriers' phase flips each time round."""
+    """The pipeline's next stage. The phase of its mbarriers flips at each wrap-around."""
     stage = stage + 1
     if stage == stages:
         stage = 0
@@ -532,18 +532,18 @@ def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Const
 
 @cute.jit
 def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's stage ``steps`` on."""
+    """The pipeline's stage and phase after ``steps`` more steps."""
     stage = stage + steps
     phase = phase ^ (stage // stages & 1)
     return stage % stages, phase
 
 
 def converted(mX, scratch, mScale, convert, stream):
-    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: by :func:`copy_row` one copy; by ``halve_row`` its
-    halves, and their scales in ``mScale``.
+    """Copies ``mX`` (rows, k, batch) to ``scratch`` in a layout that TMA can address. With :func:`copy_row`, one copy;
+    with ``halve_row``, both halves, and their scales in ``mScale``.
 
-    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does (of 8 bits: densely along
-    k), but its rows or columns begin at L2's lines.
+    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`). A copy has the layout of ``mX`` (8 bits: always
+    contiguous along k), but its rows or columns begin at multiples of 128 bytes, L2's line.
     """
     rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
     copies, batches, room = scratch.shape
@@ -561,7 +561,7 @@ def converted(mX, scratch, mScale, convert, stream):
     if along_k:
         walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
         block_rows = 256 // walkers
-    else:  # neighbours are rows: as many as leave work for every multiprocessor
+    else:  # neighbouring threads take rows: as many per block as leave work for every SM
         block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
         walkers = 1024 // block_rows
     unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
@@ -575,12 +575,12 @@ def converted(mX, scratch, mScale, convert, stream):
 
 
 def even_pitch(length):
-    """The next multiple of 128 bytes, of 16-bit numbers."""
+    """``length`` 16-bit numbers, rounded up to a multiple of 128 bytes."""
     return (length + 63) // 64 * 64
 
 
 def scratch_size(rows, k):
-    """Elements that one batch of a copy takes at most, in either layout."""
+    """Upper bound of the number of elements of one batch of a copy, in either layout."""
     return max(rows * even_pitch(k), k * even_pitch(rows))
 
 
@@ -597,8 +597,8 @@ def convert_kernel(
     block_rows: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: ``convert`` writes a row of
-    ``mCopies``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    """A block converts ``block_rows`` rows of ``mX`` (rows, k, batch), each by ``walkers`` threads. ``convert`` writes
+    a row of ``mCopies``. Neighbouring threads read neighbours in memory (``along_k``: in k)."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     rows, k, _ = shape
@@ -610,7 +610,7 @@ def convert_kernel(
     inside = cutlass.min(row, rows - 1)
     vectors = k // vec if row < rows else 0
     gX, gCopies = flat_row(mX, inside, batch, vec), [flat_row(x, inside, batch, vec) for x in mCopies]
-    apart = 1 if along_k else block_rows  # threads from one walker to the next
+    apart = 1 if along_k else block_rows  # distance between two walkers of a row, in threads
     convert(gX, gCopies, mScale, row, batch, vectors, walker, shape, walkers * block_rows, walkers, apart, unroll)
 
 
@@ -619,7 +619,7 @@ def flat_row(x, row, batch, vec):
 
 
 def view(pointer, shape, stride):
-    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    """The memory at ``pointer`` as a tensor with this shape, and strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
 
 
@@ -633,7 +633,7 @@ def multiply_plainly(
     sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch)."""
+    """``mC`` (m, n, batch): epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
     plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
@@ -654,7 +654,7 @@ def plain_kernel(
     pairs: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
-    """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
+    """A block computes a 64×64 tile, a thread 4×4 of it, in steps of 16 along k, one product after another."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
@@ -668,7 +668,7 @@ def plain_kernel(
     tA = cute.local_tile(sA, (4, 16), (tidx // 16, 0))
     tB = cute.local_tile(sB, (4, 16), (tidx % 16, 0))
     rA, rB = (cute.make_rmem_tensor(4, Float32) for _ in range(2))
-    accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
+    accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # 4×4, row-major
     for p in cutlass.range_constexpr(len(pairs)):
         acc, (left, right) = accs[p], pairs[p]
         k = cute.size(mAs[left], mode=[1])
@@ -707,7 +707,7 @@ def load_slab(
     k: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
-    """64 rows and 16 steps of k, in fp32; zeros past the edge. Neighbouring threads read neighbours in memory."""
+    """Loads 64 rows × 16 of k as fp32, zeros past the edge. Neighbouring threads read neighbours in memory."""
     tidx, _, _ = cute.arch.thread_idx()
     for turn in cutlass.range_constexpr(4):
         at = tidx + turn * 256
@@ -726,7 +726,7 @@ def add_up(
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    """``mC`` (m, n, batch): the epilogue of ``mPart`` (m, n, batch, part), summed over the parts in fp32."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
     total_kernel(mPart, mC, extras, sizes, vec).launch(
@@ -745,7 +745,7 @@ def total_kernel(
     sizes: cutlass.Constexpr,
     vec: cutlass.Constexpr,
 ):
-    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    """Sums ``mPart`` (m, n, batch, part), ``vec`` neighbours in n per thread, and applies the epilogue."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
@@ -783,13 +783,13 @@ def total_kernel(
             mC[row, column, batch] = rC[0]
 
 
-LEAST = 1 << 18  # products of numbers below which one plain kernel is faster than two that convert and multiply
+LEAST = 1 << 18  # m·n·k below which one plain kernel is faster than a conversion and a product on the tensor cores
 
 
-make_mma = sm90.make_trivial_tiled_mma  # of TF32: tf32_mma
+make_mma = sm90.make_trivial_tiled_mma  # for TF32: tf32_mma
 
 
-views_of = tma_views  # of TF32: tf32_views
+views_of = tma_views  # for TF32: tf32_views
 
 
 @cute.jit
@@ -812,13 +812,13 @@ def multiply(
     raster: cutlass.Constexpr,
     group: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch), as TMA may
-    read them ``by_tma``. A plain kernel serves what it cannot read. ``partials``: room for ``split_k`` parts of the
-    results."""
+    """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch).
+    ``by_tma``: both sides' operands in the form that TMA loads. A plain kernel takes operands that TMA cannot address.
+    ``partials``: workspace for the results of ``split_k`` parts of k."""
     ready, k = (views_of(by_tma[0]), views_of(by_tma[1])), cute.size(mAs[0], mode=[1])
     if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
         terms = terms_of(pairs, len(fp32_operands) > 0)
-        if cutlass.const_expr(split_k > 1 and k > tile_shape_mnk[2]):  # one tile is not cut
+        if cutlass.const_expr(split_k > 1 and k > tile_shape_mnk[2]):  # one step is not split
             m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
             layout = cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
             mPart = cute.make_tensor(partials.iterator, layout)
@@ -838,8 +838,8 @@ def multiply(
 
 
 def halved(sides, rooms, scales, mC, pairs, stream):
-    """Each side's fp32 operands as fp16 halves, high and low; and ``pairs`` of operands with their scales. Nothing of a
-    product too small to convert."""
+    """Splits each side's fp32 operands into fp16 halves, high and low. Returns the halves and, for each of ``pairs``,
+    the operands with their scales; both empty if the product is too small to convert."""
     if not worth_converting(mC, sides):
         return ((), ()), ()
     scales = tuple(tuple(scales_of(x, scale) for x, scale in zip(*side)) for side in zip(sides, scales))
@@ -855,7 +855,7 @@ def worth_converting(mC, sides):
 
 
 def scales_of(x, scale):
-    """``scale`` as (4, rows, batch) of operand ``x`` (rows, k, batch); without a pitch where batches share it."""
+    """``scale`` as (4, rows, batch) of operand ``x`` (rows, k, batch); batch stride 0 if all batches share it."""
     rows, batches = (cute.size(x, mode=[d]) for d in (0, 2))
     pitch = 4 * rows if scale.shape[0] > 1 else 0
     return cute.make_tensor(scale.iterator, cute.make_layout((4, rows, batches), stride=(1, 4, pitch)))
@@ -882,8 +882,8 @@ def multiply_by_wgmma(
     mParts: cute.Tensor,
     rows: cutlass.Constexpr,
 ):
-    """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
-    others, and which of ``extras`` may come as auxiliary loads."""
+    """``rows`` and ``mParts`` are None unless the epilogue reduces rows. ``rows``: shape of the buffers for values that
+    a block's warps receive from others, and which of ``extras`` may be auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = mAs[0].element_type, mBs[0].element_type, mC.element_type
@@ -894,11 +894,11 @@ def multiply_by_wgmma(
     places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
     loads, room = (len(mAs), len(mBs)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
-    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
-    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores whole units of 16 bytes
+    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's mainloop
         ahead = range(len(extras) if aligned is not None and split_k == 1 and teams == 1 else 0)
     views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # those of a piece are there at once
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's loads must fit at once
         views = tuple(None for _ in extras)
     stage_bits = max(tile_m * len(mAs), tile_n * len(mBs)) * tile_k * a_dtype.width
     epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
@@ -918,7 +918,7 @@ def multiply_by_wgmma(
     layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(mBs) // fused_b)
     layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
     stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
-    shares = 1 if mParts is not None else cluster_n  # of a tile of A, a block's load each
+    shares = 1 if mParts is not None else cluster_n  # parts of a tile of A, one loaded by each block
     by_tma_a = [
         cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares) for x in mAs
     ]
@@ -951,15 +951,15 @@ def multiply_by_wgmma(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can move
         stream=stream,
         use_pdl=OVERLAP and overlapping(),
     )
 
 
 def terms_of(pairs, halved):
-    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
-    the products of the low ones follow in sums of their own."""
+    """(left, right, sum) of each product that the wgmma kernel adds up. With fp16 halves, operands come in pairs (high,
+    low), and the mixed products follow, in sums of their own."""
     if not halved:
         return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
     high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
@@ -972,8 +972,8 @@ def terms_of(pairs, halved):
 
 
 def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
-    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
-    columns where these are dense, are whole ones of the widest swizzle."""
+    """How many right operands one wgmma multiplies as a single wide tile. Their tiles must be adjacent in shared
+    memory: rows, or columns if these are contiguous, must fill whole rows of the widest swizzle."""
     _, tile_n, tile_k = tile_shape_mnk
     one_left = len(mAs) == 1 and not fp32_operands and len(mBs) * tile_n <= 256
     row_bits, column_bits = (length * mBs[0].element_type.width for length in (tile_k, tile_n))
@@ -982,17 +982,17 @@ def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
 
 
 def unzipped(pairs):
-    """Atoms, and tensors."""
+    """(atoms, tensors)."""
     return tuple(atom for atom, _ in pairs), tuple(x for _, x in pairs)
 
 
 def load_op(blocks):
-    """A TMA load for one block, or for several of a cluster at once."""
+    """A TMA load for one block, or multicast to several blocks of a cluster."""
     return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
 
 
 def load(tma, tX, at, slot, barrier, mask=None):
-    """The tile ``at`` of a matrix on its way to shared memory; ``tX``: both, as ``tma_partition`` has them."""
+    """Starts the TMA copy of tile ``at`` to ``slot``. ``tX``: the (shared, global) views from ``tma_partition``."""
     smem, gmem = tX
     cute.copy(tma, gmem[(None, *at)], smem[(None, *slot)], tma_bar_ptr=barrier, mcast_mask=mask)
 
@@ -1012,15 +1012,15 @@ def gemm_kernel(
     summed: cutlass.Constexpr,
     places: cutlass.Constexpr,
 ):
-    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
-    in turn. Blocks stay and take tile after tile.
+    """One warp, the producer, loads tiles of A and B by TMA. The consumer warpgroups multiply, as one team or as two
+    teams that take tiles in turn. The kernel is persistent: a block takes tile after tile.
 
-    ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (those of which operands
-    are halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None).
-    ``summed``: the terms; ``promoted``: how many have sums of their own, added to totals in fp32 after each step along
-    k (fp32 halves, 8 bits); ``fused_b``: tiles of B that lie side by side and are multiplied as one; ``split_k``.
-    Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
-    are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
+    ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (the originals of fp16
+    halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None). ``summed``:
+    the terms; ``promoted``: how many sums are added to fp32 totals after each step along k (fp32 halves, 8 bits);
+    ``fused_b``: tiles of B that are adjacent and multiplied as one; ``split_k``. If an epilogue reduces rows,
+    ``mParts`` and ``places`` (shape of the buffers for values from other blocks) are for it, and blocks that share
+    tiles of A load whole tiles in turn, since a tile need not divide into as many parts.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -1033,7 +1033,7 @@ def gemm_kernel(
     a_dtype, b_dtype, c_dtype = dtypes
     num_a, num_b, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
     ab_stage = cute.size(layout_a.outer, mode=[2]) // num_a
-    team_groups = epi_tile[0] // 64  # warpgroups of a team
+    team_groups = epi_tile[0] // 64  # warpgroups per team
     team_threads = team_groups * 128
     consumers = teams * team_groups
     in_turn = mParts is not None
@@ -1091,7 +1091,7 @@ def gemm_kernel(
         cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
         for tma, gB in zip(tmas_b, gBs)
     ]
-    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), split_k)  # of each part; what lies past k is zeros
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), split_k)  # per part of k; TMA fills with zeros past the end
 
     epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
     room = storage.a if tile_m * num_a >= tile_n * num_b else storage.b
@@ -1105,7 +1105,7 @@ def gemm_kernel(
                 tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
             )
 
-    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
+    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters of tiles
     tiles = across_mn[0] * across_mn[1] * batches * split_k
     first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
 
@@ -1113,12 +1113,12 @@ def gemm_kernel(
         if cutlass.const_expr(consumers > 1):
             cute.arch.setmaxregister_decrease(40)
         if warp_idx == consumers * 4:
-            # A goes to the blocks of its row of the cluster, B to those of its column.
+            # Multicast A to the blocks in this row of the cluster, B to the blocks in this column.
             every = (1 << cluster_size) - 1
             mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
             mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
             stage_bytes = (num_a * tile_m + num_b * tile_n) * tile_k * a_dtype.width // 8
-            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
+            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # phase 1: every stage begins empty
             for tile in cutlass.range(first, tiles, step, unroll=1):
                 i, j, batch = tile_at(tile, across_mn, group, along_n)
                 i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
@@ -1167,7 +1167,7 @@ def gemm_kernel(
         )
         k_blocks = cute.size(tCrA, mode=[2])
 
-        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
+        # The epilogue takes the accumulators in pieces of epi_tile, each as if a narrower wgmma had computed it.
         piece = epi_mma.partition_shape_C(epi_tile)
         pieces = [
             cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, fused_b, epi_m)))
@@ -1203,10 +1203,10 @@ def gemm_kernel(
 
         inputs, pipeline = (fp32_operands, extras, sEs, from_shared, sizes, aux), (full, empty, ab_stage, cluster_size)
         stored = cutlass.Int32(0)  # pieces this team has stored
-        steps = k_tiles + (len(aux) if in_turn else 0)  # of a tile, where teams take turns
+        steps = k_tiles + (len(aux) if in_turn else 0)  # stages per tile, if teams take turns
         stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
         for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
-            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
+            # Mainloops of the teams take turns: an mbarrier's phase is ambiguous to a waiter more than one round ahead.
             if cutlass.const_expr(teams > 1):
                 if tile > first:
                     cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
@@ -1230,10 +1230,10 @@ def gemm_kernel(
                     if cutlass.const_expr(t + 1 == promoted):
                         warpgroup.commit_group()
                 warpgroup.commit_group()
-                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
+                warpgroup.wait_group(1)  # the previous step has read its stage; the sums to promote are complete
                 for p in cutlass.range_constexpr(promoted):
                     totals[p].store(totals[p].load() + accs[p].load())
-                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills it
                     cute.arch.mbarrier_arrive(empty + before, tidx % 128)
                 before = stage
                 stage, phase = next_stage(stage, phase, ab_stage)
@@ -1243,7 +1243,7 @@ def gemm_kernel(
             warpgroup.wait_group(0)
             if tidx % 128 < cluster_size:
                 cute.arch.mbarrier_arrive(empty + before, tidx % 128)
-            if cutlass.const_expr(teams > 1 and not in_turn):  # the other team's
+            if cutlass.const_expr(teams > 1 and not in_turn):  # skip the stages that the other team's tile uses
                 stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
 
             i, j, batch = tile_at(tile, across_mn, group, along_n)
@@ -1256,7 +1256,7 @@ def gemm_kernel(
             if thread < 32:
                 cute.arch.cp_async_bulk_wait_group(0, read=True)
     if cutlass.const_expr(cluster_size > 1):
-        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
+        cute.arch.cluster_arrive()  # no block exits while others may still signal its barriers or fill its stages
         cute.arch.cluster_wait()
 
 
@@ -1275,10 +1275,10 @@ def tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """Of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, fused_b, epi_m), each on its way out once
-    it is ready. ``at``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and phase), returned as
-    they are then; ``turn``: tiles that the team has had before; ``place``: the team, and the
-    thread in it."""
+    """The epilogue of a tile: stores each of ``pieces`` of its sums and totals (values, epi_n, fused_b, epi_m)
+    when it is ready. ``at``: (row, column, batch). ``state``: (pieces stored, stage and phase of the pipeline);
+    the new state is returned. ``turn``: number of earlier tiles of the team. ``place``: (team, thread of the
+    team)."""
     (row, column, batch), (stored, stage, phase) = at, state
     fp32_operands, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
@@ -1333,9 +1333,9 @@ def store_piece(
     place: tuple,
     left: tuple,
 ):
-    """A piece of results, in registers, on its way out. By TMA when the whole team has met: the stages that were
-    ``left`` (they, the pipeline's barriers, blocks that fill them) may be let go of then. Returns how many pieces the
-    team has ``stored``."""
+    """Stores a piece of results from registers, by TMA if possible. After the team's barrier, it then releases the
+    stages in ``left`` (stages, the pipeline's empty barriers, number of blocks that fill a stage). Returns how many
+    pieces the team has ``stored``."""
     mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
     drained, empty, cluster_size = left
     (row, column, batch), (team, thread) = at, place
@@ -1343,7 +1343,7 @@ def store_piece(
         team_threads, tidx = epi_tile[0] * 2, cute.arch.thread_idx()[0]
         slot = team * EPI_STAGE + stored % EPI_STAGE
         if thread < 32:
-            cute.arch.cp_async_bulk_wait_group(EPI_STAGE - 1, read=True)  # what was there has left
+            cute.arch.cp_async_bulk_wait_group(EPI_STAGE - 1, read=True)  # TMA has read the slot
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         for d in cutlass.range_constexpr(len(drained)):
             if tidx % 128 < cluster_size:
@@ -1353,7 +1353,7 @@ def store_piece(
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         if thread < 32:
-            if row < shape_mn[0] and column < shape_mn[1]:  # where C is one tile high, every other is that one too
+            if row < shape_mn[0] and column < shape_mn[1]:  # if C is one tile high, tiles past the edge alias it
                 dst = (row // epi_tile[0], column // epi_tile[1], batch)
                 cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *dst)])
             cute.arch.cp_async_bulk_commit_group()
@@ -1364,7 +1364,7 @@ def store_piece(
 
 
 def opens(terms, number):
-    """Is this term the first of a step along k that its sum gets?"""
+    """Whether this term is the first of a step along k that adds to its sum."""
     return [term[2] for term in terms].index(terms[number][2]) == number
 
 

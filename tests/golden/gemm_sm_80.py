@@ -42,32 +42,32 @@ def workspace(workload, config):
     return wanted
 
 
-MAX_SUMS = 128  # accumulators of a thread, in registers …
+MAX_SUMS = 128  # accumulators per thread
 
 
-MAX_SUMS_OF_HALVES = 64  # … where fp32 is multiplied as two halves, which need registers too
+MAX_SUMS_OF_HALVES = 64  # accumulators per thread for split fp32: the halves need registers too
 
 
-BLOCKS_PER_SM = 4  # beyond which a result is not cut into parts
+BLOCKS_PER_SM = 4  # split-K is not used beyond this many blocks per SM
 
 
 def accumulators(config, pairs, halved):
-    """A thread's; products of halves have one for the step along k and one for the total."""
+    """Accumulators per thread. Split fp32 (``halved``) has two sets: one for the step along k, one for the total."""
     threads = 32 * config["warps_m"] * config["warps_n"]
     return config["tile_m"] * config["tile_n"] * pairs * (2 if halved else 1) // threads
 
 
 def shared_bytes(tile_shape_mnk, stages, lefts, rights, itemsize):
-    """Of the operands' stages, or of a tile of results where that is more."""
+    """Shared memory of a block: the operands' stages, or a tile of results if that is larger."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     rows = tile_m * lefts + tile_n * rights
     return max(stages * rows * tile_k * itemsize, tile_m * (tile_n * 4 + 16))
 
 
 def why_not(config, results, lefts, rights, itemsize, pairs, halved, smem_bytes, sms):
-    """The limit that ``config`` is beyond; empty where it is feasible. ``results``: how many numbers are computed, by
-    ``pairs`` of ``lefts`` and ``rights`` operands of ``itemsize`` bytes; ``smem_bytes``: a block's at most, on a GPU
-    of ``sms`` multiprocessors."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible. ``results``: number of output elements.
+    ``pairs``: number of products, of ``lefts`` and ``rights`` operands with ``itemsize`` bytes per element.
+    ``smem_bytes``: shared memory per block. ``sms``: SMs of the GPU."""
     for side in ("m", "n"):
         tile, warps = config[f"tile_{side}"], config[f"warps_{side}"]
         if tile < 16 * warps:
@@ -98,9 +98,9 @@ def fetch(
     shape_mn: cutlass.Constexpr,
     by_pairs: cutlass.Constexpr,
 ):
-    """``mX`` (m, n, batch; stride 0 where it is broadcast) at a thread's positions ``cX`` of the tile at (row, column).
+    """Loads ``mX`` (m, n, batch; stride 0 if broadcast) at a thread's coordinates ``cX`` of the tile at (row, column).
 
-    Positions past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
+    Coordinates past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
     """
     rX = cute.make_rmem_tensor(cute.size(cX), mX.element_type)
     m, n = shape_mn
@@ -122,7 +122,7 @@ def fetch(
 
 
 def lies_in_pairs(x, n):
-    """Can two neighbours in n be loaded at once? Host arithmetic: shapes and strides are Python ints."""
+    """Whether one load can take two neighbours in n. Host arithmetic: shapes and strides are Python ints."""
     flat = [*x.stride] if isinstance(x.stride[0], int) and isinstance(x.stride[2], int) else [1]
     return flat[1:2] == [1] and n % 2 == 0 and flat[0] % 2 == 0 and flat[2] % 2 == 0
 
@@ -137,7 +137,7 @@ def put(
     batch: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """Stores a thread's results where they lie inside the matrix."""
+    """Stores a thread's results, except those past the edge of the matrix."""
     for e in cutlass.range_constexpr(cute.size(rC)):
         i, j = cC[e]
         if row + i < shape_mn[0] and column + j < shape_mn[1]:
@@ -145,7 +145,7 @@ def put(
 
 
 def widest(x, along):
-    """Neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Shapes and strides are Python ints."""
+    """Number of neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Host arithmetic."""
     if x.stride[along] != 1:
         return 1
     pitches = leaves([x.stride[d] for d in range(3) if d != along])
@@ -170,14 +170,14 @@ def recomputed(
     last: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """A thread's products of fp32 operands, which halves made. Where ``doubt`` is NaN they are computed again from the
-    operands themselves, over k from ``first`` to ``last``: 64 at a time, whose sums are added up."""
+    """``result``, a thread's products from split operands; recomputed if any ``doubt`` is NaN. The products are then
+    summed from the fp32 operands, over k from ``first`` to ``last``, in partial sums of 64 terms that are added up."""
     rC = cute.make_rmem_tensor(cute.size(cC), Float32)
     rC.store(result)
     doubts = doubt.reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0)
     if doubts != doubts:
         columns, (rows_at, columns_at) = cute.size(cC) // 2, places(cC)
-        vecs = tuple(min(widest(x, 1), max(32 // columns, 1)) for x in (mA, mB))  # registers are few
+        vecs = tuple(min(widest(x, 1), max(32 // columns, 1)) for x in (mA, mB))  # to save registers
         wide = max(vecs)
         rSum, rTotal = (cute.make_rmem_tensor((columns, 2), Float32) for _ in range(2))
         rA, rB = cute.make_rmem_tensor((wide, 2), Float32), cute.make_rmem_tensor((wide, columns), Float32)
@@ -200,42 +200,42 @@ def recomputed(
 
 
 def places(cC):
-    """Rows and columns of a thread's results: two neighbours, the same 8 rows below, all that again 8 columns on."""
+    """Rows and columns of a thread's accumulators: two neighbours, two more 8 rows below, the same every 8 columns."""
     return [cC[2 * r][0] for r in range(2)], [cC[c // 2 * 4 + c % 2][1] for c in range(cute.size(cC) // 2)]
 
 
 def by_thread(r):
-    """Results by (column, row) in the order in which a thread has them."""
+    """Results (column, row), viewed in the order of a thread's accumulators."""
     columns = cute.size(r) // 2
     return cute.make_tensor(r.iterator, cute.make_layout((2, 2, columns // 2), stride=(1, columns, 2)))
 
 
 def bring(x, r, at, vec):
-    """As many numbers of a row as ``r`` holds, from ``at`` on, by vectors of ``vec``."""
+    """Loads the numbers of row ``x`` from ``at`` on, as many as ``r`` holds, in vectors of ``vec``."""
     for s in range(cute.size(r) // vec):
         cute.autovec_copy(cute.flat_divide(x, (vec,))[None, at // vec + s], cute.flat_divide(r, (vec,))[None, s])
 
 
-OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
 
 
 def overlapping():
-    """Can a kernel start while the one before it ends? From sm_90 on."""
+    """Whether a kernel can start before the previous one has ended: from sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 def start_next_and_wait():
-    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    """Lets the next kernel start, then waits until the previous kernel's writes are visible."""
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
 
 
 @cute.jit
 def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
-    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
+    """(row, column, batch) of tile number ``index``. A batch has ``across_mn`` tiles.
 
-    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
-    that those in flight at one time share operands in L2.
+    Tiles are ordered in bands ``group`` tiles high, column by column (``along_n``: bands ``group`` tiles wide, row by
+    row). Tiles that are computed at the same time therefore share operands in L2.
     """
     high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
     batch, rest = index // (high * wide), index % (high * wide)
@@ -247,7 +247,7 @@ def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.C
 
 
 def view(pointer, shape, stride):
-    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    """The memory at ``pointer`` as a tensor with this shape, and strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
 
 
@@ -261,7 +261,7 @@ def multiply_plainly(
     sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch)."""
+    """``mC`` (m, n, batch): epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
     plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
@@ -282,7 +282,7 @@ def plain_kernel(
     pairs: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
-    """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
+    """A block computes a 64×64 tile, a thread 4×4 of it, in steps of 16 along k, one product after another."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
@@ -296,7 +296,7 @@ def plain_kernel(
     tA = cute.local_tile(sA, (4, 16), (tidx // 16, 0))
     tB = cute.local_tile(sB, (4, 16), (tidx % 16, 0))
     rA, rB = (cute.make_rmem_tensor(4, Float32) for _ in range(2))
-    accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
+    accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # 4×4, row-major
     for p in cutlass.range_constexpr(len(pairs)):
         acc, (left, right) = accs[p], pairs[p]
         k = cute.size(mAs[left], mode=[1])
@@ -335,7 +335,7 @@ def load_slab(
     k: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
-    """64 rows and 16 steps of k, in fp32; zeros past the edge. Neighbouring threads read neighbours in memory."""
+    """Loads 64 rows × 16 of k as fp32, zeros past the edge. Neighbouring threads read neighbours in memory."""
     tidx, _, _ = cute.arch.thread_idx()
     for turn in cutlass.range_constexpr(4):
         at = tidx + turn * 256
@@ -354,7 +354,7 @@ def add_up(
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    """``mC`` (m, n, batch): the epilogue of ``mPart`` (m, n, batch, part), summed over the parts in fp32."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
     total_kernel(mPart, mC, extras, sizes, vec).launch(
@@ -373,7 +373,7 @@ def total_kernel(
     sizes: cutlass.Constexpr,
     vec: cutlass.Constexpr,
 ):
-    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    """Sums ``mPart`` (m, n, batch, part), ``vec`` neighbours in n per thread, and applies the epilogue."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
@@ -429,12 +429,12 @@ def multiply(
     group: cutlass.Constexpr,
     tf32: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch): the epilogue of the products of ``pairs``, of ``mAs`` (m, k, batch) and ``mBs``
-    (n, k, batch). Where k is cut into ``split_k`` parts, ``partials`` have room for each one's results. ``tf32``: fp32
-    operands may be rounded to it."""
+    """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch).
+    ``partials``: workspace for the results of ``split_k`` parts of k. ``tf32``: fp32 operands may be rounded to
+    TF32."""
     if cutlass.const_expr(not alike((*mAs, *mBs))):
         multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)
-    elif cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_shape_mnk[2]):  # one tile is not cut
+    elif cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_shape_mnk[2]):  # one step is not split
         m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
         mPart = cute.make_tensor(partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n)))
         multiply_by_mma(
@@ -494,7 +494,7 @@ def multiply_by_mma(
     group: cutlass.Constexpr,
     tf32: cutlass.Constexpr,
 ):
-    """By the tensor cores. Where ``split_k`` cuts k, each part has its own batches of ``mC``, and no epilogue."""
+    """Launches the kernel. If ``split_k`` cuts k, each part has its own batches of ``mC``, without epilogue."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     k_tiles = cute.ceil_div(cute.ceil_div(cute.size(mAs[0], mode=[1]), tile_k), split_k)
@@ -541,7 +541,7 @@ def multiply_by_mma(
 
 
 def alike(operands):
-    """Are they of one type that the tensor cores multiply, and of one length along k?"""
+    """Whether all operands have one dtype that the tensor cores multiply, and one length along k."""
     kinds, lengths = {x.element_type for x in operands}, {cute.size(x, mode=[1]) for x in operands}
     return len(kinds) == 1 and len(lengths) == 1 and kinds <= {cutlass.BFloat16, cutlass.Float16, Float32}
 
@@ -551,8 +551,8 @@ def dense_in_rows(x):
 
 
 def swizzled(rows, tile_k, width, along_k):
-    """The smallest piece of a tile whose 16-byte parts lie so that eight of them, one below the other, are in different
-    banks."""
+    """The smallest piece of a tile, swizzled: eight vectors of 16 bytes, one below the other, lie in different banks of
+    shared memory."""
     near, limit = tile_k if along_k else rows, 1024 // width
     near = min(limit, near & -near)
     bits = (near * width // 128).bit_length() - 1
@@ -582,8 +582,8 @@ def mma_kernel(
     tf32: cutlass.Constexpr,
     smem_bytes: cutlass.Constexpr,
 ):
-    """A block computes a tile of the result, over one of ``split_k`` parts of k. ``layouts`` are the operands' in
-    shared memory; each is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
+    """A block computes a tile of the result over one of ``split_k`` parts of k. ``layouts`` are those of the operands
+    in shared memory; each operand is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     tile_m, tile_n, tile_k = tile_shape_mnk
@@ -601,7 +601,7 @@ def mma_kernel(
     whole = k % (tile_k * split_k) == 0
 
     smem = utils.SmemAllocator()
-    memory = smem.allocate(smem_bytes, 128)  # of the stages, and then of the results on their way out
+    memory = smem.allocate(smem_bytes, 128)  # the stages; later the tile of results
     mXs, beginning = (*mAs, *mBs), cute.recast_ptr(memory, dtype=dtype)
     sXs = [cute.make_tensor(beginning + offset, layout) for offset, layout in zip(offsets_of(layouts), layouts)]
 
@@ -609,9 +609,9 @@ def mma_kernel(
     sAs, sBs = ([s for o, s in enumerate(sXs) if (o < len(mAs)) == left] for left in (True, False))
     rAs = [mma.make_fragment_A(thr_mma.partition_A(s[None, None, 0])) for s in sAs]
     rBs = [mma.make_fragment_B(thr_mma.partition_B(s[None, None, 0])) for s in sBs]
-    rAs, rBs = ([cute.recast_tensor(r, dtype) for r in some] for some in (rAs, rBs))  # fp32 is no tf32 yet
+    rAs, rBs = ([cute.recast_tensor(r, dtype) for r in some] for some in (rAs, rBs))  # not yet rounded to TF32
     accs = [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n)), Float32) for _ in pairs]
-    steps = [cute.make_rmem_tensor(acc.layout, Float32) for acc in accs] if halved else []  # of one step along k each
+    steps = [cute.make_rmem_tensor(acc.layout, Float32) for acc in accs] if halved else []  # sums of one step
     for acc in accs:
         acc.fill(0.0)
     readers = [reader(r, s, mma, tidx, o < len(mAs), along_k[o]) for o, (r, s) in enumerate(zip((*rAs, *rBs), sXs))]
@@ -649,7 +649,7 @@ def mma_kernel(
                 slot = slot + 1
                 if slot == stages:
                     slot = 0
-            ahead = (k_block + 1) % k_blocks  # what the tensor cores need next is on its way while they work
+            ahead = (k_block + 1) % k_blocks  # load the next fragments while the tensor cores work
             for read in readers:
                 if cutlass.const_expr(ahead > 0 or k_tiles > 1):
                     read(ahead, slot)
@@ -689,7 +689,7 @@ def mma_kernel(
     cute.arch.cp_async_wait_group(0)
     cute.arch.sync_threads()
 
-    # Results go through shared memory, so that neighbours in a row leave together.
+    # Results go through shared memory, so that stores are coalesced along rows.
     pitch = tile_n + 128 // mC.element_type.width
     sC = cute.recast_ptr(memory, dtype=mC.element_type)
     cCs = thr_mma.partition_C(cute.make_identity_tensor((tile_m, tile_n)))
@@ -741,8 +741,8 @@ def fill_stage(
     along_k: cutlass.Constexpr,
     whole: cutlass.Constexpr,
 ):
-    """Starts to copy a tile of ``mX`` (rows, k, batch) to a stage, by vectors of ``vec`` neighbours in k (``along_k``)
-    or in rows; threads next to each other read neighbours in memory. ``whole``: no tile ends past k."""
+    """Starts to copy a tile of ``mX`` (rows, k, batch) to a stage, in vectors of ``vec`` neighbours in k (``along_k``)
+    or in rows. Neighbouring threads read neighbours in memory. ``whole``: no tile extends past the end of k."""
     rows, tile_k = cute.size(sX, mode=[0]), cute.size(sX, mode=[1])
     size, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
     stage_layout = cute.slice_(sX.layout, (None, None, 0))
@@ -772,7 +772,7 @@ def fill_stage(
 
 
 def offsets_of(layouts):
-    """Where each begins, one after another."""
+    """Offsets of layouts that are placed one after another."""
     offsets = [0]
     for layout in layouts:
         offsets.append(offsets[-1] + cute.size(layout))
@@ -784,7 +784,7 @@ def vector_at(pointer, vec):
 
 
 def halves_of(fragment):
-    """(high, low) of a fragment's fp32 numbers, both tf32: together they hold 22 bits."""
+    """A fragment's fp32 numbers as (high, low), both TF32: together they hold 22 bits."""
     high, low = (cute.make_rmem_tensor(cute.make_layout(fragment.shape), cutlass.Int32) for _ in range(2))
     rounded = cute.recast_tensor(high, Float32)
     for e in range(cute.size(fragment)):
@@ -794,7 +794,7 @@ def halves_of(fragment):
 
 
 def reader(fragment, sX, mma, tidx, left, along_k):
-    """What brings blocks of a fragment from shared memory: a function of the block of k and the slot."""
+    """A function (block of k, slot) that loads a block of ``fragment`` from shared memory ``sX``."""
     if sX.element_type.width == 16:
         atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(not along_k, 4), sX.element_type)
         copy = (cute.make_tiled_copy_A if left else cute.make_tiled_copy_B)(atom, mma)
@@ -816,7 +816,7 @@ def reader(fragment, sX, mma, tidx, left, along_k):
 
 
 def rounded(fragment):
-    """A fragment's fp32 numbers to nearest in TF32."""
+    """A fragment's fp32 numbers, rounded to nearest in TF32."""
     bits = cute.make_rmem_tensor(cute.make_layout(fragment.shape), cutlass.Int32)
     for e in range(cute.size(fragment)):
         bits[e] = cutlass.Int32(cute.arch.cvt_f32_tf32(fragment[e]))

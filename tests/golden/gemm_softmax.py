@@ -56,12 +56,12 @@ def larger(a, b):
 
 
 def tma_view(x, dense_in):
-    """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
-    ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
+    """A view of ``x`` (rows, columns, batch) that TMA can address, or None. ``x`` must be contiguous along one of the
+    dimensions ``dense_in``, and every other stride a multiple of 16 bytes. A broadcast batch dimension gets size 1."""
     quantum = 128 // x.element_type.width
     sizes, strides = [*x.shape], [*x.stride]
     if not all(isinstance(number, int) for number in sizes + strides):
-        return None  # dimensions that do not lie evenly
+        return None  # a dimension without a single stride
     if strides[2] == 0:
         sizes[2] = 1
     dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1] or [d for d in dense_in if sizes[d] == 1]
@@ -70,28 +70,28 @@ def tma_view(x, dense_in):
         return None
     for d in range(3):
         if sizes[d] == 1:
-            strides[d] = quantum if d in others else 1  # never walked
-            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
+            strides[d] = quantum if d in others else 1  # never used
+            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension from the tensor map
     return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
 
 
 def tma_views(operands):
-    """Each operand of a side as TMA can address it, of 16 bits, or of 8 and dense along k as wgmma needs it; None where
-    one is not, or none is given."""
+    """TMA views of one side's operands: of 16 bits in either layout, of 8 bits contiguous along k, as wgmma requires.
+    None if TMA cannot address one of them, or if there is none."""
     dense_in = {8: (1,), 16: (1, 0), 32: ()}
     views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
     return None if None in views or not views else views
 
 
 def aux_view(x):
-    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result."""
+    """A TMA view of tensor ``x`` of the epilogue; None if its rows are broadcast or TMA cannot address it."""
     whole = x.element_type.width in (16, 32) and x.stride[0] != 0
     return tma_view(x, (1,)) if whole else None
 
 
 def aux_steps_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
-    """(the epilogue's piece of a tile, with rows of up to 128 bytes; how many auxiliary loads a stage has room for; the
-    loads of each step: bytes, and the place in the tile, in pieces, and tensor of each)."""
+    """(epilogue tile, with rows of at most 128 bytes; number of auxiliary loads that fit a stage; the pipeline's
+    steps). A step is (bytes, loads), a load is (row and column of its piece in the tile, index of its tensor)."""
     tile_m, tile_n, _ = tile_shape_mnk
     numbers = [o for o, x in enumerate(views) if x is not None]
     columns = min(tile_n, 1024 // max([c_dtype.width] + [views[o].element_type.width for o in numbers]))
@@ -108,7 +108,7 @@ def aux_steps_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
 
 
 def aux_layout(dtype, epi_tile, slots, stages, stage_bits):
-    """A tensor's auxiliary loads in shared memory: rows, columns, slot, stage."""
+    """Shared-memory layout of a tensor's auxiliary loads: (rows, columns, slot, stage)."""
     one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
     apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
     rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
@@ -117,12 +117,12 @@ def aux_layout(dtype, epi_tile, slots, stages, stage_bits):
 
 
 def place_of(piece, aux_steps):
-    """(its slot, the last one of its step)."""
+    """(slot of ``piece`` in its step, last slot of this step)."""
     return next((step.index(piece), len(step) - 1) for _, step in aux_steps if piece in step)
 
 
 def read_aux(sE, from_shared, thread, slot, stage, cC):
-    """A thread's part of an auxiliary load, in registers, at ``cC``."""
+    """Copies a thread's part of the auxiliary load in ``slot`` of ``stage`` to registers, in the order of ``cC``."""
     thr_from_shared = from_shared.get_slice(thread)
     rE = cute.make_rmem_tensor(cute.size(cC), sE.element_type)
     tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(cC.shape)))
@@ -140,9 +140,9 @@ def fetch(
     shape_mn: cutlass.Constexpr,
     by_pairs: cutlass.Constexpr,
 ):
-    """``mX`` (m, n, batch; stride 0 where it is broadcast) at a thread's positions ``cX`` of the tile at (row, column).
+    """Loads ``mX`` (m, n, batch; stride 0 if broadcast) at a thread's coordinates ``cX`` of the tile at (row, column).
 
-    Positions past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
+    Coordinates past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
     """
     rX = cute.make_rmem_tensor(cute.size(cX), mX.element_type)
     m, n = shape_mn
@@ -164,7 +164,7 @@ def fetch(
 
 
 def lies_in_pairs(x, n):
-    """Can two neighbours in n be loaded at once? Host arithmetic: shapes and strides are Python ints."""
+    """Whether one load can take two neighbours in n. Host arithmetic: shapes and strides are Python ints."""
     flat = [*x.stride] if isinstance(x.stride[0], int) and isinstance(x.stride[2], int) else [1]
     return flat[1:2] == [1] and n % 2 == 0 and flat[0] % 2 == 0 and flat[2] % 2 == 0
 
@@ -179,7 +179,7 @@ def put(
     batch: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """Stores a thread's results where they lie inside the matrix."""
+    """Stores a thread's results, except those past the edge of the matrix."""
     for e in cutlass.range_constexpr(cute.size(rC)):
         i, j = cC[e]
         if row + i < shape_mn[0] and column + j < shape_mn[1]:
@@ -204,26 +204,26 @@ def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
     return value if there else neutral
 
 
-OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
 
 
 def overlapping():
-    """Can a kernel start while the one before it ends? From sm_90 on."""
+    """Whether a kernel can start before the previous one has ended: from sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 def start_next_and_wait():
-    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    """Lets the next kernel start, then waits until the previous kernel's writes are visible."""
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
 
 
 @cute.jit
 def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
-    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
+    """(row, column, batch) of tile number ``index``. A batch has ``across_mn`` tiles.
 
-    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
-    that those in flight at one time share operands in L2.
+    Tiles are ordered in bands ``group`` tiles high, column by column (``along_n``: bands ``group`` tiles wide, row by
+    row). Tiles that are computed at the same time therefore share operands in L2.
     """
     high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
     batch, rest = index // (high * wide), index % (high * wide)
@@ -236,7 +236,7 @@ def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.C
 
 @cute.jit
 def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's next stage; its barriers' phase flips each time round."""
+    """The pipeline's next stage. The phase of its mbarriers flips at each wrap-around."""
     stage = stage + 1
     if stage == stages:
         stage = 0
@@ -246,18 +246,18 @@ def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Const
 
 @cute.jit
 def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's stage ``steps`` on."""
+    """The pipeline's stage and phase after ``steps`` more steps."""
     stage = stage + steps
     phase = phase ^ (stage // stages & 1)
     return stage % stages, phase
 
 
 def converted(mX, scratch, mScale, convert, stream):
-    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: by :func:`copy_row` one copy; by ``halve_row`` its
-    halves, and their scales in ``mScale``.
+    """Copies ``mX`` (rows, k, batch) to ``scratch`` in a layout that TMA can address. With :func:`copy_row`, one copy;
+    with ``halve_row``, both halves, and their scales in ``mScale``.
 
-    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does (of 8 bits: densely along
-    k), but its rows or columns begin at L2's lines.
+    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`). A copy has the layout of ``mX`` (8 bits: always
+    contiguous along k), but its rows or columns begin at multiples of 128 bytes, L2's line.
     """
     rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
     copies, batches, room = scratch.shape
@@ -275,7 +275,7 @@ def converted(mX, scratch, mScale, convert, stream):
     if along_k:
         walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
         block_rows = 256 // walkers
-    else:  # neighbours are rows: as many as leave work for every multiprocessor
+    else:  # neighbouring threads take rows: as many per block as leave work for every SM
         block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
         walkers = 1024 // block_rows
     unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
@@ -289,22 +289,22 @@ def converted(mX, scratch, mScale, convert, stream):
 
 
 def copied_row_by_row(mX, scratch, stream):
-    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it, as it is."""
+    """``mX`` (rows, k, batch), copied unchanged to ``scratch`` in a layout that TMA can address."""
     return converted(mX, scratch, None, copy_row, stream)[0]
 
 
 def even_pitch(length):
-    """The next multiple of 128 bytes, of 16-bit numbers."""
+    """``length`` 16-bit numbers, rounded up to a multiple of 128 bytes."""
     return (length + 63) // 64 * 64
 
 
 def scratch_size(rows, k):
-    """Elements that one batch of a copy takes at most, in either layout."""
+    """Upper bound of the number of elements of one batch of a copy, in either layout."""
     return max(rows * even_pitch(k), k * even_pitch(rows))
 
 
 def uneven(x, matrix):
-    """Can TMA not address the matrices of ``x``, of 16 bits, along dimensions ``matrix``? It takes dense rows or
+    """Whether TMA cannot address the 16-bit matrices of ``x`` along dimensions ``matrix``. It takes contiguous rows or
     columns that begin at multiples of 16 bytes."""
     dense = any(x.shape[d] > 1 and x.stride[d] == 1 for d in matrix)
     return not dense or any(step % 8 for size, step in zip(x.shape, x.stride) if size > 1 and step > 1)
@@ -323,8 +323,8 @@ def convert_kernel(
     block_rows: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: ``convert`` writes a row of
-    ``mCopies``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    """A block converts ``block_rows`` rows of ``mX`` (rows, k, batch), each by ``walkers`` threads. ``convert`` writes
+    a row of ``mCopies``. Neighbouring threads read neighbours in memory (``along_k``: in k)."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     rows, k, _ = shape
@@ -336,7 +336,7 @@ def convert_kernel(
     inside = cutlass.min(row, rows - 1)
     vectors = k // vec if row < rows else 0
     gX, gCopies = flat_row(mX, inside, batch, vec), [flat_row(x, inside, batch, vec) for x in mCopies]
-    apart = 1 if along_k else block_rows  # threads from one walker to the next
+    apart = 1 if along_k else block_rows  # distance between two walkers of a row, in threads
     convert(gX, gCopies, mScale, row, batch, vectors, walker, shape, walkers * block_rows, walkers, apart, unroll)
 
 
@@ -359,7 +359,7 @@ def copy_row(
     apart: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """A copy of ``gX`` (vec, vectors of a row): each of ``walkers`` threads takes every so many-th vector."""
+    """Copies ``gX`` (vec, vectors of a row). Each of the row's threads takes every ``walkers``-th vector."""
     gCopy = gCopies[0]
     rX, rCopy = (cute.make_rmem_tensor(cute.size(gX, mode=[0]), x.element_type) for x in (gX, gCopy))
     for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
@@ -369,31 +369,31 @@ def copy_row(
 
 
 def view(pointer, shape, stride):
-    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    """The memory at ``pointer`` as a tensor with this shape, and strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
 
 
-SMEM_BYTES = 232448  # a block's most: 227 KiB
+SMEM_BYTES = 232448  # per block: 227 KiB
 
 
-EPI_STAGE = 2  # pieces of results on their way out, for each team
+EPI_STAGE = 2  # epilogue stages (pieces of results being stored) per team
 
 
-RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # clusters of so many blocks at a time, on an H200
+RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # by cluster size: clusters resident at a time on an H200
 
 
-ALL_STAGES = 8  # as many as fit
+ALL_STAGES = 8  # as many stages as fit
 
 
-MOST_BLOCKS = 8  # of a cluster that every GPU with clusters takes
+MOST_BLOCKS = 8  # per cluster: the portable cluster size
 
 
 MAX_TILE_N = 256
 
 
-# What operands are: steps along k, sums of a product (of fp32 halves the large terms of a step, their total, the small
-# ones; of 8 bits those of a step and their total), bytes of a number, and a thread's registers for sums. The epilogue
-# needs the rest; totals are in use one piece after another then.
+# By kind of operands: values of tile_k, sums per product (fp32 halves: large terms of a step, their total, small terms;
+# 8 bits: terms of a step, their total), bytes per element, and registers per thread for the sums. The remaining
+# registers are for the epilogue, during which totals are in use one piece after another.
 KINDS = {
     "16 bits": ((64, 128), 1, 2, 128),
     "fp32 halves": ((64,), 3, 2, 192),
@@ -403,27 +403,27 @@ KINDS = {
 
 
 def groups_of(config):
-    """Warpgroups that share a tile."""
+    """Number of warpgroups that share a tile."""
     return 1 if config["schedule"] == "pingpong" else min(config["tile_m"] // 64, 2)
 
 
 def stages_that_fit(tile_shape_mnk, consumers, loads, itemsize, beside=0):
-    """Pipeline stages that a block's shared memory has room for, beside results on their way out and ``beside`` bytes.
-    ``loads``: tiles of a stage, of the left side and of the right."""
+    """Number of pipeline stages that fit a block's shared memory next to the epilogue stages and ``beside`` further
+    bytes. ``loads``: tiles per stage, (left, right)."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     stage_bytes = (tile_m * loads[0] + tile_n * loads[1]) * tile_k * itemsize
     return (SMEM_BYTES - beside - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
 
 
 def stages_of(config, kind, loads, beside=0):
-    """As :func:`stages_that_fit`."""
+    """:func:`stages_that_fit` for ``config``."""
     tile_shape_mnk = config["tile_m"], config["tile_n"], config["tile_k"]
     consumers = 2 if config["schedule"] == "pingpong" else groups_of(config)
     return stages_that_fit(tile_shape_mnk, consumers, loads, KINDS[kind][2], beside)
 
 
 def beyond_room(config, kind, pairs, loads, beside=0):
-    """Which limit a tile's sums are beyond in registers, or its stages in shared memory."""
+    """The limit that a tile exceeds: registers for its sums or shared memory for its stages; "" if it fits."""
     _, sums, _, most = KINDS[kind]
     registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * groups_of(config))
     if registers > most:
@@ -431,20 +431,20 @@ def beyond_room(config, kind, pairs, loads, beside=0):
     fit, stages = stages_of(config, kind, loads, beside), config["stages"]
     if fit < 2:
         return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
-    if stages > fit and stages != ALL_STAGES:  # another bound would be the same kernel twice
+    if stages > fit and stages != ALL_STAGES:  # a bound that does not bind would give the same kernel twice
         return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({ALL_STAGES}: all)"
     return ""
 
 
 def exchange_shape(tile_m, cluster_n, values, teams, groups):
-    """(blocks, values, rows of a warp, warps' places): where blocks that share rows send ``values`` of each. A warp has
-    two places, since one may be a step ahead of another."""
+    """Shape of the buffers for ``values`` that blocks with the same rows exchange: (blocks, values, rows of a warp,
+    buffers). Each warp has two buffers, since a warp may be one exchange ahead of another."""
     return (cluster_n, values, tile_m // (4 * groups), 8 * teams * groups) if cluster_n > 1 else (1, 1, 1, 1)
 
 
 def why_not_rows(config, n, values, in_parts):
-    """As :func:`why_not`, of a kernel that reduces rows of ``n``, with so many ``values`` of a row from each block. A
-    row lies in a tile, or in the tiles of a cluster; only what can be put together from parts may be wider."""
+    """Like :func:`why_not`, for a kernel that reduces rows of ``n`` and exchanges ``values`` per row and block. A row
+    lies in a tile or in the tiles of a cluster; it may be wider only if its reductions can be combined ``in_parts``."""
     tile_m, tile_n, cluster_m, cluster_n = (config[s] for s in ("tile_m", "tile_n", "cluster_m", "cluster_n"))
     held, groups = tile_n * cluster_n, groups_of(config)
     if n > held and not in_parts:
@@ -459,7 +459,7 @@ def why_not_rows(config, n, values, in_parts):
     return beyond_room(config, "16 bits", 1, (1, 1), beside)
 
 
-make_mma = sm90.make_trivial_tiled_mma  # of TF32: tf32_mma
+make_mma = sm90.make_trivial_tiled_mma  # for TF32: tf32_mma
 
 
 @cute.jit
@@ -483,8 +483,8 @@ def multiply_by_wgmma(
     mParts: cute.Tensor,
     rows: cutlass.Constexpr,
 ):
-    """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
-    others, and which of ``extras`` may come as auxiliary loads."""
+    """``rows`` and ``mParts`` are None unless the epilogue reduces rows. ``rows``: shape of the buffers for values that
+    a block's warps receive from others, and which of ``extras`` may be auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = mAs[0].element_type, mBs[0].element_type, mC.element_type
@@ -495,11 +495,11 @@ def multiply_by_wgmma(
     places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
     loads, room = (len(mAs), len(mBs)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
-    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
-    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores whole units of 16 bytes
+    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's mainloop
         ahead = range(len(extras) if aligned is not None and split_k == 1 and teams == 1 else 0)
     views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # those of a piece are there at once
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's loads must fit at once
         views = tuple(None for _ in extras)
     stage_bits = max(tile_m * len(mAs), tile_n * len(mBs)) * tile_k * a_dtype.width
     epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
@@ -519,7 +519,7 @@ def multiply_by_wgmma(
     layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(mBs) // fused_b)
     layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
     stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
-    shares = 1 if mParts is not None else cluster_n  # of a tile of A, a block's load each
+    shares = 1 if mParts is not None else cluster_n  # parts of a tile of A, one loaded by each block
     by_tma_a = [
         cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares) for x in mAs
     ]
@@ -552,15 +552,15 @@ def multiply_by_wgmma(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can move
         stream=stream,
         use_pdl=OVERLAP and overlapping(),
     )
 
 
 def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
-    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
-    columns where these are dense, are whole ones of the widest swizzle."""
+    """How many right operands one wgmma multiplies as a single wide tile. Their tiles must be adjacent in shared
+    memory: rows, or columns if these are contiguous, must fill whole rows of the widest swizzle."""
     _, tile_n, tile_k = tile_shape_mnk
     one_left = len(mAs) == 1 and not fp32_operands and len(mBs) * tile_n <= 256
     row_bits, column_bits = (length * mBs[0].element_type.width for length in (tile_k, tile_n))
@@ -569,17 +569,17 @@ def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
 
 
 def unzipped(pairs):
-    """Atoms, and tensors."""
+    """(atoms, tensors)."""
     return tuple(atom for atom, _ in pairs), tuple(x for _, x in pairs)
 
 
 def load_op(blocks):
-    """A TMA load for one block, or for several of a cluster at once."""
+    """A TMA load for one block, or multicast to several blocks of a cluster."""
     return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
 
 
 def load(tma, tX, at, slot, barrier, mask=None):
-    """The tile ``at`` of a matrix on its way to shared memory; ``tX``: both, as ``tma_partition`` has them."""
+    """Starts the TMA copy of tile ``at`` to ``slot``. ``tX``: the (shared, global) views from ``tma_partition``."""
     smem, gmem = tX
     cute.copy(tma, gmem[(None, *at)], smem[(None, *slot)], tma_bar_ptr=barrier, mcast_mask=mask)
 
@@ -599,15 +599,15 @@ def gemm_kernel(
     summed: cutlass.Constexpr,
     places: cutlass.Constexpr,
 ):
-    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
-    in turn. Blocks stay and take tile after tile.
+    """One warp, the producer, loads tiles of A and B by TMA. The consumer warpgroups multiply, as one team or as two
+    teams that take tiles in turn. The kernel is persistent: a block takes tile after tile.
 
-    ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (those of which operands
-    are halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None).
-    ``summed``: the terms; ``promoted``: how many have sums of their own, added to totals in fp32 after each step along
-    k (fp32 halves, 8 bits); ``fused_b``: tiles of B that lie side by side and are multiplied as one; ``split_k``.
-    Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
-    are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
+    ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (the originals of fp16
+    halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None). ``summed``:
+    the terms; ``promoted``: how many sums are added to fp32 totals after each step along k (fp32 halves, 8 bits);
+    ``fused_b``: tiles of B that are adjacent and multiplied as one; ``split_k``. If an epilogue reduces rows,
+    ``mParts`` and ``places`` (shape of the buffers for values from other blocks) are for it, and blocks that share
+    tiles of A load whole tiles in turn, since a tile need not divide into as many parts.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -620,7 +620,7 @@ def gemm_kernel(
     a_dtype, b_dtype, c_dtype = dtypes
     num_a, num_b, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
     ab_stage = cute.size(layout_a.outer, mode=[2]) // num_a
-    team_groups = epi_tile[0] // 64  # warpgroups of a team
+    team_groups = epi_tile[0] // 64  # warpgroups per team
     team_threads = team_groups * 128
     consumers = teams * team_groups
     in_turn = mParts is not None
@@ -678,7 +678,7 @@ def gemm_kernel(
         cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
         for tma, gB in zip(tmas_b, gBs)
     ]
-    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), split_k)  # of each part; what lies past k is zeros
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), split_k)  # per part of k; TMA fills with zeros past the end
 
     epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
     room = storage.a if tile_m * num_a >= tile_n * num_b else storage.b
@@ -692,7 +692,7 @@ def gemm_kernel(
                 tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
             )
 
-    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
+    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters of tiles
     tiles = across_mn[0] * across_mn[1] * batches * split_k
     first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
 
@@ -700,12 +700,12 @@ def gemm_kernel(
         if cutlass.const_expr(consumers > 1):
             cute.arch.setmaxregister_decrease(40)
         if warp_idx == consumers * 4:
-            # A goes to the blocks of its row of the cluster, B to those of its column.
+            # Multicast A to the blocks in this row of the cluster, B to the blocks in this column.
             every = (1 << cluster_size) - 1
             mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
             mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
             stage_bytes = (num_a * tile_m + num_b * tile_n) * tile_k * a_dtype.width // 8
-            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
+            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # phase 1: every stage begins empty
             for tile in cutlass.range(first, tiles, step, unroll=1):
                 i, j, batch = tile_at(tile, across_mn, group, along_n)
                 i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
@@ -754,7 +754,7 @@ def gemm_kernel(
         )
         k_blocks = cute.size(tCrA, mode=[2])
 
-        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
+        # The epilogue takes the accumulators in pieces of epi_tile, each as if a narrower wgmma had computed it.
         piece = epi_mma.partition_shape_C(epi_tile)
         pieces = [
             cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, fused_b, epi_m)))
@@ -790,10 +790,10 @@ def gemm_kernel(
 
         inputs, pipeline = (fp32_operands, extras, sEs, from_shared, sizes, aux), (full, empty, ab_stage, cluster_size)
         stored = cutlass.Int32(0)  # pieces this team has stored
-        steps = k_tiles + (len(aux) if in_turn else 0)  # of a tile, where teams take turns
+        steps = k_tiles + (len(aux) if in_turn else 0)  # stages per tile, if teams take turns
         stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
         for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
-            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
+            # Mainloops of the teams take turns: an mbarrier's phase is ambiguous to a waiter more than one round ahead.
             if cutlass.const_expr(teams > 1):
                 if tile > first:
                     cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
@@ -817,10 +817,10 @@ def gemm_kernel(
                     if cutlass.const_expr(t + 1 == promoted):
                         warpgroup.commit_group()
                 warpgroup.commit_group()
-                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
+                warpgroup.wait_group(1)  # the previous step has read its stage; the sums to promote are complete
                 for p in cutlass.range_constexpr(promoted):
                     totals[p].store(totals[p].load() + accs[p].load())
-                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills it
                     cute.arch.mbarrier_arrive(empty + before, tidx % 128)
                 before = stage
                 stage, phase = next_stage(stage, phase, ab_stage)
@@ -830,7 +830,7 @@ def gemm_kernel(
             warpgroup.wait_group(0)
             if tidx % 128 < cluster_size:
                 cute.arch.mbarrier_arrive(empty + before, tidx % 128)
-            if cutlass.const_expr(teams > 1 and not in_turn):  # the other team's
+            if cutlass.const_expr(teams > 1 and not in_turn):  # skip the stages that the other team's tile uses
                 stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
 
             i, j, batch = tile_at(tile, across_mn, group, along_n)
@@ -843,7 +843,7 @@ def gemm_kernel(
             if thread < 32:
                 cute.arch.cp_async_bulk_wait_group(0, read=True)
     if cutlass.const_expr(cluster_size > 1):
-        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
+        cute.arch.cluster_arrive()  # no block exits while others may still signal its barriers or fill its stages
         cute.arch.cluster_wait()
 
 
@@ -859,9 +859,9 @@ def store_piece(
     place: tuple,
     left: tuple,
 ):
-    """A piece of results, in registers, on its way out. By TMA when the whole team has met: the stages that were
-    ``left`` (they, the pipeline's barriers, blocks that fill them) may be let go of then. Returns how many pieces the
-    team has ``stored``."""
+    """Stores a piece of results from registers, by TMA if possible. After the team's barrier, it then releases the
+    stages in ``left`` (stages, the pipeline's empty barriers, number of blocks that fill a stage). Returns how many
+    pieces the team has ``stored``."""
     mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
     drained, empty, cluster_size = left
     (row, column, batch), (team, thread) = at, place
@@ -869,7 +869,7 @@ def store_piece(
         team_threads, tidx = epi_tile[0] * 2, cute.arch.thread_idx()[0]
         slot = team * EPI_STAGE + stored % EPI_STAGE
         if thread < 32:
-            cute.arch.cp_async_bulk_wait_group(EPI_STAGE - 1, read=True)  # what was there has left
+            cute.arch.cp_async_bulk_wait_group(EPI_STAGE - 1, read=True)  # TMA has read the slot
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         for d in cutlass.range_constexpr(len(drained)):
             if tidx % 128 < cluster_size:
@@ -879,7 +879,7 @@ def store_piece(
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         if thread < 32:
-            if row < shape_mn[0] and column < shape_mn[1]:  # where C is one tile high, every other is that one too
+            if row < shape_mn[0] and column < shape_mn[1]:  # if C is one tile high, tiles past the edge alias it
                 dst = (row // epi_tile[0], column // epi_tile[1], batch)
                 cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *dst)])
             cute.arch.cp_async_bulk_commit_group()
@@ -890,7 +890,7 @@ def store_piece(
 
 
 def opens(terms, number):
-    """Is this term the first of a step along k that its sum gets?"""
+    """Whether this term is the first of a step along k that adds to its sum."""
     return [term[2] for term in terms].index(terms[number][2]) == number
 
 
@@ -911,11 +911,11 @@ def multiply_and_reduce(
     raster: cutlass.Constexpr,
     group: cutlass.Constexpr,
 ):
-    """``mParts`` (m, tiles, batch, values): what tiles find of rows that are wider than a cluster's."""
+    """``mParts`` (m, tiles, batch, values): row partials of each tile, for rows wider than the tiles of a cluster."""
     values, teams = max(len(step[3]) for step in STEPS), 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_shape_mnk[0] // 64, 2)
     places = exchange_shape(tile_shape_mnk[0], cluster_shape_mn[1], values, teams, team_groups)
-    ahead = [o for o, along in STEPS[0][1]]  # what later steps read again, they read from memory
+    ahead = [o for o, along in STEPS[0][1]]  # tensors of the first step; later steps read from memory
     tiles, order = (tile_shape_mnk, cluster_shape_mn), (stages, schedule, raster, group)
     multiply_by_wgmma(
         mAs, mBs, mC, (), extras, stream, sizes, k, ((0, 0, 0),), 1, *tiles, *order, mParts, (places, ahead)
@@ -923,12 +923,12 @@ def multiply_and_reduce(
 
 
 def parts_view(parts, m, tiles, batches, count):
-    """Workspace ``parts`` as (row, tile of its columns, batch, which of ``count`` numbers)."""
+    """Workspace ``parts`` as (row, tile along n, batch, value), with ``count`` values."""
     return view(parts.iterator, (m, tiles, batches, count), (tiles, 1, m * tiles, batches * m * tiles))
 
 
 def as_tma(x, copy, stream):
-    """An operand as TMA can address it: itself, or a copy where there is room for one."""
+    """``x`` in a layout that TMA can address: itself, or its copy if ``copy`` has room for one."""
     return copied_row_by_row(x, copy, stream) if cute.size(copy) > 1 else x
 
 
@@ -947,7 +947,7 @@ def tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """Of a tile whose rows are reduced, where that of ``gemm_sm90`` takes each tile by itself."""
+    """The epilogue of a tile whose rows are reduced, where that of ``gemm_sm90`` handles each tile by itself."""
     (row, column, batch), (stored, stage, phase), (team, thread) = at, state, place
     _, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
@@ -956,15 +956,15 @@ def tile_epilogue(
     k_tiles, cluster_n = cute.ceil_div(k, tile_k), cluster_shape_mn[1]
     tidx, _, _ = cute.arch.thread_idx()
     _, epi_n, _, epi_m = pieces[0].shape
-    whole = n <= tile_n * cluster_n  # a row lies in the tiles of a cluster
+    whole = n <= tile_n * cluster_n  # each row lies in the tiles of one cluster
     exchanged = whole and cluster_n > 1
     ragged = n % tile_n > 0 or (whole and n < tile_n * cluster_n)
-    lines = 2 * epi_m  # rows of a tile that a thread has a part of
-    met = turn * len(STEPS)  # exchanges before
+    lines = 2 * epi_m  # rows of the tile per thread; a quad shares each
+    met = turn * len(STEPS)  # exchanges of earlier tiles
     registers = [
         cute.make_tensor(of.iterator, cute.make_layout((2, 2, epi_tile[1] // 8, epi_n, epi_m))) for of in pieces
     ]
-    found = [[] for _ in range(lines)]  # what each row's reductions found
+    found = [[] for _ in range(lines)]  # results of the reductions so far, per row
     for s in cutlass.range_constexpr(len(STEPS)):
         work, reads, held, folds, neutrals = STEPS[s]
         parts_here = [[Float32(neutral) for neutral in neutrals] for _ in range(lines)]
@@ -998,7 +998,7 @@ def tile_epilogue(
                     for f in cutlass.range_constexpr(len(folded)):
                         part = fold_row(folded[f], folds[f], neutrals[f], cRow, epi_column, n, ragged)
                         parts_here[line][f] = folds[f](parts_here[line][f], part)
-        if cutlass.const_expr(s == 0 and teams > 1):  # the other team's
+        if cutlass.const_expr(s == 0 and teams > 1):  # skip the stages that the other team's tile uses
             stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles + len(aux)), ab_stage)
         for line in cutlass.range_constexpr(lines):
             for f in cutlass.range_constexpr(len(folds)):
@@ -1010,7 +1010,7 @@ def tile_epilogue(
                 as_tensor(parts_here), sPlace, met_at + buffer, (met + s) // 2 % 2, rank_mn, cluster_shape_mn
             )
             parts_here = from_blocks(sPlace, folds, lines)
-            cute.arch.sync_warp()  # all have read before any of them sends again
+            cute.arch.sync_warp()  # every lane has read the buffer before one sends again
         for line in cutlass.range_constexpr(lines):
             found[line] = found[line] + parts_here[line]
     if cutlass.const_expr(not whole):
@@ -1040,7 +1040,7 @@ def write_rows(
     shape_mn: cutlass.Constexpr,
     epi_tile: cutlass.Constexpr,
 ):
-    """The rows of a tile, finished, on their way out. Returns how many pieces the team has ``stored``."""
+    """Finishes the rows of a tile and stores them. Returns the number of pieces that the team has stored so far."""
     (work, reads, held, _), (row, column, batch), c_dtype = FINISH, at, output[0].element_type
     *_, epi_n, epi_m = registers[0].shape
     for epi_i in cutlass.range_constexpr(epi_m):
@@ -1059,7 +1059,7 @@ def write_rows(
 
 
 def row_of(registers, half, epi_j, epi_i):
-    """A thread's part of one of its rows, from one piece of the accumulators."""
+    """A thread's part of one of its rows, from one piece of the accumulators, as a vector."""
     rRow = registers[None, half, None, epi_j, epi_i]
     return rRow.load().reshape((cute.size(rRow),))
 
@@ -1070,8 +1070,8 @@ def put_row(values, registers, half, epi_j, epi_i):
 
 
 def read(extras, reads, before, ahead, half, cRow, row, column, batch, shape_mn):
-    """What ``reads`` names (a tensor, and does it differ along the row) of a thread's part of one of its rows. What all
-    rows share was read ``before``, for the first; auxiliary loads are there ``ahead``."""
+    """Loads the tensors in ``reads`` (index, whether it varies along the row) for a thread's part of one of its rows.
+    Tensors that all rows share were loaded ``before``, for the first row. Auxiliary loads are in ``ahead``."""
     found = []
     for at, (o, along) in enumerate(reads):
         mX = extras[o]
@@ -1088,7 +1088,7 @@ def read(extras, reads, before, ahead, half, cRow, row, column, batch, shape_mn)
 
 
 def fold_row(values, op, neutral, cRow, column, n, ragged):
-    """Reduces a thread's part of a row, pairwise; where it is ``ragged``, columns past its end count for nothing."""
+    """Reduces a thread's part of a row pairwise. ``ragged``: columns past the row's end count as ``neutral``."""
     rValue = cute.make_rmem_tensor(values.shape, Float32)
     rValue.store(values)
     parts = [rValue[e] for e in range(cute.size(rValue))]
@@ -1098,7 +1098,7 @@ def fold_row(values, op, neutral, cRow, column, n, ragged):
 
 
 def as_tensor(parts):
-    """(values, rows of a thread), in registers."""
+    """``parts`` as a register tensor (values, rows of a thread)."""
     rPart = cute.make_rmem_tensor((len(parts[0]), len(parts)), Float32)
     for line, values in enumerate(parts):
         for f, value in enumerate(values):
@@ -1115,12 +1115,12 @@ def exchange_quads(
     rank_mn: tuple,
     cluster_shape_mn: cutlass.Constexpr,
 ):
-    """A warp sends its rows' values (values, rows of a thread) to each block that its rows are spread over, and waits
-    for theirs in ``sPlace`` (blocks, values, rows of a warp). The lanes of a quad send to a block each."""
+    """Sends a warp's values (values, rows of a thread) to each block that shares its rows, and waits until theirs are
+    in ``sPlace`` (blocks, values, rows of a warp). Each lane of a quad sends to a block of its own."""
     (rank_m, rank_n), (cluster_m, cluster_n) = rank_mn, cluster_shape_mn
     lane = cute.arch.lane_idx()
     values, lines = rPart.shape
-    bits = cute.recast_tensor(rPart, cutlass.Int32)  # the store takes 32-bit integers
+    bits = cute.recast_tensor(rPart, cutlass.Int32)  # st.async stores 32-bit integers
     with cute.arch.elect_one():
         cute.arch.mbarrier_arrive_and_expect_tx(arrived, cluster_n * values * lines * 8 * 4)
     for turn in cutlass.range_constexpr((cluster_n + 3) // 4):
@@ -1134,7 +1134,7 @@ def exchange_quads(
 
 
 def from_blocks(sPlace, folds, lines):
-    """What all blocks sent of each of a thread's rows, folded, always in one order."""
+    """Reduces what all blocks sent for each of a thread's rows, always in the same order."""
     lane = cute.arch.lane_idx()
     return [
         [pairwise(values_of(sPlace[None, f, lane // 4 + 8 * line]), op) for f, op in enumerate(folds)]

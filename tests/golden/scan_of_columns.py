@@ -32,42 +32,42 @@ def plus(a, b):
 MAX_SMEM = 48 << 10
 
 
-MAX_VALUES = 64  # of a thread, in registers
+MAX_VALUES = 64  # per thread, in registers
 
 
 def why_not(config):
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     threads = config["threads"] * config["slices"]
     if threads > 1024:
         return f"{threads:,} threads in a block, of 1,024 at most"
-    smem = 8 * threads * config["vec"]  # two steps'
+    smem = 8 * threads * config["vec"]  # a double buffer
     if smem > MAX_SMEM:
         return f"{smem:,} bytes of shared memory for the slices' sums, of {MAX_SMEM:,} at most"
     values = config["vec"] * config["loads"]
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
-OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
 
 
 def overlapping():
-    """Can a kernel start while the one before it ends? From sm_90 on."""
+    """Whether a kernel can start before the previous one has ended: from sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 def start_next_and_wait():
-    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    """Lets the next kernel start, then waits until the previous kernel's writes are visible."""
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
 
 
 def view(pointer, shape, stride):
-    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    """The memory at ``pointer`` as a tensor with this shape, and strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
 
 
 def scan_columns(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threads, slices, loads, stream):
-    """Launches a block for each ``threads`` vectors of columns."""
+    """Launches a block per ``threads`` vectors of columns."""
     columns = cute.size(gOuts[0], mode=[1])
     scan_kernel(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threads, slices, loads).launch(
         grid=[(columns + threads - 1) // threads, 1, 1],
@@ -91,21 +91,21 @@ def scan_kernel(
     slices: cutlass.Constexpr,
     loads: cutlass.Constexpr,
 ):
-    """``before`` maps vectors of the inputs to what is scanned, ``after`` what was scanned and those to the outputs.
-    ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows of inputs."""
+    """``before`` maps fp32 inputs to the values to scan, ``after`` the scanned values and inputs to the outputs.
+    ``ops`` has (combine, neutral element) per scan, ``paddings`` the number of zero rows before each input."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     tidx, slice_, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     vec, columns, n = (cute.size(gOuts[0], mode=[d]) for d in range(3))
     column = bidx * threads + tidx
-    # Threads past the last column work on it too, and store nothing: barriers stay uniform.
+    # Threads past the last column compute it again and store nothing, so that barriers stay uniform.
     source = cutlass.min(column, columns - 1)
-    share = slices * loads  # rows of a step
+    share = slices * loads  # rows per step
     ragged = n % share != 0
     smem = cutlass.utils.SmemAllocator()
     parts = [smem.allocate_tensor(Float32, cute.make_layout((vec, threads, slices, 2)), 16) for _ in ops]
-    rCarried = [cute.make_rmem_tensor(vec, Float32) for _ in ops]  # what came before
+    rCarried = [cute.make_rmem_tensor(vec, Float32) for _ in ops]  # prefix of all earlier steps
     rScanned = [cute.make_rmem_tensor((vec, loads), Float32) for _ in ops]
     rXs = [cute.make_rmem_tensor((vec, loads), gX.element_type) for gX in gXs]
     rOuts = [cute.make_rmem_tensor((vec, loads), gOut.element_type) for gOut in gOuts]
@@ -168,7 +168,7 @@ def put(
     stride: cutlass.Constexpr,
     ragged: cutlass.Constexpr,
 ):
-    """Stores what ``fetch`` would load."""
+    """Stores a thread's vectors of one step to the rows that ``fetch`` loads."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         row = start + i * stride
         if not ragged or (row >= 0 if stride < 0 else row < cute.size(gX, mode=[2])):
@@ -184,7 +184,7 @@ def fetch_after(
     stride: cutlass.Constexpr,
     padding: cutlass.Constexpr,
 ):
-    """As ``fetch``, with zeros before the first row."""
+    """Like ``fetch``, with ``padding`` rows of zeros before the first row."""
     rX.fill(0.0)
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         row = start + i * stride
@@ -201,10 +201,10 @@ def column_scan(
     op: cutlass.Constexpr,
     slices: cutlass.Constexpr,
 ):
-    """Scans a step in place: ``rX`` (values of a vector, rows) a thread, whose slice follows those before it.
+    """Scans one step in place: ``rX`` (values of a vector, rows) per thread. Slices follow one another in row order.
 
-    ``rCarried`` comes before the step, and then before the next. ``parts`` are partial results (values of a vector,
-    threads, slices, 2): a warp that is a step ahead writes to the other half.
+    ``rCarried`` holds the prefix before the step; on return, before the next one. ``parts``: double buffer of the
+    slices' totals (values of a vector, threads, slices, 2), since a warp may be one step ahead.
     """
     tidx, slice_, _ = cute.arch.thread_idx()
     loads = rX.shape[1]

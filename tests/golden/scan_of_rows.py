@@ -29,14 +29,14 @@ def plus(a, b):
     return a + b
 
 
-MAX_VALUES = 64  # of a thread, in registers
+MAX_VALUES = 64  # per thread, in registers
 
 
-SLOTS = 32  # a lane of every warp adds up one of a step's partial results
+SLOTS = 32  # partial results per step: each lane of a warp scans one
 
 
 def why_not(config):
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     threads = config["threads_per_row"] * config["rows_per_block"]
     if threads > 1024:
         return f"{threads:,} threads in a block, of 1,024 at most"
@@ -47,21 +47,21 @@ def why_not(config):
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
-OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
 
 
 def overlapping():
-    """Can a kernel start while the one before it ends? From sm_90 on."""
+    """Whether a kernel can start before the previous one has ended: from sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 def start_next_and_wait():
-    """Lets the next kernel start, and waits until what the one before wrote can be read."""
+    """Lets the next kernel start, then waits until the previous kernel's writes are visible."""
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
 
 
-LOAD = cute.autovec_copy  # of a vector, to registers
+LOAD = cute.autovec_copy  # loads a vector to registers
 
 
 @cute.jit
@@ -89,7 +89,7 @@ def put(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Stores the vectors that ``fetch`` would load."""
+    """Stores the vectors that ``fetch`` loads."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
         if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
@@ -97,14 +97,14 @@ def put(
 
 
 def view(pointer, shape, stride):
-    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    """The memory at ``pointer`` as a tensor with this shape, and strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
 
 
 def scan_rows(
     gXs, gRowValues, gOuts, before, after, ops, sizes, paddings, reverse, threads_per_row, rows_per_block, loads, stream
 ):
-    """Launches a block for each ``rows_per_block`` rows."""
+    """Launches a block per ``rows_per_block`` rows."""
     rows = cute.size(gOuts[0], mode=[2])
     scan_kernel(
         gXs, gRowValues, gOuts, before, after, ops, sizes, paddings, reverse, threads_per_row, rows_per_block, loads
@@ -130,9 +130,9 @@ def scan_kernel(
     rows_per_block: cutlass.Constexpr,
     loads: cutlass.Constexpr,
 ):
-    """``before`` maps vectors of ``gXs`` and the row's values to what is scanned, ``after`` what was scanned and those
-    to the outputs. ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows
-    of ``gXs``."""
+    """``before`` maps fp32 vectors of ``gXs`` and the row's values to the values to scan, ``after`` the scanned values
+    and the same inputs to the outputs. ``ops`` has (combine, neutral element) per scan, ``paddings`` the number of
+    zeros before each row, per tensor of ``gXs``."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     tidx, _, _ = cute.arch.thread_idx()
@@ -140,10 +140,10 @@ def scan_kernel(
     vec, vectors, rows = (cute.size(gOuts[0], mode=[d]) for d in range(3))
     lane = tidx % threads_per_row
     row = bidx * rows_per_block + tidx // threads_per_row
-    # Threads past the last row work on it too, and store nothing: barriers stay uniform.
+    # Threads past the last row compute it again and store nothing, so that barriers stay uniform.
     source_row = cutlass.min(row, rows - 1)
-    share = threads_per_row * loads  # vectors of a step
-    unpredicated = loads if vectors % share == 0 else 0  # vectors of a step that every thread has
+    share = threads_per_row * loads  # vectors per step
+    unpredicated = loads if vectors % share == 0 else 0  # vectors of a thread that need no predicate
     smem = cutlass.utils.SmemAllocator()
     slots = cute.make_layout((loads * threads_per_row // 32, rows_per_block, 2))
     parts = [smem.allocate_tensor(Float32, slots, 16) for _ in ops]
@@ -153,7 +153,7 @@ def scan_kernel(
     row_values = [Float32(gValue[source_row]) for gValue in gRowValues]
     rScanned = [cute.make_rmem_tensor((vec, loads), Float32) for _ in ops]
     rOuts = [cute.make_rmem_tensor((vec, loads), gOut.element_type) for gOut in gOuts]
-    carried = [Float32(neutral) for _, neutral in ops]  # what came before a step
+    carried = [Float32(neutral) for _, neutral in ops]  # prefix of all earlier steps
     for step in cutlass.range((vectors + share - 1) // share, unroll=1):
         start, stride = step * share + lane, threads_per_row
         if cutlass.const_expr(reverse):
@@ -197,10 +197,10 @@ def row_scan(
     threads_per_row: cutlass.Constexpr,
     reverse: cutlass.Constexpr,
 ):
-    """Scans a step in place: ``rX`` (values of a vector, vectors) a thread, vector by vector over the row's threads.
+    """Scans one step in place: ``rX`` (values of a vector, vectors) per thread, vector by vector along the row.
 
-    ``carried`` comes before it; what comes before the next step is returned. ``parts`` are partial results (vectors and
-    warps, rows a block, 2): a warp that is a step ahead writes to the other half.
+    ``carried`` is the prefix before the step; the prefix before the next step is returned. ``parts``: double buffer of
+    the warps' totals (vectors and warps, rows per block, 2), since a warp may be one step ahead.
     """
     tidx, _, _ = cute.arch.thread_idx()
     lane = tidx % 32
@@ -232,7 +232,7 @@ def row_scan(
 
 @cute.jit
 def warp_scan(value: Float32, op: cutlass.Constexpr):
-    """Each lane gets ``op`` over the lanes up to it."""
+    """Inclusive scan: each lane gets ``op`` over the lanes up to itself."""
     lane = cute.arch.lane_idx()
     for i in cutlass.range_constexpr(5):
         below = cute.arch.shuffle_sync_up(value, 1 << i)
@@ -243,7 +243,7 @@ def warp_scan(value: Float32, op: cutlass.Constexpr):
 
 @cute.jit
 def below_lane(value: Float32, neutral: cutlass.Constexpr):
-    """What the lane below has."""
+    """The value of the lane below; ``neutral`` in lane 0."""
     below = cute.arch.shuffle_sync_up(value, 1)
     return below if cute.arch.lane_idx() > 0 else Float32(neutral)
 
@@ -257,7 +257,7 @@ def fetch_after(
     stride: cutlass.Constexpr,
     padding: cutlass.Constexpr,
 ):
-    """As ``fetch``, with ``padding`` zeros before each row; vectors are of one value."""
+    """Like ``fetch``, with ``padding`` zeros before each row. Vectors have one value."""
     rX.fill(0.0)
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride

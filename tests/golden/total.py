@@ -34,20 +34,20 @@ def plus(a, b):
     return a + b
 
 
-MAX_VALUES = 64  # of a thread, in registers
+MAX_VALUES = 64  # per thread, in registers
 
 
 def why_not(config):
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     values = config["vec"] * config["loads"]
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
-OVERLAP = False  # does every kernel of this module start early? A pipeline's module decides
+OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
 
 
 def overlapping():
-    """Can a kernel start while the one before it ends? From sm_90 on."""
+    """Whether a kernel can start before the previous one has ended: from sm_90 on."""
     return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
@@ -58,10 +58,10 @@ def row_reduce(
     op: cutlass.Constexpr,
     threads_per_row: cutlass.Constexpr,
 ):
-    """Reduces one value a thread over the threads of its row; each of them gets the result.
+    """Reduces one value per thread over the threads of a row. Every thread of the row gets the result.
 
-    Within a warp by shuffles; across the warps of a row through ``buffer`` (rows a block, warps a row), which every
-    thread reads, which is faster than a second shuffle.
+    A warp reduces by shuffles. The warps of a row exchange their results through ``buffer`` (rows per block, warps per
+    row), which every thread reads whole: this is faster than a second round of shuffles.
     """
     result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
     if cutlass.const_expr(threads_per_row > 32):
@@ -88,7 +88,7 @@ def pairwise(parts, combine):
 
 
 def reduce_partials(gNumbers, partials, gOuts, finish_totals, ops, sizes, n, threads, count, unroll, stream):
-    """Launches one block, which may start while the first kernel ends."""
+    """Launches one block, which may start before the first kernel has ended."""
     total_kernel(gNumbers, partials, gOuts, finish_totals, ops, sizes, n, threads, count, unroll).launch(
         grid=[1, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=overlapping()
     )
@@ -107,7 +107,7 @@ def total_kernel(
     count: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """``partials`` are (reductions, ``count``) in fp32, ``ops`` functions of two numbers with what changes nothing.
+    """``partials`` is (reductions, ``count``) in fp32, ``ops`` has (combine for numbers, neutral element) for each.
 
     ``finish_totals`` maps the totals, ``n``, ``count``, ``gNumbers`` (one number each) and ``sizes`` to the outputs.
     """
@@ -132,7 +132,7 @@ def total_kernel(
             gOut[0] = gOut.element_type(result)
 
 
-LOAD = cute.autovec_copy  # of a vector, to registers
+LOAD = cute.autovec_copy  # loads a vector to registers
 
 
 @cute.jit
@@ -152,12 +152,12 @@ def fetch(
 
 
 def view(pointer, shape, stride):
-    """The memory at ``pointer`` as a tensor of that shape, its strides in elements."""
+    """The memory at ``pointer`` as a tensor with this shape, and strides in elements."""
     return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
 
 
 def partial_totals(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks, stream):
-    """Launches ``blocks`` blocks, each of which leaves a partial result of each reduction."""
+    """Launches ``blocks`` blocks. Each writes one partial result per reduction to ``partials``."""
     partial_kernel(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks).launch(
         grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=OVERLAP and overlapping()
     )
@@ -178,8 +178,8 @@ def partial_kernel(
 ):
     """``gXs`` are (values of a vector, vectors, 1), ``gNumbers`` one number each, ``partials`` (reductions, blocks).
 
-    ``reduced`` maps vectors in fp32 of ``gXs``, ``n`` (how many values there are), ``gNumbers`` and ``sizes`` to what
-    each reduction is of. ``ops`` are for each a function of two vectors, one of two numbers, and what changes nothing.
+    ``reduced`` maps fp32 vectors of ``gXs``, ``n`` (the number of elements), ``gNumbers`` and ``sizes`` to a vector for
+    each reduction. ``ops``, per reduction: combine for vectors, combine for numbers, neutral element.
     """
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -188,7 +188,7 @@ def partial_kernel(
         if cutlass.const_expr(OVERLAP):
             cute.arch.griddepcontrol_wait()
     vec, vectors = (cute.size(gXs[0], mode=[d]) for d in range(2))
-    share = threads * loads  # vectors that a block reads at once
+    share = threads * loads  # vectors that a block loads per step
     steps = (vectors + share * blocks - 1) // (share * blocks)
     ragged = vectors % (share * blocks) != 0
     smem = cutlass.utils.SmemAllocator()
@@ -221,7 +221,7 @@ def partial_kernel(
 
 
 def vectors_inside(start, stride, vectors, shape):
-    """For each of a thread's values of ``shape``: does its vector, ``start + i * stride``, lie inside?"""
+    """Predicates, of ``shape`` (values of a vector, loads): is vector ``start + i * stride`` below ``vectors``?"""
     vec, loads = shape
     rInside = cute.make_rmem_tensor(shape, Float32)
     for i in range(loads):

@@ -1,7 +1,7 @@
-"""A kernel for average pooling over the last two dimensions: bound by memory, one window a result.
+"""Average pooling over the last two dimensions, one window per output. The kernel is bound by memory.
 
-A thread has ``outputs`` results, a block's width apart, so that neighbours in a row are read and written together;
-rows that windows share come from L1. All loads are issued before the first sum.
+A thread computes ``outputs`` results, a block's width apart, so that neighbouring threads access neighbours in a row.
+Rows that several windows share come from L1. All loads are issued before the first sum.
 """
 
 import cuda.bindings.driver as cuda
@@ -15,7 +15,7 @@ from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for 
 
 
 def epilogue(mean):
-    """What a problem puts in its place: of vectors in fp32, the means, then values of ``extras``, then ``sizes``."""
+    """What a problem puts in its place: a function of the means (an fp32 vector), ``extras`` and ``sizes``."""
     return mean
 
 
@@ -34,8 +34,8 @@ def avg_pool2d(
     threads: cutlass.Constexpr,
     outputs: cutlass.Constexpr,
 ):
-    """``gX`` (width, height, images), ``gOut`` and ``extras`` (columns, rows, images) of results. ``window``,
-    ``stride``, ``padding`` are (rows, columns); ``divisor`` is what sums are divided by, 0 where windows count."""
+    """``gX`` is (width, height, images), ``gOut`` and ``extras`` are (columns, rows, images), ``window``, ``stride``
+    and ``padding`` (rows, columns). ``divisor`` of the sums (0: the window's number of elements)."""
     blocks = cute.ceil_div(cute.size(gOut), threads * outputs)
     avg_pool2d_kernel(
         gX, gOut, extras, window, stride, padding, count_padding, divisor, sizes, threads, outputs
@@ -65,7 +65,7 @@ def avg_pool2d_kernel(
     rMean = cute.make_rmem_tensor(outputs, Float32)
     rExtras = [cute.make_rmem_tensor(outputs, Float32) for _ in extras]
     for o in cutlass.range_constexpr(outputs):
-        at = cutlass.min(first + o * threads, total - 1)  # threads past the end work on the last result too
+        at = cutlass.min(first + o * threads, total - 1)  # threads past the end compute the last output again
         column, row, image = place_of(at, columns, rows)
         rMean[o] = window_mean(gX, row, column, image, window, stride, padding, count_padding, divisor)
         for e in cutlass.range_constexpr(len(extras)):
@@ -80,12 +80,12 @@ def avg_pool2d_kernel(
 
 
 def place_of(at, columns, rows):
-    """(column, row, image) of a result's number."""
+    """(column, row, image) of output number ``at``."""
     return at % columns, at // columns % rows, at // columns // rows
 
 
 def window_mean(gX, row, column, image, window, stride, padding, count_padding, divisor):
-    """The mean of the window of the result at (row, column)."""
+    """Mean over the window of the output at (row, column)."""
     width, height, _ = gX.shape
     top, left = row * stride[0] - padding[0], column * stride[1] - padding[1]
     padded = padding != (0, 0)

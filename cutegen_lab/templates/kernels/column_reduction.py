@@ -1,10 +1,10 @@
-"""A kernel for reductions over dimensions before the last: threads lie along the inner ones, which stay contiguous.
+"""Reductions over dimensions before the last. Threads are spread over the inner dimensions, which are contiguous.
 
-Each thread owns ``vec`` adjacent columns and, with ``slices - 1`` others, walks down the reduced dimension; the slices'
-partial results meet in shared memory, and those of a cluster's ``cluster_m`` blocks in its distributed shared memory.
-Every reduction is a walk, and a last walk writes what varies along it. A walk takes ``loads`` rows at a time, and loads
-all of them before it uses the first. Tensors are (values of a vector, columns, rows), or (columns, rows) with one value
-for a whole vector.
+Each thread owns ``vec`` adjacent columns. The ``slices`` threads of a column share its rows, together with those of the
+cluster's ``cluster_m`` blocks. The slices combine their partial results in shared memory, the blocks in distributed
+shared memory. Each reduction takes one pass over the rows; a last pass writes outputs that vary along the reduced
+dimension. A pass takes ``loads`` rows at a time, and loads all of them before it uses the first. Tensors are (values of
+a vector, columns, rows), or (columns, rows) with one value for a whole vector.
 """
 
 import cutlass
@@ -18,7 +18,7 @@ from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for 
 def reduce_columns(
     gXs, gOuts, gResults, walks, outs, results, counted, sizes, threads, slices, cluster_m, loads, stream
 ):
-    """Launches a block, or a cluster, for each ``threads`` vectors of columns."""
+    """Launches a block, or a cluster of ``cluster_m`` blocks, per ``threads`` vectors of columns."""
     columns = cute.size((*gOuts, *gResults)[0], mode=[1])
     column_kernel(gXs, gOuts, gResults, walks, outs, results, counted, sizes, threads, slices, cluster_m, loads).launch(
         grid=[(columns + threads - 1) // threads * cluster_m, 1, 1],
@@ -44,11 +44,11 @@ def column_kernel(
     cluster_m: cutlass.Constexpr,
     loads: cutlass.Constexpr,
 ):
-    """``walks`` have for each reduction its function, the numbers of those of ``gXs`` that it takes, and operations.
+    """``walks`` has for each reduction its function, the indices of its inputs in ``gXs``, and its operators.
 
-    These are a function of two vectors, one of two numbers, and what changes nothing in them. ``outs`` and ``results``
-    are such functions too, to what varies down the columns and to what is one a column. All take vectors in fp32, the
-    reductions so far, how many rows there are and which this is, where these are ``counted``, and ``sizes``.
+    Operators: combine for vectors, combine for numbers, neutral element. ``outs`` and ``results`` are (function,
+    inputs) of outputs that vary along the rows, and of outputs with one value per column. Functions take fp32 vectors,
+    earlier results (and the number of rows and the row index if ``counted``), and ``sizes``.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -56,13 +56,13 @@ def column_kernel(
     bidx, _, _ = cute.arch.block_idx()
     vec, columns, n = (cute.size((*gOuts, *gResults)[0], mode=[d]) for d in range(3))
     column = bidx // cluster_m * threads + tidx
-    first = slice_  # of the rows this thread walks
+    first = slice_  # first row of this thread
     if cutlass.const_expr(cluster_m > 1):
         first = cute.arch.block_idx_in_cluster() * slices + slice_
     step = slices * cluster_m
-    whole = n // (step * loads) * step * loads  # rows, in batches that every thread has all of
-    rest = (n - whole + step - 1) // step  # rows of a thread after them; its last may lie past the end
-    # Threads past the last column work on it too, and store nothing: barriers stay uniform.
+    whole = n // (step * loads) * step * loads  # rows in batches that are full for every thread
+    rest = (n - whole + step - 1) // step  # remaining rows per thread; the last may lie past the end
+    # Threads past the last column compute it again and store nothing, so that barriers stay uniform.
     source = cutlass.min(column, columns - 1)
     smem = cutlass.utils.SmemAllocator()
     layout = cute.make_layout((vec, threads, slices), stride=(1, vec, vec * threads))
@@ -120,7 +120,7 @@ def column_kernel(
 
 
 def loaded_rows(gXs, shape, column, rows):
-    """Registers of ``shape`` (values of a vector, rows) for each of ``gXs``, with ``rows`` of a column."""
+    """Loads ``rows`` of a column: for each of ``gXs`` a register tensor of ``shape`` (values of a vector, rows)."""
     rXs = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
     for u, row in enumerate(rows):
         for gX, rX in zip(gXs, rXs):
@@ -132,12 +132,12 @@ def loaded_rows(gXs, shape, column, rows):
 
 
 def vectors_of(rXs, u):
-    """Row ``u`` of those that are loaded, in fp32."""
+    """Row ``u`` of each register tensor, as fp32 vectors."""
     return [rX[None, u].load().to(Float32) for rX in rXs]
 
 
 def counts(extent, row):
-    """How many rows there are and which this is, as vectors; nothing where ``extent`` is None."""
+    """(number of rows, index of this row) as vectors; empty if ``extent`` is None."""
     return [] if extent is None else [extent, cute.full_like(extent, Float32(row))]
 
 
@@ -158,8 +158,8 @@ def meet(
     slices: cutlass.Constexpr,
     cluster_m: cutlass.Constexpr,
 ):
-    """Reduces a column over a block's slices, and over the blocks of its cluster in the order of their ranks; every
-    thread of the column gets the result."""
+    """Reduces a column over a block's slices, then over the blocks of its cluster in order of their ranks. Every thread
+    of the column gets the result."""
     first = partials[None, column, 0]
     rOther = cute.make_fragment_like(rX)
     cute.autovec_copy(rX, partials[None, column, slice_])
@@ -181,13 +181,13 @@ def meet(
                 else:
                     cute.autovec_copy(src[None, column, 0], rOther)
                     join(rX, rOther, op)
-        cute.arch.cluster_arrive()  # no block writes again, or exits, before all have read
+        cute.arch.cluster_arrive()  # no block overwrites its partial results or exits before all have read them
         cute.arch.cluster_wait()
     if slice_ == 0:
         cute.autovec_copy(rX, first)
     cute.arch.sync_threads()
     cute.autovec_copy(first, rX)
-    cute.arch.sync_threads()  # the partial results make room for the next reduction's
+    cute.arch.sync_threads()  # the next reduction overwrites the partial results
 
 
 def join(rX, rOther, op):

@@ -1,9 +1,9 @@
-"""A kernel for scans along a dimension that is not the last: threads lie along the contiguous columns.
+"""Scans along a dimension that is not the last. Threads are spread over the contiguous columns.
 
-They walk down them in steps, or up from their end. Of a step's rows each slice of a block takes ``loads`` that follow
-one another. Slices meet in shared memory, in two buffers by turns, so that one barrier a step is enough; what came
-before is carried in registers. Tensors are (values of a vector, columns, rows), or (columns, rows) with one value for a
-whole vector.
+Threads go down the rows in steps, or up from the last row. In a step, each slice of a block takes ``loads`` consecutive
+rows. The slices exchange their totals through a double buffer in shared memory, so that one barrier per step is enough.
+The prefix of all earlier steps is carried in registers. Tensors are (values of a vector, columns, rows), or (columns,
+rows) with one value for a whole vector.
 """
 
 import cutlass
@@ -15,7 +15,7 @@ from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for 
 
 
 def scan_columns(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threads, slices, loads, stream):
-    """Launches a block for each ``threads`` vectors of columns."""
+    """Launches a block per ``threads`` vectors of columns."""
     columns = cute.size(gOuts[0], mode=[1])
     scan_kernel(gXs, gOuts, before, after, ops, sizes, paddings, reverse, threads, slices, loads).launch(
         grid=[(columns + threads - 1) // threads, 1, 1],
@@ -39,21 +39,21 @@ def scan_kernel(
     slices: cutlass.Constexpr,
     loads: cutlass.Constexpr,
 ):
-    """``before`` maps vectors of the inputs to what is scanned, ``after`` what was scanned and those to the outputs.
-    ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows of inputs."""
+    """``before`` maps fp32 inputs to the values to scan, ``after`` the scanned values and inputs to the outputs.
+    ``ops`` has (combine, neutral element) per scan, ``paddings`` the number of zero rows before each input."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     tidx, slice_, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     vec, columns, n = (cute.size(gOuts[0], mode=[d]) for d in range(3))
     column = bidx * threads + tidx
-    # Threads past the last column work on it too, and store nothing: barriers stay uniform.
+    # Threads past the last column compute it again and store nothing, so that barriers stay uniform.
     source = cutlass.min(column, columns - 1)
-    share = slices * loads  # rows of a step
+    share = slices * loads  # rows per step
     ragged = n % share != 0
     smem = cutlass.utils.SmemAllocator()
     parts = [smem.allocate_tensor(Float32, cute.make_layout((vec, threads, slices, 2)), 16) for _ in ops]
-    rCarried = [cute.make_rmem_tensor(vec, Float32) for _ in ops]  # what came before
+    rCarried = [cute.make_rmem_tensor(vec, Float32) for _ in ops]  # prefix of all earlier steps
     rScanned = [cute.make_rmem_tensor((vec, loads), Float32) for _ in ops]
     rXs = [cute.make_rmem_tensor((vec, loads), gX.element_type) for gX in gXs]
     rOuts = [cute.make_rmem_tensor((vec, loads), gOut.element_type) for gOut in gOuts]
@@ -116,7 +116,7 @@ def put(
     stride: cutlass.Constexpr,
     ragged: cutlass.Constexpr,
 ):
-    """Stores what ``fetch`` would load."""
+    """Stores a thread's vectors of one step to the rows that ``fetch`` loads."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         row = start + i * stride
         if not ragged or (row >= 0 if stride < 0 else row < cute.size(gX, mode=[2])):
@@ -132,7 +132,7 @@ def fetch_after(
     stride: cutlass.Constexpr,
     padding: cutlass.Constexpr,
 ):
-    """As ``fetch``, with zeros before the first row."""
+    """Like ``fetch``, with ``padding`` rows of zeros before the first row."""
     rX.fill(0.0)
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         row = start + i * stride
@@ -149,10 +149,10 @@ def column_scan(
     op: cutlass.Constexpr,
     slices: cutlass.Constexpr,
 ):
-    """Scans a step in place: ``rX`` (values of a vector, rows) a thread, whose slice follows those before it.
+    """Scans one step in place: ``rX`` (values of a vector, rows) per thread. Slices follow one another in row order.
 
-    ``rCarried`` comes before the step, and then before the next. ``parts`` are partial results (values of a vector,
-    threads, slices, 2): a warp that is a step ahead writes to the other half.
+    ``rCarried`` holds the prefix before the step; on return, before the next one. ``parts``: double buffer of the
+    slices' totals (values of a vector, threads, slices, 2), since a warp may be one step ahead.
     """
     tidx, slice_, _ = cute.arch.thread_idx()
     loads = rX.shape[1]

@@ -1,11 +1,12 @@
-"""A kernel for elementwise chains with broadcasting: every output element follows from one element of each input.
+"""Elementwise chains with broadcasting: each output element depends on one element of each input.
 
-The iteration space is walked in vectors along its last dimension (or along everything, where nothing is broadcast).
-Each thread takes ``loads`` vectors a block's width apart and issues all its loads before it uses the first.
+The iteration space is covered by vectors along its last dimension (along all dimensions together, if nothing is
+broadcast). Each thread takes ``loads`` vectors, a block's width apart, and issues all its loads before it uses the
+first.
 
-Inputs and outputs are (values of a vector, vectors); what has one value for a whole vector is (1, vectors), with stride
-0. Where a vector lies along a dimension of the space is told by ``(divisors, count, step)``: its number is divided by
-each of ``divisors``, the remainder by ``count`` is what counts, in steps of so many values.
+Inputs and outputs are (values of a vector, vectors). An input with one value for a whole vector is (1, vectors), with
+stride 0. The coordinate of a vector along a dimension of the space is given by ``(divisors, count, step)``: its index
+is divided by each of ``divisors``, taken modulo ``count``, and multiplied by ``step`` values.
 """
 
 import cutlass
@@ -19,7 +20,7 @@ from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for 
 
 
 def elementwise(gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats, stream):
-    """Launches threads for all vectors, ``loads`` for each."""
+    """Launches one thread per ``loads`` vectors."""
     elementwise_kernel(
         gXs, gTables, gOuts, body, vectors, vec, threads, loads, sizes, bounds, picks, ranges, repeats
     ).launch(
@@ -46,10 +47,10 @@ def elementwise_kernel(
     ranges: cutlass.Constexpr,
     repeats: cutlass.Constexpr,
 ):
-    """``body`` maps vectors in fp32 of the inputs to those of the outputs; one value will do for a whole vector.
+    """``body`` maps fp32 vectors of the inputs to vectors of the outputs, or to one number for a whole vector.
 
-    It also takes what ``picks`` choose from tables, places along dimensions (``ranges``), and ``sizes``. ``bounds`` are
-    of inputs that end before the space does, ``repeats`` of outputs that lack some of its dimensions.
+    It also takes elements that ``picks`` gather from tables, indices along dimensions (``ranges``), and ``sizes``.
+    ``bounds``: extents of inputs smaller than the iteration space. ``repeats``: dimensions that an output lacks.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -99,15 +100,15 @@ def load_vector(gX, rX, i, at):
 
 @cute.jit
 def load_parts(gXs: tuple, rXs: tuple, i: cutlass.Constexpr, at: cutlass.Int32, bounds: cutlass.Constexpr):
-    """Loads vector ``at`` of the space where it lies inside of tensors. ``bounds`` say for each and for dimensions of
-    the space how vectors lie along it, where the tensor begins and ends, and how many vectors come before it."""
+    """Loads vector ``at`` of the space from the tensors that contain it. ``bounds``, per tensor and dimension: how
+    ``place`` finds the coordinate, the tensor's begin and end, and the number of vectors before it."""
     for gX, rX, bound in zip(gXs, rXs, bounds):
         if inside(at, bound):
             load_vector(gX, rX, i, at - vectors_before(bound))
 
 
 def vectors_before(bound):
-    """How many vectors of the space come before a tensor."""
+    """Number of vectors of the iteration space before the tensor's first vector."""
     count = 0
     for _, _, _, before in bound:
         count = count + before
@@ -122,7 +123,7 @@ def inside(at, bound):
 
 
 def place(at, dim):
-    """Where vector ``at`` of the space lies along a dimension."""
+    """Coordinate of vector ``at`` of the space along a dimension, in values."""
     divisors, count, step = dim
     for divisor in divisors:
         at = at // divisor
@@ -138,9 +139,9 @@ def picked(
     threads: cutlass.Constexpr,
     vectors: cutlass.Constexpr,
 ):
-    """Vectors of what ``picks`` name: from which of ``gTables`` (values of a vector, choices, vectors), which of
-    ``rXs`` has the numbers of the choices, one for each value or for all of a vector, and whether negative ones count
-    from the end."""
+    """Gathers from tables. Each of ``picks`` has the index of its table in ``gTables`` (values of a vector, choices,
+    vectors), the index in ``rXs`` of the positions (one per value, or one for a whole vector), and whether negative
+    positions count from the end. Returns fp32 vectors."""
     values = []
     for table, names, wraps in picks:
         gTable, rName = gTables[table], rXs[names]
@@ -161,7 +162,7 @@ def picked(
 
 
 def places(first_vec, stride, each, count, shape):
-    """Where each of a thread's values is along a dimension of ``count`` vectors, the next every ``each`` vectors."""
+    """Indices of a thread's values along a dimension of ``count`` vectors that advances every ``each`` vectors."""
     rPlace = cute.make_rmem_tensor(shape, Float32)
     vec, loads = shape
     for i in range(loads):
@@ -180,7 +181,7 @@ def store_firsts(
     vectors: cutlass.Constexpr,
     repeats: cutlass.Constexpr,
 ):
-    """Stores vector ``at`` of the space: of those that differ in dimensions that an output lacks, the first."""
+    """Stores vector ``at`` of the space. An output that lacks dimensions is stored at their index 0 only."""
     for rOut, gOut, lacking in zip(rOuts, gOuts, repeats):
         if (at < vectors) & inside(at, [(dim, 0, 1, 0) for dim in lacking]):
             cute.autovec_copy(rOut[None, i], gOut[None, at])

@@ -1,14 +1,14 @@
-"""Matrix products whose epilogue reduces rows, on Hopper's tensor cores.
+"""Matrix products on Hopper's tensor cores whose epilogue reduces rows.
 
-A thread of a quad has every fourth pair of a row's accumulators, in registers, where they stay: each step reads them,
-keeps what the next one needs in their place, and folds its terms over the tile, over the quad, and, where a row is
-spread over a cluster, over its blocks. There a warp needs none but the warps with its rows in other blocks: each sends
-its values to all of them by ``st.async``, and waits for theirs at a barrier of its own (PTX ISA, "st.async" and
-"mbarrier"), so that no other warp waits. Values go to one of two places in turn: a warp may be one exchange ahead of
-another.
+A row's accumulators stay in registers, every fourth pair in each thread of a quad. A step reads them, overwrites them
+with what the next step needs, and reduces its terms over the tile, over the quad and, if a cluster shares the row, over
+the cluster's blocks. For this exchange, a warp needs only the warps with the same rows in other blocks. It sends its
+values to each of them by ``st.async``, and waits for theirs at an mbarrier of its own (PTX ISA, "st.async" and
+"mbarrier"), so that no other warp waits. Buffers are doubled, since a warp may be one exchange ahead of another.
 
-Blocks that share a row load A's tiles for each other, taking turns, since a tile of A need not divide into as many
-parts. Where rows are wider than a cluster's tiles, a second kernel puts together what the tiles found.
+Blocks that share a row load the tiles of A for each other in turn, a whole tile each, since a tile of A need not divide
+into as many parts as there are blocks. If rows are wider than a cluster's tiles, a second kernel combines the row
+partials of the tiles.
 """
 
 import cuda.bindings.driver as cuda
@@ -30,7 +30,7 @@ from cutegen_lab.templates.kernels.device.views import view
 from cutegen_lab.templates.kernels.gemm_sm90 import multiply_by_wgmma, store_piece
 from cutegen_lab.templates.kernels.limits.gemm_sm90 import exchange_shape, why_not_rows
 
-__all__ = [  # what a module calls
+__all__ = [  # names that generated modules use
     "apart",
     "as_tma",
     "centre_of",
@@ -66,11 +66,11 @@ def multiply_and_reduce(
     raster: cutlass.Constexpr,
     group: cutlass.Constexpr,
 ):
-    """``mParts`` (m, tiles, batch, values): what tiles find of rows that are wider than a cluster's."""
+    """``mParts`` (m, tiles, batch, values): row partials of each tile, for rows wider than the tiles of a cluster."""
     values, teams = max(len(step[3]) for step in STEPS), 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_shape_mnk[0] // 64, 2)
     places = exchange_shape(tile_shape_mnk[0], cluster_shape_mn[1], values, teams, team_groups)
-    ahead = [o for o, along in STEPS[0][1]]  # what later steps read again, they read from memory
+    ahead = [o for o, along in STEPS[0][1]]  # tensors of the first step; later steps read from memory
     tiles, order = (tile_shape_mnk, cluster_shape_mn), (stages, schedule, raster, group)
     multiply_by_wgmma(
         mAs, mBs, mC, (), extras, stream, sizes, k, ((0, 0, 0),), 1, *tiles, *order, mParts, (places, ahead)
@@ -78,12 +78,12 @@ def multiply_and_reduce(
 
 
 def parts_view(parts, m, tiles, batches, count):
-    """Workspace ``parts`` as (row, tile of its columns, batch, which of ``count`` numbers)."""
+    """Workspace ``parts`` as (row, tile along n, batch, value), with ``count`` values."""
     return view(parts.iterator, (m, tiles, batches, count), (tiles, 1, m * tiles, batches * m * tiles))
 
 
 def as_tma(x, copy, stream):
-    """An operand as TMA can address it: itself, or a copy where there is room for one."""
+    """``x`` in a layout that TMA can address: itself, or its copy if ``copy`` has room for one."""
     return copied_row_by_row(x, copy, stream) if cute.size(copy) > 1 else x
 
 
@@ -102,7 +102,7 @@ def tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """Of a tile whose rows are reduced, where that of ``gemm_sm90`` takes each tile by itself."""
+    """The epilogue of a tile whose rows are reduced, where that of ``gemm_sm90`` handles each tile by itself."""
     (row, column, batch), (stored, stage, phase), (team, thread) = at, state, place
     _, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
@@ -111,15 +111,15 @@ def tile_epilogue(
     k_tiles, cluster_n = cute.ceil_div(k, tile_k), cluster_shape_mn[1]
     tidx, _, _ = cute.arch.thread_idx()
     _, epi_n, _, epi_m = pieces[0].shape
-    whole = n <= tile_n * cluster_n  # a row lies in the tiles of a cluster
+    whole = n <= tile_n * cluster_n  # each row lies in the tiles of one cluster
     exchanged = whole and cluster_n > 1
     ragged = n % tile_n > 0 or (whole and n < tile_n * cluster_n)
-    lines = 2 * epi_m  # rows of a tile that a thread has a part of
-    met = turn * len(STEPS)  # exchanges before
+    lines = 2 * epi_m  # rows of the tile per thread; a quad shares each
+    met = turn * len(STEPS)  # exchanges of earlier tiles
     registers = [
         cute.make_tensor(of.iterator, cute.make_layout((2, 2, epi_tile[1] // 8, epi_n, epi_m))) for of in pieces
     ]
-    found = [[] for _ in range(lines)]  # what each row's reductions found
+    found = [[] for _ in range(lines)]  # results of the reductions so far, per row
     for s in cutlass.range_constexpr(len(STEPS)):
         work, reads, held, folds, neutrals = STEPS[s]
         parts_here = [[Float32(neutral) for neutral in neutrals] for _ in range(lines)]
@@ -153,7 +153,7 @@ def tile_epilogue(
                     for f in cutlass.range_constexpr(len(folded)):
                         part = fold_row(folded[f], folds[f], neutrals[f], cRow, epi_column, n, ragged)
                         parts_here[line][f] = folds[f](parts_here[line][f], part)
-        if cutlass.const_expr(s == 0 and teams > 1):  # the other team's
+        if cutlass.const_expr(s == 0 and teams > 1):  # skip the stages that the other team's tile uses
             stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles + len(aux)), ab_stage)
         for line in cutlass.range_constexpr(lines):
             for f in cutlass.range_constexpr(len(folds)):
@@ -165,7 +165,7 @@ def tile_epilogue(
                 as_tensor(parts_here), sPlace, met_at + buffer, (met + s) // 2 % 2, rank_mn, cluster_shape_mn
             )
             parts_here = from_blocks(sPlace, folds, lines)
-            cute.arch.sync_warp()  # all have read before any of them sends again
+            cute.arch.sync_warp()  # every lane has read the buffer before one sends again
         for line in cutlass.range_constexpr(lines):
             found[line] = found[line] + parts_here[line]
     if cutlass.const_expr(not whole):
@@ -195,7 +195,7 @@ def write_rows(
     shape_mn: cutlass.Constexpr,
     epi_tile: cutlass.Constexpr,
 ):
-    """The rows of a tile, finished, on their way out. Returns how many pieces the team has ``stored``."""
+    """Finishes the rows of a tile and stores them. Returns the number of pieces that the team has stored so far."""
     (work, reads, held, _), (row, column, batch), c_dtype = FINISH, at, output[0].element_type
     *_, epi_n, epi_m = registers[0].shape
     for epi_i in cutlass.range_constexpr(epi_m):
@@ -227,7 +227,7 @@ def write_numbers(
     shape_mn: cutlass.Constexpr,
     epi_tile: cutlass.Constexpr,
 ):
-    """One number for each row, by the first thread that has a part of it."""
+    """Stores one number per row, by the first thread of the row's quad in the first tile."""
     (work, reads, _, _), (row, column, batch), mC = FINISH, at, output[0]
     if place[1] % 4 == 0 and column == 0:
         for line in cutlass.range_constexpr(len(found)):
@@ -239,7 +239,7 @@ def write_numbers(
 
 
 def row_of(registers, half, epi_j, epi_i):
-    """A thread's part of one of its rows, from one piece of the accumulators."""
+    """A thread's part of one of its rows, from one piece of the accumulators, as a vector."""
     rRow = registers[None, half, None, epi_j, epi_i]
     return rRow.load().reshape((cute.size(rRow),))
 
@@ -250,8 +250,8 @@ def put_row(values, registers, half, epi_j, epi_i):
 
 
 def read(extras, reads, before, ahead, half, cRow, row, column, batch, shape_mn):
-    """What ``reads`` names (a tensor, and does it differ along the row) of a thread's part of one of its rows. What all
-    rows share was read ``before``, for the first; auxiliary loads are there ``ahead``."""
+    """Loads the tensors in ``reads`` (index, whether it varies along the row) for a thread's part of one of its rows.
+    Tensors that all rows share were loaded ``before``, for the first row. Auxiliary loads are in ``ahead``."""
     found = []
     for at, (o, along) in enumerate(reads):
         mX = extras[o]
@@ -268,7 +268,7 @@ def read(extras, reads, before, ahead, half, cRow, row, column, batch, shape_mn)
 
 
 def fold_row(values, op, neutral, cRow, column, n, ragged):
-    """Reduces a thread's part of a row, pairwise; where it is ``ragged``, columns past its end count for nothing."""
+    """Reduces a thread's part of a row pairwise. ``ragged``: columns past the row's end count as ``neutral``."""
     rValue = cute.make_rmem_tensor(values.shape, Float32)
     rValue.store(values)
     parts = [rValue[e] for e in range(cute.size(rValue))]
@@ -278,7 +278,7 @@ def fold_row(values, op, neutral, cRow, column, n, ragged):
 
 
 def as_tensor(parts):
-    """(values, rows of a thread), in registers."""
+    """``parts`` as a register tensor (values, rows of a thread)."""
     rPart = cute.make_rmem_tensor((len(parts[0]), len(parts)), Float32)
     for line, values in enumerate(parts):
         for f, value in enumerate(values):
@@ -295,12 +295,12 @@ def exchange_quads(
     rank_mn: tuple,
     cluster_shape_mn: cutlass.Constexpr,
 ):
-    """A warp sends its rows' values (values, rows of a thread) to each block that its rows are spread over, and waits
-    for theirs in ``sPlace`` (blocks, values, rows of a warp). The lanes of a quad send to a block each."""
+    """Sends a warp's values (values, rows of a thread) to each block that shares its rows, and waits until theirs are
+    in ``sPlace`` (blocks, values, rows of a warp). Each lane of a quad sends to a block of its own."""
     (rank_m, rank_n), (cluster_m, cluster_n) = rank_mn, cluster_shape_mn
     lane = cute.arch.lane_idx()
     values, lines = rPart.shape
-    bits = cute.recast_tensor(rPart, cutlass.Int32)  # the store takes 32-bit integers
+    bits = cute.recast_tensor(rPart, cutlass.Int32)  # st.async stores 32-bit integers
     with cute.arch.elect_one():
         cute.arch.mbarrier_arrive_and_expect_tx(arrived, cluster_n * values * lines * 8 * 4)
     for turn in cutlass.range_constexpr((cluster_n + 3) // 4):
@@ -314,7 +314,7 @@ def exchange_quads(
 
 
 def from_blocks(sPlace, folds, lines):
-    """What all blocks sent of each of a thread's rows, folded, always in one order."""
+    """Reduces what all blocks sent for each of a thread's rows, always in the same order."""
     lane = cute.arch.lane_idx()
     return [
         [pairwise(values_of(sPlace[None, f, lane // 4 + 8 * line]), op) for f, op in enumerate(folds)]
@@ -332,7 +332,7 @@ def combine(
     tile_n: cutlass.Constexpr,
     cluster_n: cutlass.Constexpr,
 ):
-    """Where rows are wider than a cluster's tiles: what the tiles found of each, put together."""
+    """Combines the row partials of the tiles, if rows are wider than the tiles of a cluster."""
     rows, n = cute.size(mC, mode=[0]) * cute.size(mC, mode=[2]), cute.size(mC, mode=[1])
     if cutlass.const_expr(n > tile_n * cluster_n):
         combine_kernel(mParts, mC, extras, sizes, tile_n).launch(
@@ -348,7 +348,7 @@ def combine_kernel(
     sizes: cutlass.Constexpr,
     tile_n: cutlass.Constexpr,
 ):
-    """A warp for each row of ``mParts`` (m, tiles, batch, values): what its tiles found, put together and finished."""
+    """One warp per row of ``mParts`` (m, tiles, batch, values): combines the row partials and finishes the row."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
@@ -374,7 +374,7 @@ def fold_parts(
     shape_n: cutlass.Constexpr,
     walk: cutlass.Constexpr,
 ):
-    """Folds what ``walk`` takes of each tile of a row, by a warp. ``found``: what walks over the tiles found before."""
+    """Reduces, by a warp, the terms of ``walk`` over the tiles of a row. ``found``: results of earlier passes."""
     (row, batch, lane), (n, tile_n), (terms, reads, ops) = at, shape_n, walk
     values = [Float32(neutral) for _, neutral in ops]
     for t in cutlass.range(lane, cute.size(mParts, mode=[1]), 32, unroll=2):
@@ -387,27 +387,27 @@ def fold_parts(
 
 @cute.jit
 def from_parts_0(total_of_tile, columns, n):
-    """What a problem puts in its place: what is folded of a tile's parts of a row, of so many ``columns``."""
+    """What a problem puts in its place: the terms to reduce, from a tile's partials over ``columns`` of a row."""
     return (total_of_tile,)
 
 
 @cute.jit
 def step_0(x, n):
-    """What a problem puts in its place: (what is kept of a row, the terms of what is folded)."""
+    """What a problem puts in its place: (values of a row to keep, terms to reduce)."""
     return (x,), (x,)
 
 
 @cute.jit
 def finish(x, total, n):
-    """What a problem puts in its place: what is written of a row."""
+    """What a problem puts in its place: the results of a row."""
     return x / total
 
 
-# Of each step: the function, the tensors it reads and whether they differ along a row, how many values of a row
-# registers hold for it, what folds its terms, and what changes nothing in that. Of what follows: the function, what it
-# reads and how many values it takes of a row, and what writes it.
+# Per step: its function, the tensors it reads (index, whether it varies along the row), the number of values of a row
+# that registers hold for it, the operators that reduce its terms, and their neutral elements. After the last step: the
+# function, the tensors it reads, the number of values of a row that it takes, and the function that writes.
 STEPS = ((step_0, (), 1, (plus,), (0.0,)),)
 FINISH = (finish, (), 1, write_rows)
-# Of each walk over the parts of a row: what is taken of a tile's, which of them, what folds that, and what changes
-# nothing in it.
+# Per pass over a row's partials: the function for the terms of a tile, the indices of the partials that it takes, and
+# for each term (operator, neutral element).
 FROM_PARTS = ((from_parts_0, (0,), ((plus, 0.0),)),)

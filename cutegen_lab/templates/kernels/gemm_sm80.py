@@ -1,11 +1,11 @@
-"""A matrix product for the tensor cores of GPUs before Hopper: mma.sync, fed by ldmatrix from shared memory that
-cp.async fills stages ahead.
+"""Matrix products for the tensor cores of GPUs before Hopper: mma.sync, fed by ldmatrix from shared memory, which
+cp.async fills several stages ahead.
 
-Rows past an edge are the last one again, whose products are not stored; past the end of k both operands are zero. fp32
-operands are multiplied as two tf32 halves each, three products for one, and their sums begin anew with each step along
-k: the tensor cores truncate, which long sums would show (Ootomo and Yokota, "Recovering single precision accuracy from
-Tensor Cores while surpassing the FP32 theoretical peak performance", 2022, §3). Where TF32 is allowed, one product of
-operands rounded to it does.
+Rows past an edge read the last row, and their products are not stored. Past the end of k both operands are zero. fp32
+operands are split into two TF32 halves each, multiplied by three products. Their sums restart with each step along k,
+because the tensor cores truncate, which would show in long sums (Ootomo and Yokota, "Recovering single precision
+accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance", 2022, §3). If TF32 is allowed,
+operands are rounded to it and multiplied by one product.
 """
 
 import cuda.bindings.driver as cuda
@@ -27,7 +27,7 @@ from cutegen_lab.templates.kernels.split_k_reduce import add_up
 
 
 def epilogue(acc):
-    """What a problem puts in its place: of vectors in fp32, one for each pair, then of ``extras``, then ``sizes``."""
+    """What a problem puts in its place: a function of one fp32 vector per pair, of ``extras`` and ``sizes``."""
     return acc
 
 
@@ -49,12 +49,12 @@ def multiply(
     group: cutlass.Constexpr,
     tf32: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch): the epilogue of the products of ``pairs``, of ``mAs`` (m, k, batch) and ``mBs``
-    (n, k, batch). Where k is cut into ``split_k`` parts, ``partials`` have room for each one's results. ``tf32``: fp32
-    operands may be rounded to it."""
+    """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch).
+    ``partials``: workspace for the results of ``split_k`` parts of k. ``tf32``: fp32 operands may be rounded to
+    TF32."""
     if cutlass.const_expr(not alike((*mAs, *mBs))):
         multiply_plainly(mAs, mBs, mC, extras, stream, sizes, pairs)
-    elif cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_shape_mnk[2]):  # one tile is not cut
+    elif cutlass.const_expr(split_k > 1 and cute.size(mAs[0], mode=[1]) > tile_shape_mnk[2]):  # one step is not split
         m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
         mPart = cute.make_tensor(partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n)))
         multiply_by_mma(
@@ -114,7 +114,7 @@ def multiply_by_mma(
     group: cutlass.Constexpr,
     tf32: cutlass.Constexpr,
 ):
-    """By the tensor cores. Where ``split_k`` cuts k, each part has its own batches of ``mC``, and no epilogue."""
+    """Launches the kernel. If ``split_k`` cuts k, each part has its own batches of ``mC``, without epilogue."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     k_tiles = cute.ceil_div(cute.ceil_div(cute.size(mAs[0], mode=[1]), tile_k), split_k)
@@ -161,7 +161,7 @@ def multiply_by_mma(
 
 
 def alike(operands):
-    """Are they of one type that the tensor cores multiply, and of one length along k?"""
+    """Whether all operands have one dtype that the tensor cores multiply, and one length along k."""
     kinds, lengths = {x.element_type for x in operands}, {cute.size(x, mode=[1]) for x in operands}
     return len(kinds) == 1 and len(lengths) == 1 and kinds <= {cutlass.BFloat16, cutlass.Float16, Float32}
 
@@ -171,8 +171,8 @@ def dense_in_rows(x):
 
 
 def swizzled(rows, tile_k, width, along_k):
-    """The smallest piece of a tile whose 16-byte parts lie so that eight of them, one below the other, are in different
-    banks."""
+    """The smallest piece of a tile, swizzled: eight vectors of 16 bytes, one below the other, lie in different banks of
+    shared memory."""
     near, limit = tile_k if along_k else rows, 1024 // width
     near = min(limit, near & -near)
     bits = (near * width // 128).bit_length() - 1
@@ -202,8 +202,8 @@ def mma_kernel(
     tf32: cutlass.Constexpr,
     smem_bytes: cutlass.Constexpr,
 ):
-    """A block computes a tile of the result, over one of ``split_k`` parts of k. ``layouts`` are the operands' in
-    shared memory; each is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
+    """A block computes a tile of the result over one of ``split_k`` parts of k. ``layouts`` are those of the operands
+    in shared memory; each operand is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     tile_m, tile_n, tile_k = tile_shape_mnk
@@ -221,7 +221,7 @@ def mma_kernel(
     whole = k % (tile_k * split_k) == 0
 
     smem = utils.SmemAllocator()
-    memory = smem.allocate(smem_bytes, 128)  # of the stages, and then of the results on their way out
+    memory = smem.allocate(smem_bytes, 128)  # the stages; later the tile of results
     mXs, beginning = (*mAs, *mBs), cute.recast_ptr(memory, dtype=dtype)
     sXs = [cute.make_tensor(beginning + offset, layout) for offset, layout in zip(offsets_of(layouts), layouts)]
 
@@ -229,9 +229,9 @@ def mma_kernel(
     sAs, sBs = ([s for o, s in enumerate(sXs) if (o < len(mAs)) == left] for left in (True, False))
     rAs = [mma.make_fragment_A(thr_mma.partition_A(s[None, None, 0])) for s in sAs]
     rBs = [mma.make_fragment_B(thr_mma.partition_B(s[None, None, 0])) for s in sBs]
-    rAs, rBs = ([cute.recast_tensor(r, dtype) for r in some] for some in (rAs, rBs))  # fp32 is no tf32 yet
+    rAs, rBs = ([cute.recast_tensor(r, dtype) for r in some] for some in (rAs, rBs))  # not yet rounded to TF32
     accs = [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n)), Float32) for _ in pairs]
-    steps = [cute.make_rmem_tensor(acc.layout, Float32) for acc in accs] if halved else []  # of one step along k each
+    steps = [cute.make_rmem_tensor(acc.layout, Float32) for acc in accs] if halved else []  # sums of one step
     for acc in accs:
         acc.fill(0.0)
     readers = [reader(r, s, mma, tidx, o < len(mAs), along_k[o]) for o, (r, s) in enumerate(zip((*rAs, *rBs), sXs))]
@@ -269,7 +269,7 @@ def mma_kernel(
                 slot = slot + 1
                 if slot == stages:
                     slot = 0
-            ahead = (k_block + 1) % k_blocks  # what the tensor cores need next is on its way while they work
+            ahead = (k_block + 1) % k_blocks  # load the next fragments while the tensor cores work
             for read in readers:
                 if cutlass.const_expr(ahead > 0 or k_tiles > 1):
                     read(ahead, slot)
@@ -309,7 +309,7 @@ def mma_kernel(
     cute.arch.cp_async_wait_group(0)
     cute.arch.sync_threads()
 
-    # Results go through shared memory, so that neighbours in a row leave together.
+    # Results go through shared memory, so that stores are coalesced along rows.
     pitch = tile_n + 128 // mC.element_type.width
     sC = cute.recast_ptr(memory, dtype=mC.element_type)
     cCs = thr_mma.partition_C(cute.make_identity_tensor((tile_m, tile_n)))
@@ -361,8 +361,8 @@ def fill_stage(
     along_k: cutlass.Constexpr,
     whole: cutlass.Constexpr,
 ):
-    """Starts to copy a tile of ``mX`` (rows, k, batch) to a stage, by vectors of ``vec`` neighbours in k (``along_k``)
-    or in rows; threads next to each other read neighbours in memory. ``whole``: no tile ends past k."""
+    """Starts to copy a tile of ``mX`` (rows, k, batch) to a stage, in vectors of ``vec`` neighbours in k (``along_k``)
+    or in rows. Neighbouring threads read neighbours in memory. ``whole``: no tile extends past the end of k."""
     rows, tile_k = cute.size(sX, mode=[0]), cute.size(sX, mode=[1])
     size, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
     stage_layout = cute.slice_(sX.layout, (None, None, 0))
@@ -392,7 +392,7 @@ def fill_stage(
 
 
 def offsets_of(layouts):
-    """Where each begins, one after another."""
+    """Offsets of layouts that are placed one after another."""
     offsets = [0]
     for layout in layouts:
         offsets.append(offsets[-1] + cute.size(layout))
@@ -404,7 +404,7 @@ def vector_at(pointer, vec):
 
 
 def halves_of(fragment):
-    """(high, low) of a fragment's fp32 numbers, both tf32: together they hold 22 bits."""
+    """A fragment's fp32 numbers as (high, low), both TF32: together they hold 22 bits."""
     high, low = (cute.make_rmem_tensor(cute.make_layout(fragment.shape), cutlass.Int32) for _ in range(2))
     rounded = cute.recast_tensor(high, Float32)
     for e in range(cute.size(fragment)):
@@ -414,7 +414,7 @@ def halves_of(fragment):
 
 
 def reader(fragment, sX, mma, tidx, left, along_k):
-    """What brings blocks of a fragment from shared memory: a function of the block of k and the slot."""
+    """A function (block of k, slot) that loads a block of ``fragment`` from shared memory ``sX``."""
     if sX.element_type.width == 16:
         atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(not along_k, 4), sX.element_type)
         copy = (cute.make_tiled_copy_A if left else cute.make_tiled_copy_B)(atom, mma)
@@ -436,7 +436,7 @@ def reader(fragment, sX, mma, tidx, left, along_k):
 
 
 def rounded(fragment):
-    """A fragment's fp32 numbers to nearest in TF32."""
+    """A fragment's fp32 numbers, rounded to nearest in TF32."""
     bits = cute.make_rmem_tensor(cute.make_layout(fragment.shape), cutlass.Int32)
     for e in range(cute.size(fragment)):
         bits[e] = cutlass.Int32(cute.arch.cvt_f32_tf32(fragment[e]))

@@ -1,7 +1,7 @@
-"""The warp-specialised kernel for Hopper's tensor cores, and the launch that sets it up.
+"""The warp-specialised matrix product for Hopper's tensor cores, and its launch.
 
-A kernel may have several operands a side: each of ``terms`` (left, right, sum) adds a product to one of its sums. What
-becomes of a tile's sums is for :func:`tile_epilogue`, which ``gemm_row_reduce_sm90`` overrides.
+A kernel may have several operands per side. Each of ``terms`` (left, right, sum) adds the product of two operands to
+one of the kernel's sums. :func:`tile_epilogue` turns a tile's sums into results; ``gemm_row_reduce_sm90`` overrides it.
 """
 
 import math
@@ -27,7 +27,7 @@ from cutegen_lab.templates.kernels.limits.gemm_sm90 import EPI_STAGE, RESIDENT, 
 from cutegen_lab.templates.kernels.plain_matmul import multiply_plainly
 from cutegen_lab.templates.kernels.split_k_reduce import add_up
 
-__all__ = [  # what a module calls, or puts in another's place
+__all__ = [  # names that generated modules use or substitute
     "copied",
     "copied_along_k",
     "copied_row_by_row",
@@ -41,14 +41,14 @@ __all__ = [  # what a module calls, or puts in another's place
     "view",
 ]
 
-LEAST = 1 << 18  # products of numbers below which one plain kernel is faster than two that convert and multiply
-make_mma = sm90.make_trivial_tiled_mma  # of TF32: tf32_mma
-views_of = tma_views  # of TF32: tf32_views
-restore = None  # of fp32 operands' halves: restored
+LEAST = 1 << 18  # m·n·k below which one plain kernel is faster than a conversion and a product on the tensor cores
+make_mma = sm90.make_trivial_tiled_mma  # for TF32: tf32_mma
+views_of = tma_views  # for TF32: tf32_views
+restore = None  # for split fp32: restored
 
 
 def epilogue(acc):
-    """What a problem puts in its place: of vectors in fp32, one for each sum, then of ``extras``, then ``sizes``."""
+    """What a problem puts in its place: a function of one fp32 vector per sum, of ``extras`` and ``sizes``."""
     return acc
 
 
@@ -72,13 +72,13 @@ def multiply(
     raster: cutlass.Constexpr,
     group: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch), as TMA may
-    read them ``by_tma``. A plain kernel serves what it cannot read. ``partials``: room for ``split_k`` parts of the
-    results."""
+    """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch).
+    ``by_tma``: both sides' operands in the form that TMA loads. A plain kernel takes operands that TMA cannot address.
+    ``partials``: workspace for the results of ``split_k`` parts of k."""
     ready, k = (views_of(by_tma[0]), views_of(by_tma[1])), cute.size(mAs[0], mode=[1])
     if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
         terms = terms_of(pairs, len(fp32_operands) > 0)
-        if cutlass.const_expr(split_k > 1 and k > tile_shape_mnk[2]):  # one tile is not cut
+        if cutlass.const_expr(split_k > 1 and k > tile_shape_mnk[2]):  # one step is not split
             m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
             layout = cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
             mPart = cute.make_tensor(partials.iterator, layout)
@@ -98,8 +98,8 @@ def multiply(
 
 
 def copied(sides, rooms, mC, small, stream, copy):
-    """Operands as TMA can read them: a ``copy`` where there is room for one. ``small``: what stands for those of a
-    product too small to convert."""
+    """Operands in a layout that TMA can address: a ``copy`` of each that has room for one in ``rooms``. A product too
+    small to convert gets ``small`` instead."""
     if not worth_converting(mC, sides):
         return small
     return tuple(
@@ -109,8 +109,8 @@ def copied(sides, rooms, mC, small, stream, copy):
 
 
 def halved(sides, rooms, scales, mC, pairs, stream):
-    """Each side's fp32 operands as fp16 halves, high and low; and ``pairs`` of operands with their scales. Nothing of a
-    product too small to convert."""
+    """Splits each side's fp32 operands into fp16 halves, high and low. Returns the halves and, for each of ``pairs``,
+    the operands with their scales; both empty if the product is too small to convert."""
     if not worth_converting(mC, sides):
         return ((), ()), ()
     scales = tuple(tuple(scales_of(x, scale) for x, scale in zip(*side)) for side in zip(sides, scales))
@@ -126,7 +126,7 @@ def worth_converting(mC, sides):
 
 
 def scales_of(x, scale):
-    """``scale`` as (4, rows, batch) of operand ``x`` (rows, k, batch); without a pitch where batches share it."""
+    """``scale`` as (4, rows, batch) of operand ``x`` (rows, k, batch); batch stride 0 if all batches share it."""
     rows, batches = (cute.size(x, mode=[d]) for d in (0, 2))
     pitch = 4 * rows if scale.shape[0] > 1 else 0
     return cute.make_tensor(scale.iterator, cute.make_layout((4, rows, batches), stride=(1, 4, pitch)))
@@ -153,8 +153,8 @@ def multiply_by_wgmma(
     mParts: cute.Tensor,
     rows: cutlass.Constexpr,
 ):
-    """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
-    others, and which of ``extras`` may come as auxiliary loads."""
+    """``rows`` and ``mParts`` are None unless the epilogue reduces rows. ``rows``: shape of the buffers for values that
+    a block's warps receive from others, and which of ``extras`` may be auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = mAs[0].element_type, mBs[0].element_type, mC.element_type
@@ -165,11 +165,11 @@ def multiply_by_wgmma(
     places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
     loads, room = (len(mAs), len(mBs)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
-    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
-    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores whole units of 16 bytes
+    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's mainloop
         ahead = range(len(extras) if aligned is not None and split_k == 1 and teams == 1 else 0)
     views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # those of a piece are there at once
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's loads must fit at once
         views = tuple(None for _ in extras)
     stage_bits = max(tile_m * len(mAs), tile_n * len(mBs)) * tile_k * a_dtype.width
     epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
@@ -189,7 +189,7 @@ def multiply_by_wgmma(
     layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(mBs) // fused_b)
     layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
     stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
-    shares = 1 if mParts is not None else cluster_n  # of a tile of A, a block's load each
+    shares = 1 if mParts is not None else cluster_n  # parts of a tile of A, one loaded by each block
     by_tma_a = [
         cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares) for x in mAs
     ]
@@ -222,15 +222,15 @@ def multiply_by_wgmma(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can move
         stream=stream,
         use_pdl=OVERLAP and overlapping(),
     )
 
 
 def terms_of(pairs, halved):
-    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
-    the products of the low ones follow in sums of their own."""
+    """(left, right, sum) of each product that the wgmma kernel adds up. With fp16 halves, operands come in pairs (high,
+    low), and the mixed products follow, in sums of their own."""
     if not halved:
         return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
     high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
@@ -243,8 +243,8 @@ def terms_of(pairs, halved):
 
 
 def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
-    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
-    columns where these are dense, are whole ones of the widest swizzle."""
+    """How many right operands one wgmma multiplies as a single wide tile. Their tiles must be adjacent in shared
+    memory: rows, or columns if these are contiguous, must fill whole rows of the widest swizzle."""
     _, tile_n, tile_k = tile_shape_mnk
     one_left = len(mAs) == 1 and not fp32_operands and len(mBs) * tile_n <= 256
     row_bits, column_bits = (length * mBs[0].element_type.width for length in (tile_k, tile_n))
@@ -253,17 +253,17 @@ def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
 
 
 def unzipped(pairs):
-    """Atoms, and tensors."""
+    """(atoms, tensors)."""
     return tuple(atom for atom, _ in pairs), tuple(x for _, x in pairs)
 
 
 def load_op(blocks):
-    """A TMA load for one block, or for several of a cluster at once."""
+    """A TMA load for one block, or multicast to several blocks of a cluster."""
     return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
 
 
 def load(tma, tX, at, slot, barrier, mask=None):
-    """The tile ``at`` of a matrix on its way to shared memory; ``tX``: both, as ``tma_partition`` has them."""
+    """Starts the TMA copy of tile ``at`` to ``slot``. ``tX``: the (shared, global) views from ``tma_partition``."""
     smem, gmem = tX
     cute.copy(tma, gmem[(None, *at)], smem[(None, *slot)], tma_bar_ptr=barrier, mcast_mask=mask)
 
@@ -283,15 +283,15 @@ def gemm_kernel(
     summed: cutlass.Constexpr,
     places: cutlass.Constexpr,
 ):
-    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
-    in turn. Blocks stay and take tile after tile.
+    """One warp, the producer, loads tiles of A and B by TMA. The consumer warpgroups multiply, as one team or as two
+    teams that take tiles in turn. The kernel is persistent: a block takes tile after tile.
 
-    ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (those of which operands
-    are halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None).
-    ``summed``: the terms; ``promoted``: how many have sums of their own, added to totals in fp32 after each step along
-    k (fp32 halves, 8 bits); ``fused_b``: tiles of B that lie side by side and are multiplied as one; ``split_k``.
-    Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
-    are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
+    ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (the originals of fp16
+    halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None). ``summed``:
+    the terms; ``promoted``: how many sums are added to fp32 totals after each step along k (fp32 halves, 8 bits);
+    ``fused_b``: tiles of B that are adjacent and multiplied as one; ``split_k``. If an epilogue reduces rows,
+    ``mParts`` and ``places`` (shape of the buffers for values from other blocks) are for it, and blocks that share
+    tiles of A load whole tiles in turn, since a tile need not divide into as many parts.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -304,7 +304,7 @@ def gemm_kernel(
     a_dtype, b_dtype, c_dtype = dtypes
     num_a, num_b, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
     ab_stage = cute.size(layout_a.outer, mode=[2]) // num_a
-    team_groups = epi_tile[0] // 64  # warpgroups of a team
+    team_groups = epi_tile[0] // 64  # warpgroups per team
     team_threads = team_groups * 128
     consumers = teams * team_groups
     in_turn = mParts is not None
@@ -362,7 +362,7 @@ def gemm_kernel(
         cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
         for tma, gB in zip(tmas_b, gBs)
     ]
-    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), split_k)  # of each part; what lies past k is zeros
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), split_k)  # per part of k; TMA fills with zeros past the end
 
     epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
     room = storage.a if tile_m * num_a >= tile_n * num_b else storage.b
@@ -376,7 +376,7 @@ def gemm_kernel(
                 tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
             )
 
-    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
+    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters of tiles
     tiles = across_mn[0] * across_mn[1] * batches * split_k
     first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
 
@@ -384,12 +384,12 @@ def gemm_kernel(
         if cutlass.const_expr(consumers > 1):
             cute.arch.setmaxregister_decrease(40)
         if warp_idx == consumers * 4:
-            # A goes to the blocks of its row of the cluster, B to those of its column.
+            # Multicast A to the blocks in this row of the cluster, B to the blocks in this column.
             every = (1 << cluster_size) - 1
             mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
             mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
             stage_bytes = (num_a * tile_m + num_b * tile_n) * tile_k * a_dtype.width // 8
-            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
+            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # phase 1: every stage begins empty
             for tile in cutlass.range(first, tiles, step, unroll=1):
                 i, j, batch = tile_at(tile, across_mn, group, along_n)
                 i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
@@ -438,7 +438,7 @@ def gemm_kernel(
         )
         k_blocks = cute.size(tCrA, mode=[2])
 
-        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
+        # The epilogue takes the accumulators in pieces of epi_tile, each as if a narrower wgmma had computed it.
         piece = epi_mma.partition_shape_C(epi_tile)
         pieces = [
             cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, fused_b, epi_m)))
@@ -474,10 +474,10 @@ def gemm_kernel(
 
         inputs, pipeline = (fp32_operands, extras, sEs, from_shared, sizes, aux), (full, empty, ab_stage, cluster_size)
         stored = cutlass.Int32(0)  # pieces this team has stored
-        steps = k_tiles + (len(aux) if in_turn else 0)  # of a tile, where teams take turns
+        steps = k_tiles + (len(aux) if in_turn else 0)  # stages per tile, if teams take turns
         stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
         for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
-            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
+            # Mainloops of the teams take turns: an mbarrier's phase is ambiguous to a waiter more than one round ahead.
             if cutlass.const_expr(teams > 1):
                 if tile > first:
                     cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
@@ -501,10 +501,10 @@ def gemm_kernel(
                     if cutlass.const_expr(t + 1 == promoted):
                         warpgroup.commit_group()
                 warpgroup.commit_group()
-                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
+                warpgroup.wait_group(1)  # the previous step has read its stage; the sums to promote are complete
                 for p in cutlass.range_constexpr(promoted):
                     totals[p].store(totals[p].load() + accs[p].load())
-                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills it
                     cute.arch.mbarrier_arrive(empty + before, tidx % 128)
                 before = stage
                 stage, phase = next_stage(stage, phase, ab_stage)
@@ -514,7 +514,7 @@ def gemm_kernel(
             warpgroup.wait_group(0)
             if tidx % 128 < cluster_size:
                 cute.arch.mbarrier_arrive(empty + before, tidx % 128)
-            if cutlass.const_expr(teams > 1 and not in_turn):  # the other team's
+            if cutlass.const_expr(teams > 1 and not in_turn):  # skip the stages that the other team's tile uses
                 stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
 
             i, j, batch = tile_at(tile, across_mn, group, along_n)
@@ -527,7 +527,7 @@ def gemm_kernel(
             if thread < 32:
                 cute.arch.cp_async_bulk_wait_group(0, read=True)
     if cutlass.const_expr(cluster_size > 1):
-        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
+        cute.arch.cluster_arrive()  # no block exits while others may still signal its barriers or fill its stages
         cute.arch.cluster_wait()
 
 
@@ -546,10 +546,10 @@ def tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """Of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, fused_b, epi_m), each on its way out once
-    it is ready. ``at``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and phase), returned as
-    they are then; ``turn``: tiles that the team has had before; ``place``: the team, and the
-    thread in it."""
+    """The epilogue of a tile: stores each of ``pieces`` of its sums and totals (values, epi_n, fused_b, epi_m)
+    when it is ready. ``at``: (row, column, batch). ``state``: (pieces stored, stage and phase of the pipeline);
+    the new state is returned. ``turn``: number of earlier tiles of the team. ``place``: (team, thread of the
+    team)."""
     (row, column, batch), (stored, stage, phase) = at, state
     fp32_operands, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
@@ -604,9 +604,9 @@ def store_piece(
     place: tuple,
     left: tuple,
 ):
-    """A piece of results, in registers, on its way out. By TMA when the whole team has met: the stages that were
-    ``left`` (they, the pipeline's barriers, blocks that fill them) may be let go of then. Returns how many pieces the
-    team has ``stored``."""
+    """Stores a piece of results from registers, by TMA if possible. After the team's barrier, it then releases the
+    stages in ``left`` (stages, the pipeline's empty barriers, number of blocks that fill a stage). Returns how many
+    pieces the team has ``stored``."""
     mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
     drained, empty, cluster_size = left
     (row, column, batch), (team, thread) = at, place
@@ -614,7 +614,7 @@ def store_piece(
         team_threads, tidx = epi_tile[0] * 2, cute.arch.thread_idx()[0]
         slot = team * EPI_STAGE + stored % EPI_STAGE
         if thread < 32:
-            cute.arch.cp_async_bulk_wait_group(EPI_STAGE - 1, read=True)  # what was there has left
+            cute.arch.cp_async_bulk_wait_group(EPI_STAGE - 1, read=True)  # TMA has read the slot
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         for d in cutlass.range_constexpr(len(drained)):
             if tidx % 128 < cluster_size:
@@ -624,7 +624,7 @@ def store_piece(
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         if thread < 32:
-            if row < shape_mn[0] and column < shape_mn[1]:  # where C is one tile high, every other is that one too
+            if row < shape_mn[0] and column < shape_mn[1]:  # if C is one tile high, tiles past the edge alias it
                 dst = (row // epi_tile[0], column // epi_tile[1], batch)
                 cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *dst)])
             cute.arch.cp_async_bulk_commit_group()
@@ -635,5 +635,5 @@ def store_piece(
 
 
 def opens(terms, number):
-    """Is this term the first of a step along k that its sum gets?"""
+    """Whether this term is the first of a step along k that adds to its sum."""
     return [term[2] for term in terms].index(terms[number][2]) == number

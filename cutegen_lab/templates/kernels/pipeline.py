@@ -1,21 +1,21 @@
-"""What the host functions of a module with several kernels, its steps, call: plain Python on workloads and configs."""
+"""Host functions of a module with several kernels (its steps): plain Python on workloads and configs."""
 
 import dataclasses
 
 
 def step_config(config, prefix):
-    """The parameters of one step, under the names that its own functions use."""
+    """The parameters of one step, without ``prefix``: under the names that the step's own functions use."""
     return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
 
 
 def intermediate(workload, name, dtype, shape):
-    """What one step leaves for another, described as the workload's tensors are."""
+    """A tensor that one step writes and another reads, described like the workload's tensors."""
     like = workload.inputs[0]
     return dataclasses.replace(like, name=name, dtype=type(like.dtype)(dtype), shape=shape, strides=())
 
 
 def row_major(shape):
-    """Dense strides, of sizes of 1 too: CuTe's own layouts have 0 there, and families fold dimensions by them."""
+    """Dense row-major strides. Sizes of 1 get one too: CuTe's layouts have 0 there, and families fold by strides."""
     strides = [1]
     for size in shape[:0:-1]:
         strides.insert(0, strides[0] * size)

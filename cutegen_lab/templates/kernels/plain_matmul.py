@@ -1,4 +1,7 @@
-"""A kernel for small products and for what TMA or the tensor cores cannot take: FMAs from shared memory, any layout."""
+"""Matrix products by FMAs from shared memory, for operands of any layout.
+
+For small products, and for operands that TMA or the tensor cores cannot take.
+"""
 
 import cuda.bindings.driver as cuda
 import cutlass
@@ -11,7 +14,7 @@ from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, s
 
 
 def epilogue(acc):
-    """What a problem puts in its place: of vectors in fp32, one for each pair, then of ``extras``, then ``sizes``."""
+    """What a problem puts in its place: a function of one fp32 vector per pair, of ``extras`` and ``sizes``."""
     return acc
 
 
@@ -25,7 +28,7 @@ def multiply_plainly(
     sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch)."""
+    """``mC`` (m, n, batch): epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (mAs, mBs))
     plain_kernel(mAs, mBs, mC, extras, sizes, pairs, dense_in_k).launch(
@@ -46,7 +49,7 @@ def plain_kernel(
     pairs: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
-    """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
+    """A block computes a 64×64 tile, a thread 4×4 of it, in steps of 16 along k, one product after another."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
@@ -60,7 +63,7 @@ def plain_kernel(
     tA = cute.local_tile(sA, (4, 16), (tidx // 16, 0))
     tB = cute.local_tile(sB, (4, 16), (tidx % 16, 0))
     rA, rB = (cute.make_rmem_tensor(4, Float32) for _ in range(2))
-    accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
+    accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # 4×4, row-major
     for p in cutlass.range_constexpr(len(pairs)):
         acc, (left, right) = accs[p], pairs[p]
         k = cute.size(mAs[left], mode=[1])
@@ -99,7 +102,7 @@ def load_slab(
     k: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
-    """64 rows and 16 steps of k, in fp32; zeros past the edge. Neighbouring threads read neighbours in memory."""
+    """Loads 64 rows × 16 of k as fp32, zeros past the edge. Neighbouring threads read neighbours in memory."""
     tidx, _, _ = cute.arch.thread_idx()
     for turn in cutlass.range_constexpr(4):
         at = tidx + turn * 256

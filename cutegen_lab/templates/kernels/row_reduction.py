@@ -1,42 +1,43 @@
-"""A kernel for reductions of rows: a row stays in registers between its reductions, and is read once.
+"""Reductions of rows: a row stays in registers between its reductions, and is read once.
 
 A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread reduces its share
 (``fold``), then the warp and the warps of the row (``row_reduce``), then the cluster's blocks (``cluster_reduce``). A
-share is walked in steps of up to ``loads`` vectors, all loaded before the first is used. One walk serves all reductions
-that wait for nothing else; those that wait for its results take another.
+share is processed in steps of up to ``loads`` vectors, all loaded before the first is used. Reductions that do not
+depend on each other share one pass over the row; reductions that need their results take another.
 
-Tensors are (values of a vector, vectors of a row, rows), or (rows) with one value a row. Functions of the problem take
-vectors in fp32 and *values*, which are the same all along a row: results of reductions, sizes, what is read once a row.
-A function comes with the numbers of what it takes: ``(function, vectors, indexed, values, before)``. ``indexed`` is 1
-if it takes the positions along the row, else 0; ``before`` is ``((function, values),)`` to more that it takes, called
-once a walk, or empty. ``skewed_rows`` overrides what loads and stores a row that begins inside a vector.
+Tensors are (values of a vector, vectors of a row, rows), or (rows) with one value per row. Functions of the problem
+take fp32 vectors and *values*, which are constant along a row: results of reductions, sizes, inputs with one value per
+row. A function is given as ``(function, vectors, indexed, values, before)``. ``vectors`` and ``values`` are the indices
+of its arguments. ``indexed`` is 1 if it takes the indices along the row, else 0. ``before`` is ``((function,
+values),)`` for further values that are computed once per pass, or empty. ``skewed_rows`` overrides what loads and
+stores a row that begins inside a vector.
 
 | the kernel's parameters | |
 |---|---|
-| ``inputs`` | ``gXs`` along the row, ``gShared`` the same for all rows (weights), ``gSingles`` once a row or indexed |
-| ``outputs`` | ``gOuts`` along the row, ``gResults`` once a row, ``gTotals`` workspace for what is folded over rows |
+| ``inputs`` | ``gXs`` along the row, ``gShared`` the same for all rows (weights), ``gSingles`` per row or indexed |
+| ``outputs`` | ``gOuts`` along the row, ``gResults`` once per row, ``gTotals`` workspace for what is folded over rows |
 | ``tails`` | further arguments of ``skewed_at`` |
 | ``reductions`` | ``ops, walks, online, moments, rest`` |
 | ``functions`` | ``per_row, outs, results, skewed_at`` |
-| ``problem`` | ``rows, n, vec, sizes``: rows, values of a row, values of a vector, sizes that functions take |
-| ``config`` | ``threads_per_row, rows_per_block, cluster_n, loads, turns``: the last, row groups a block takes |
+| ``problem`` | ``rows, n, vec, sizes``: rows, values per row, values per vector, sizes that functions take |
+| ``config`` | ``threads_per_row, rows_per_block, cluster_n, loads, turns``; ``turns``: groups of rows per block |
 | | |
-| ``ops`` | each reduction as (function of two numbers, what changes nothing in it) |
-| ``walks`` | of each a function to what is reduced, and the numbers of the reductions |
-| ``online`` | the walk for a maximum and a sum of exponentials below it, where a row takes several steps |
-| ``moments`` | the walk for a sum and the squares about the mean, last in ``ops``; also where blocks share a row |
-| ``rest`` | the walks that are left after one of these |
-| ``per_row`` | the function from ``gSingles`` to values of them |
-| ``outs`` | the function to what is written along the row; it also takes all of ``gShared`` |
-| ``results`` | the function to what is written once a row, and what is folded over rows |
-| ``skewed_at`` | where a row is that begins inside a vector: ``skewed_rows`` |
+| ``ops`` | each reduction as (function of two numbers, its neutral element) |
+| ``walks`` | passes over the row: the function for the terms to reduce, the indices of its reductions |
+| ``online`` | the pass for a maximum and a sum of exponentials relative to it, if a row takes several steps |
+| ``moments`` | the pass for a sum and squared deviations from the mean, last in ``ops``; also if blocks share a row |
+| ``rest`` | the passes that remain after one of these |
+| ``per_row`` | the function from ``gSingles`` to values |
+| ``outs`` | the function for outputs along the row; it also takes all of ``gShared`` |
+| ``results`` | the function for outputs once per row, and for terms that are folded over rows |
+| ``skewed_at`` | the position of a row that begins inside a vector: see ``skewed_rows`` |
 
-| what device functions are handed | |
+| parameters of device functions | |
 |---|---|
-| ``share`` | ``first_vec, shape, stride, steps, unpredicated`` of a thread; ``shape``: values, vectors of a step |
-| ``sources`` | ``gXs, rXs, source, bounds``: inputs, registers for a step of them, where the row is, where it ends |
-| ``destination`` | ``gOuts, target, row, rows``: outputs, where the row is, its number, how many there are |
-| ``buffers`` | ``sPartials, sExchanges, arrived``: shared memory for warps and for blocks of a cluster, and barriers |
+| ``share`` | ``first_vec, shape, stride, steps, unpredicated`` of a thread; ``shape``: values, vectors per step |
+| ``sources`` | ``gXs, rXs, source, bounds``: inputs, their registers for a step, the row's position, its end |
+| ``destination`` | ``gOuts, target, row, rows``: outputs, the row's position, its index, number of rows |
+| ``buffers`` | ``sPartials, sExchanges, arrived``: shared memory for warps and for blocks of a cluster, mbarriers |
 """
 
 import cutlass
@@ -55,12 +56,12 @@ from cutegen_lab.templates.kernels.device.row_reduce import pairwise, row_reduce
 from cutegen_lab.templates.kernels.device.row_staging import stage, stageable, unstage
 from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for launch
 
-ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
+ROOM = 64  # register values per thread beyond which fewer threads would fit an SM
 
 
 def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, stream):
-    """Launches a block, or a cluster, for each ``rows_per_block`` rows, and again for some more where it keeps several
-    tensors that rows share: to read those again for each row would cost more than the row."""
+    """Launches a block, or a cluster, per ``rows_per_block`` rows. With several tensors that all rows share, a cluster
+    takes several groups of rows in turn: to load these tensors again for each row would cost more than the row."""
     threads_per_row, rows_per_block, cluster_n, loads = config
     rows, _, _, _ = problem
     _, gShared, _ = inputs
@@ -100,10 +101,10 @@ def row_kernel(
     bidx, _, _ = cute.arch.block_idx()
     if cutlass.const_expr(len(gTotals) > 0 and not OVERLAP and overlapping()):
         cute.arch.griddepcontrol_launch_dependents()
-    stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
+    stride = threads_per_row * cluster_n  # vectors of a row that are loaded at the same time
     num_vecs, vecs_per_step, steps, unpredicated = share_of_row(n, vec, stride, loads)
-    shape = (vec, vecs_per_step)  # of a thread's values of one step
-    rank = 0  # of this block among those that share its rows
+    shape = (vec, vecs_per_step)  # (values of a vector, vectors) per thread and step
+    rank = 0  # rank of this block among those that share its rows
     if cutlass.const_expr(cluster_n > 1):
         rank = cute.arch.block_idx_in_cluster()
     first_vec = rank * threads_per_row + tidx % threads_per_row
@@ -119,7 +120,7 @@ def row_kernel(
         sMoments = smem.allocate_tensor(Float32, three, 16)
     sExchanges, arrived = None, None
     if cutlass.const_expr(cluster_n > 1):
-        # Each block sends a value a reduction, but three for both moments, which are last.
+        # Each block sends one value per reduction; both moments, which come last, are sent as three.
         sent = [1 for _ in ops] if moments is None else [1] * (len(ops) - 2) + [3]
         sExchanges, arrived = allocate_exchanges(smem, sent, config)
     buffers = sPartials, sExchanges, arrived
@@ -134,7 +135,7 @@ def row_kernel(
     sShared, kept_in, ahead = [], "memory", False
     if cutlass.const_expr(len(gShared) > 0):
         sShared, kept_in = ask_for_shared(smem, gShared, rShared, share, threads_per_row * rows_per_block)
-        # The next row is asked for while this one is worked on: registers have room where what rows share has not.
+        # Prefetch the next row during this one. Registers have room, since the shared tensors are in shared memory.
         ahead = kept_in == "shared memory" and turns > 1
         if cutlass.const_expr(ahead):
             rNexts = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
@@ -147,7 +148,7 @@ def row_kernel(
 
     for turn in cutlass.range(turns, unroll=1):
         row = (bidx // cluster_n * turns + turn) * rows_per_block + tidx // threads_per_row
-        # Threads past the last row work on it too, and store nothing: barriers stay uniform.
+        # Threads past the last row compute it again and store nothing, so that barriers stay uniform.
         source_row = cutlass.min(row, rows - 1)
         source, target, bounds = source_row, row, num_vecs
         if cutlass.const_expr(skewed_at is not None):
@@ -205,13 +206,13 @@ def row_kernel(
                     for i in cutlass.range_constexpr(len(found) - len(gResults)):
                         gTotal[i, row] = Float32(found[len(gResults) + i])
         if cutlass.const_expr(turns > 1):
-            cute.arch.sync_threads()  # before anyone writes again
+            cute.arch.sync_threads()  # before the buffers are written again
 
 
 @cute.jit
 def allocate_exchanges(smem, sent, config):
-    """Shared memory in which the blocks of a cluster exchange so many values for each reduction, and a barrier each.
-    Both twice where rows are taken in turns: a block may be one ahead of another."""
+    """Allocates shared memory in which the blocks of a cluster exchange ``sent`` values per reduction, with an mbarrier
+    each. Both are doubled if rows are taken in turns, since a block may be one turn ahead of another."""
     _, rows_per_block, cluster_n, _, turns = config
     tidx, _, _ = cute.arch.thread_idx()
     stages = min(turns, 2)
@@ -228,9 +229,9 @@ def allocate_exchanges(smem, sent, config):
 
 
 def ask_for_shared(smem, gShared, rShared, share, threads):
-    """Begins to read what all rows share, before a row is asked for: the compiler would read it piece by piece
-    afterwards, one wait after another. It waits in registers where there is room, else each thread copies its own part
-    into shared memory. Returns that memory, and where it waits."""
+    """Starts to load the tensors that all rows share, before a row is loaded: the compiler would load them piece by
+    piece afterwards, one wait after another. They are kept in registers if there is room; otherwise each thread copies
+    its own part to shared memory, if it fits. Returns the shared memory, and where the tensors are kept."""
     first_vec, shape, stride, steps, unpredicated = share
     tidx, _, _ = cute.arch.thread_idx()
     vec, vecs_per_step = shape
@@ -249,7 +250,7 @@ def ask_for_shared(smem, gShared, rShared, share, threads):
 
 
 def await_shared(shared, start, bounds, share):
-    """What all rows share of one step, to registers."""
+    """Copies one step of the tensors that all rows share to registers."""
     gShared, rShared, sShared, kept_in = shared
     _, _, stride, _, unpredicated = share
     if kept_in == "shared memory":
@@ -262,8 +263,8 @@ def await_shared(shared, start, bounds, share):
 
 
 def share_of_row(n, vec, stride, loads):
-    """How ``stride`` threads share a row. Vectors: ``num_vecs`` of the row; ``vecs_per_step`` of a thread; ``steps``;
-    ``unpredicated`` of a step that every thread has, which is all, or all but the last one of the only step."""
+    """How ``stride`` threads share a row: its ``num_vecs`` vectors; ``vecs_per_step`` of each thread; ``steps``;
+    ``unpredicated`` vectors of a step that every thread has (all; or all but the last of a single step; else none)."""
     num_vecs = n // vec
     vecs_per_step = min(loads, -(-num_vecs // stride))
     steps = -(-num_vecs // (stride * vecs_per_step))
@@ -273,13 +274,13 @@ def share_of_row(n, vec, stride, loads):
 
 
 def columns_of_step(start, bounds, share):
-    """Positions in the row."""
+    """Indices along the row of a thread's values of one step."""
     _, shape, stride, _, _ = share
     return positions(start, stride, shape)
 
 
 def fetch_step(sources, share, start, vectors):
-    """Loads a thread's part of one step, of ``vectors``."""
+    """Loads a thread's part of one step, of the inputs with indices ``vectors``."""
     gXs, rXs, source, _ = sources
     _, _, stride, _, unpredicated = share
     for i in vectors:
@@ -287,7 +288,7 @@ def fetch_step(sources, share, start, vectors):
 
 
 def loaded(sources, share, start, vectors, indexed):
-    """``vectors`` of one step in fp32, and if ``indexed`` the positions along the row."""
+    """The inputs with indices ``vectors`` of one step in fp32; if ``indexed``, also the indices along the row."""
     _, rXs, _, bounds = sources
     return [rXs[i].load().to(Float32) for i in vectors] + [
         columns_of_step(start, bounds, share) for _ in range(indexed)
@@ -295,7 +296,7 @@ def loaded(sources, share, start, vectors, indexed):
 
 
 def taken_values(values, taken, before):
-    """Those of ``values``, and what is computed of them for all steps of a walk."""
+    """Those of ``values`` that a function takes, and what is computed from them once per pass."""
     found = [values[i] for i in taken]
     for function, numbers in before:
         found += function(*[values[i] for i in numbers])
@@ -304,7 +305,7 @@ def taken_values(values, taken, before):
 
 @cute.jit
 def row_walk(sources, share, function, values, ops):
-    """Reduces a thread's share of a row: what ``function`` makes of each step, by ``ops``."""
+    """One pass over a thread's share of a row: reduces the terms that ``function`` computes in each step."""
     _, _, _, bounds = sources
     first_vec, shape, stride, steps, _ = share
     terms, vectors, indexed, taken, before = function
@@ -325,7 +326,7 @@ def row_walk(sources, share, function, values, ops):
 
 @cute.jit
 def online_walk(sources, share, function, values):
-    """A thread's maximum, and sum of exponentials below it: what was summed is rescaled whenever the maximum grows.
+    """A thread's maximum and sum of exponentials relative to it. The sum is rescaled whenever the maximum grows.
 
     Milakov & Gimelshein, Online normalizer calculation for softmax, 2018, algorithm 3.
     """
@@ -350,8 +351,8 @@ def online_walk(sources, share, function, values):
 
 @cute.jit
 def moments_walk(sources, share, function, values):
-    """How many values of a row a thread has, their sum, and the squares about their mean: of each step about its own,
-    put together."""
+    """Count, sum, and sum of squared deviations from the mean over a thread's share of a row. Each step takes
+    deviations from its own mean; the steps are then combined by ``together``."""
     _, _, _, bounds = sources
     first_vec, shape, stride, steps, _ = share
     summands, vectors, indexed, taken, before = function
@@ -377,7 +378,7 @@ def moments_walk(sources, share, function, values):
 
 
 def reduce_row(value, i, ops, buffers, turn, rank, config):
-    """Reduction ``i`` of one value a thread over the threads of a row, in all blocks of a cluster."""
+    """Reduction ``i`` of one value per thread over the threads of a row, in all blocks of a cluster."""
     sPartials, sExchanges, arrived = buffers
     threads_per_row, _, cluster_n, _, turns = config
     if cluster_n == 1:
@@ -388,7 +389,7 @@ def reduce_row(value, i, ops, buffers, turn, rank, config):
 
 
 def exchange_at(sExchanges, arrived, i, turn, turns):
-    """Where the blocks of a cluster exchange their parts: memory, its barrier and the barrier's phase."""
+    """Where the blocks of a cluster exchange their partial results: buffer, mbarrier and the mbarrier's phase."""
     stages = min(turns, 2)
     stage = turn % stages
     return sExchanges[i][None, None, None, stage], arrived + (stages * i + stage), turn // stages % 2
@@ -396,7 +397,7 @@ def exchange_at(sExchanges, arrived, i, turn, turns):
 
 @cute.jit
 def store_row(sources, share, shared, destination, function, values):
-    """Walks a row once more to write what ``function`` makes of it, where there is such a row."""
+    """A last pass over a row, which stores the outputs that ``function`` computes, if the row exists."""
     gOuts, target, row, rows = destination
     _, _, _, bounds = sources
     first_vec, shape, stride, steps, unpredicated = share
@@ -424,7 +425,7 @@ def store_row(sources, share, shared, destination, function, values):
 
 
 def fold(values, combine, neutral, start, bounds, share):
-    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
+    """Reduces a thread's values of one step pairwise. Vectors past the row's end count as ``neutral``."""
     _, shape, stride, _, unpredicated = share
     rValue = cute.make_rmem_tensor(shape, Float32)
     if isinstance(values, cute.TensorSSA):
@@ -442,7 +443,7 @@ def fold(values, combine, neutral, start, bounds, share):
 
 
 def inside(start, bounds, share):
-    """How many of a thread's values of one step lie in the row."""
+    """Number of a thread's values of one step that lie in the row, in fp32."""
     _, shape, stride, _, unpredicated = share
     vec, vecs_per_step = shape
     count = Float32(vec * unpredicated)

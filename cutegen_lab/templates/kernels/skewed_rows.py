@@ -1,8 +1,8 @@
-"""Rows whose length no vector divides, one right after another: vectors are aligned in memory and not in the row.
+"""Adjacent rows whose length is no multiple of the vector width: vectors are aligned in memory, not in the row.
 
-The first and the last vector that a row touches may be partly its neighbours'. They are read whole, which is memory of
-the same tensor; only the row's own values count, and only those are written. A row begins with vector ``begin``, after
-``skew`` values of the row before. All else is as in ``row_reduction``.
+The first and the last vector that a row touches may hold values of neighbouring rows. They are loaded whole, since this
+memory belongs to the same tensor, but only the row's own values are reduced and stored. A row begins in vector
+``begin``, after ``skew`` values of the previous row. All else is as in ``row_reduction``.
 """
 
 import cutlass
@@ -22,16 +22,16 @@ OVERRIDES = ("columns_of_step", "fetch", "fold", "inside", "put", "share_of_row"
 
 
 def skewed_at(source_row, n, vec, tail):
-    """Where ``fetch`` finds a row, where ``put`` does, and what tells its values from others: the first vector, the
-    skew, the row's length, and how many values the tensor ends with that are no whole vector."""
-    begin = source_row * (n // vec) + source_row * (n % vec) // vec  # the first vector it touches
-    skew = source_row * (n % vec) % vec  # values of the row before in that
+    """Where a row is, for ``fetch``, for ``put`` and for predicates: each (first vector, skew, length of the row,
+    tail). ``tail``: number of values at the end of the tensor that do not fill a vector."""
+    begin = source_row * (n // vec) + source_row * (n % vec) // vec  # first vector that the row touches
+    skew = source_row * (n % vec) % vec  # values of the previous row in this vector
     at = (begin, skew, n, tail)
     return at, at, at
 
 
 def columns_of_step(start, bounds, share):
-    """Positions in the row."""
+    """Indices along the row of a thread's values of one step."""
     _, shape, stride, _, _ = share
     _, skew, _, _ = bounds
     return positions(start, stride, shape) - Float32(skew)
@@ -46,8 +46,8 @@ def fetch(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Loads a thread's vectors of one step, of those that a row touches. The tensor ends with ``tail`` values that are
-    no whole vector; knowing how many, the compiler would read one."""
+    """Loads a thread's vectors of one step, among those that the row touches. The last ``tail`` values of the tensor do
+    not fill a vector. ``tail`` is dynamic: for a constant, the compiler would load a whole vector there."""
     begin, _, _, tail = source
     whole = cute.size(gX, mode=[2]) - 1
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
@@ -73,7 +73,7 @@ def put(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Stores what of those vectors is the row's."""
+    """Stores the row's own values of the vectors that ``fetch`` loads."""
     begin, skew, n, _ = target
     vec = cute.size(rX, mode=[0])
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
@@ -88,7 +88,7 @@ def put(
 
 
 def fold(values, combine, neutral, start, bounds, share):
-    """Reduces a thread's values of one step, pairwise; a neighbour's count for nothing."""
+    """Reduces a thread's values of one step pairwise. Values of neighbouring rows count as ``neutral``."""
     _, shape, stride, _, unpredicated = share
     rValue = cute.make_rmem_tensor(shape, Float32)
     if isinstance(values, cute.TensorSSA):
@@ -115,7 +115,7 @@ def part_of_row(
     combine: cutlass.Constexpr,
     neutral: cutlass.Constexpr,
 ):
-    """``part``, or that of the values that are the row's: those from ``before`` on, ``n`` of them."""
+    """``part`` if the whole vector belongs to the row; else the reduction of its ``n`` values from index ``before``."""
     vec = cute.size(rValue)
     result = part
     if before > 0 or before + n < vec:
@@ -125,7 +125,7 @@ def part_of_row(
 
 
 def inside(start, bounds, share):
-    """How many of a thread's values of one step are the row's."""
+    """Number of a thread's values of one step that belong to the row, in fp32."""
     _, shape, stride, _, _ = share
     _, skew, n, _ = bounds
     vec, vecs_per_step = shape
@@ -137,7 +137,7 @@ def inside(start, bounds, share):
 
 
 def share_of_row(n, vec, stride, loads):
-    """As for rows that begin with a vector: a row touches up to two vectors more than it fills."""
+    """Like ``row_reduction``'s, but a row that begins inside a vector touches up to two vectors more than it fills."""
     num_vecs = n // vec if n % vec == 0 else (n + vec - 2) // vec + 1
     vecs_per_step = min(loads, -(-num_vecs // stride))
     steps = -(-num_vecs // (stride * vecs_per_step))

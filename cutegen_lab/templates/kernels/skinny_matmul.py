@@ -1,11 +1,11 @@
-"""A kernel for products with few rows on one side: one pass over the other side's matrix.
+"""Matrix products with few rows on one side: one pass over the other side's matrix.
 
-The large operand's rows are shared out among blocks, k among a block's threads and a cluster's blocks. Where the large
-operand lies densely along k, threads read vectors along k; otherwise vectors of neighbouring rows. Either way a thread
-has ``rows`` of the large operand's rows, over its own part of k, straight from memory to registers. One or two rows of
-the small operand, and fp32, are multiplied by FMAs; more rows of 16 bits would be bound by those and go through the
-tensor cores, whose fragments the vectors are: which of k's numbers a thread holds is the same for both operands, and
-otherwise free.
+The rows of the large operand are split over blocks, k over a block's threads and a cluster's blocks. If the large
+operand is contiguous along k, threads load vectors along k, otherwise vectors of neighbouring rows. In both cases a
+thread takes ``rows`` rows of the large operand, over its own part of k, directly from memory to registers. One or two
+rows of the small operand, and fp32, are multiplied by FMAs. More rows of 16 bits would be bound by FMAs, so they go
+through the tensor cores. The loaded vectors serve as fragments: any assignment of k to threads is correct if it is the
+same for both operands.
 """
 
 import math
@@ -25,7 +25,7 @@ from cutegen_lab.templates.kernels.limits.skinny_matmul import MANY, MAX_SUMS, M
 
 
 def epilogue(acc):
-    """What a problem puts in its place: of vectors in fp32, one for each pair, then of ``extras``, then ``sizes``."""
+    """What a problem puts in its place: a function of one fp32 vector per pair, of ``extras`` and ``sizes``."""
     return acc
 
 
@@ -43,8 +43,8 @@ def multiply_few(
     loads: cutlass.Constexpr,
     cluster_k: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch) of the products of ``pairs``: of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch). The side
-    with fewer rows is the small one."""
+    """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch). The
+    side with fewer rows is the small operand."""
     if cutlass.const_expr(cute.size(mC, mode=[0]) <= cute.size(mC, mode=[1])):
         extras = tuple(turned(x) for x in extras)
         launch_few(mAs, mBs, turned(mC), extras, stream, sizes, pairs, threads, rows, loads, cluster_k)
@@ -87,19 +87,19 @@ def launch_few(
         grid=[blocks * cluster_k, 1, 1],
         block=[threads[0] * threads[1], 1, 1],
         cluster=[cluster_k, 1, 1] if cutlass.const_expr(cluster_k > 1) else None,
-        min_blocks_per_mp=1,  # so that ptxas spends registers on loads in flight
+        min_blocks_per_mp=1,  # lets ptxas spend registers on loads in flight
         stream=stream,
         use_pdl=OVERLAP and overlapping(),
     )
 
 
 def depth(x):
-    """Neighbours along k that a thread takes at once where its loads go along rows."""
+    """Number of neighbours along k that a thread takes at once if its loads go along rows."""
     return math.gcd(4, cute.size(x, mode=[1]))
 
 
 def turned(x):
-    """``x`` (m, n, batch) as (n, m, batch)."""
+    """``x`` (m, n, batch) transposed to (n, m, batch)."""
     return cute.make_tensor(x.iterator, cute.select(x.layout, mode=[1, 0, 2]))
 
 
@@ -120,9 +120,9 @@ def skinny_kernel(
     cluster_k: cutlass.Constexpr,
     mma: cute.TiledMma,
 ):
-    """``mC`` is (rows of the large operands, rows of the small ones, batch). Of ``threads`` (n, k), those next to each
-    other read neighbours in memory: in k (``along_k``), or in rows; with ``mma``, in 8 rows and 4 vectors of k.
-    ``forms`` are the vector along k of each pair."""
+    """``mC``: (rows of the large operand, rows of the small one, batch). ``threads`` (n, k): neighbouring threads read
+    neighbours in memory, in k (``along_k``) or in rows; with ``mma``, a warp takes 8 rows and 4 vectors of k.
+    ``forms``: vector width along k for each pair."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
@@ -160,10 +160,10 @@ def skinny_kernel(
     for p in cutlass.range_constexpr(len(pairs)):
         small, large, vec = smalls[pairs[p][0]], larges[pairs[p][1]], forms[p]
         vectors = cute.size(large, mode=[1]) // vec
-        stride = threads_k * cluster_k  # vectors of k that are loaded at once
+        stride = threads_k * cluster_k  # vectors of k that are loaded at the same time
         whole, rest = vectors // (stride * loads), vectors % (stride * loads)
         first, apart, last = rank * threads_k + at_k, stride, cute.ceil_div(rest, stride)
-        if cutlass.const_expr(mma is not None):  # what a warp loads at once lies together
+        if cutlass.const_expr(mma is not None):  # a warp's loads are adjacent in memory
             first, apart, last = (rank * threads_k + at_k - lane % 4) * loads + lane % 4, 4, loads
         acc.fill(0.0)
         for step in cutlass.range(whole, unroll=1):
@@ -227,7 +227,7 @@ def skinny_kernel(
                 for p in cutlass.range_constexpr(len(pairs)):
                     mine = cute.make_rmem_tensor(cute.make_layout(1), Float32)
                     mine[0] = added(sPart, i, j, p)
-                    bits = cute.recast_tensor(mine, cutlass.Int32)  # the store takes 32-bit integers
+                    bits = cute.recast_tensor(mine, cutlass.Int32)  # st.async stores 32-bit integers
                     cute.arch.store_async_dsmem(
                         sSent.iterator + cute.crd2idx((i, j, rank, p), sSent.layout), bits[0], arrived, 0
                     )
@@ -268,20 +268,20 @@ def multiply_vectors(
     unpredicated: cutlass.Constexpr,
     mma: cute.TiledMma,
 ):
-    """Adds to ``acc`` (rows of ``large``, rows of ``small``) products of vectors ``start``, ``start + apart``, … of k.
-    All of ``large`` is loaded before the first product; rows past an edge are the last one again. ``unpredicated``:
-    every thread has all vectors."""
+    """Adds to ``acc`` (rows of ``large``, rows of ``small``) the products of vectors ``start``, ``start + apart``, … of
+    k. All of ``large`` is loaded before the first product. Rows past an edge read the last row. ``unpredicated``: every
+    thread has all vectors."""
     rows, lane = acc.shape[0], cute.arch.lane_idx()
     m, n, vectors = cute.size(large, mode=[0]), cute.size(small, mode=[0]), cute.size(large, mode=[1]) // vec
     shape = cute.make_layout((rows, vec), stride=(vec, 1) if along_k else (1, rows))
-    once = cute.make_copy_atom(  # L1 is for the small operand
+    once = cute.make_copy_atom(  # L1 is left to the small operand
         cute.nvgpu.CopyG2ROp(),
         large.element_type,
         num_bits_per_copy=(vec if along_k else rows) * large.element_type.width,
         l1c_evict_priority=cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE,
     )
     dense_in_rows = mma is None and small.stride[0] == 1 and small.stride[1] == tile and n == tile
-    count = tile if mma is None else cute.ceil_div(tile, 8)  # of a thread
+    count = tile if mma is None else cute.ceil_div(tile, 8)  # rows of the small operand per thread
     few = cute.make_layout((count, vec), stride=(1, count) if dense_in_rows else (vec, 1))
     rLarge = [cute.make_rmem_tensor(shape, large.element_type) for _ in range(loads)]
     rSmall = cute.make_rmem_tensor(few, small.element_type)
@@ -313,7 +313,7 @@ def multiply_vectors(
                     mine = column + j if cutlass.const_expr(mma is None) else column + j * 8 + lane // 4
                     gRow = cute.flat_divide(small[cutlass.min(mine, n - 1), None, batch], (vec,))
                     cute.autovec_copy(gRow[None, at], rSmall[j, None])
-        if cutlass.const_expr(mma is not None):  # of each four of k, a thread holds two beside each other, then two
+        if cutlass.const_expr(mma is not None):  # fragments hold each four of k as two pairs
             for e in cutlass.range_constexpr(0, vec, 4):
                 for v in cutlass.range_constexpr(4):
                     for j in cutlass.range_constexpr(count):
@@ -336,9 +336,9 @@ def multiply_vectors(
 
 
 def across_lanes(acc, lane, apart):
-    """Sums of ``acc`` over lanes whose numbers differ in the bits ``apart``: (those that this lane has then, the number
-    of the first of them, bits that are 0 in one of the lanes that have the same). Lanes halve what they hold with each
-    exchange while they can."""
+    """Sums ``acc`` over the lanes whose indices differ in the bits ``apart``. An exchange halves the number of values
+    that a lane holds, if it is even. Returns (sums of this lane, index of the first, mask of the bits in which lanes
+    with the same sums differ). The lane with zeros in these bits stores the sums."""
     values, owned, spare = [acc[e] for e in range(cute.size(acc))], cutlass.Int32(0), 0
     for bit in apart:
         half, odd = divmod(len(values), 2)
@@ -360,7 +360,7 @@ def chosen(first: cutlass.Boolean, a: Float32, b: Float32):
 
 
 def added(sums, i, j, p):
-    """Over the third mode of ``sums``."""
+    """Sums an element over the third mode of ``sums``."""
     total = sums[i, j, 0, p]
     for part in range(1, cute.size(sums, mode=[2])):
         total = total + sums[i, j, part, p]

@@ -1,5 +1,6 @@
-"""A kernel that adds up a result's parts where few tiles share a long k: always in one order, so that results are the
-same at every call.
+"""Split-K reduction: adds up the partial results of a product and applies the epilogue.
+
+The order of the sum is fixed, so results are the same at every call.
 """
 
 import cuda.bindings.driver as cuda
@@ -12,7 +13,7 @@ from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, s
 
 
 def epilogue(acc):
-    """What a problem puts in its place: of vectors in fp32, the total, then of ``extras``, then ``sizes``."""
+    """What a problem puts in its place: a function of the total (an fp32 vector), ``extras`` and ``sizes``."""
     return acc
 
 
@@ -24,7 +25,7 @@ def add_up(
     stream: cuda.CUstream,
     sizes: cutlass.Constexpr,
 ):
-    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    """``mC`` (m, n, batch): the epilogue of ``mPart`` (m, n, batch, part), summed over the parts in fp32."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
     total_kernel(mPart, mC, extras, sizes, vec).launch(
@@ -43,7 +44,7 @@ def total_kernel(
     sizes: cutlass.Constexpr,
     vec: cutlass.Constexpr,
 ):
-    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    """Sums ``mPart`` (m, n, batch, part), ``vec`` neighbours in n per thread, and applies the epilogue."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))

@@ -1,7 +1,8 @@
-"""Kernels that reduce everything to single numbers: two, so that the whole GPU reads.
+"""Full reductions: all elements to single numbers, in two kernels, so that the whole GPU reads.
 
-The first kernel's blocks walk all elements and leave a partial result each in a workspace; the second, one block,
-reduces those and works out the results. The order of every sum is fixed, so results are the same at every call.
+Each block of the first kernel reduces a share of the elements and writes its partial results to a workspace. The second
+kernel, one block, reduces these and computes the results. The order of every sum is fixed, so results are the same at
+every call.
 """
 
 import cutlass
@@ -16,7 +17,7 @@ from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for 
 
 
 def partial_totals(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks, stream):
-    """Launches ``blocks`` blocks, each of which leaves a partial result of each reduction."""
+    """Launches ``blocks`` blocks. Each writes one partial result per reduction to ``partials``."""
     partial_kernel(gXs, gNumbers, partials, reduced, ops, sizes, n, threads, loads, blocks).launch(
         grid=[blocks, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=OVERLAP and overlapping()
     )
@@ -37,8 +38,8 @@ def partial_kernel(
 ):
     """``gXs`` are (values of a vector, vectors, 1), ``gNumbers`` one number each, ``partials`` (reductions, blocks).
 
-    ``reduced`` maps vectors in fp32 of ``gXs``, ``n`` (how many values there are), ``gNumbers`` and ``sizes`` to what
-    each reduction is of. ``ops`` are for each a function of two vectors, one of two numbers, and what changes nothing.
+    ``reduced`` maps fp32 vectors of ``gXs``, ``n`` (the number of elements), ``gNumbers`` and ``sizes`` to a vector for
+    each reduction. ``ops``, per reduction: combine for vectors, combine for numbers, neutral element.
     """
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -47,7 +48,7 @@ def partial_kernel(
         if cutlass.const_expr(OVERLAP):
             cute.arch.griddepcontrol_wait()
     vec, vectors = (cute.size(gXs[0], mode=[d]) for d in range(2))
-    share = threads * loads  # vectors that a block reads at once
+    share = threads * loads  # vectors that a block loads per step
     steps = (vectors + share * blocks - 1) // (share * blocks)
     ragged = vectors % (share * blocks) != 0
     smem = cutlass.utils.SmemAllocator()
@@ -80,7 +81,7 @@ def partial_kernel(
 
 
 def vectors_inside(start, stride, vectors, shape):
-    """For each of a thread's values of ``shape``: does its vector, ``start + i * stride``, lie inside?"""
+    """Predicates, of ``shape`` (values of a vector, loads): is vector ``start + i * stride`` below ``vectors``?"""
     vec, loads = shape
     rInside = cute.make_rmem_tensor(shape, Float32)
     for i in range(loads):

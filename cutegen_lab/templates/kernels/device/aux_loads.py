@@ -1,12 +1,12 @@
-"""Matrices that the epilogue reads, brought ahead of it.
+"""Auxiliary loads: matrices that the epilogue reads, loaded ahead of it by the producer.
 
-A matrix as large as the result, which the epilogue reads (a residual, a gate), comes by *auxiliary loads*: once a
-tile's operands are on their way, the producer loads its piece of each such matrix into the pipeline's next stages,
-where the epilogue finds it; no memory is set aside for it. Were the epilogue to load it, each piece of results would
-wait for memory while the tensor cores idle. (Where two teams take turns, one's waiting is hidden behind the other's
-steps.)
+A matrix as large as the result that the epilogue reads (a residual, a gate) goes through the mainloop's pipeline
+(CUTLASS: AuxLoad). After a tile's operands, the producer loads the pieces of each such matrix into the next stages. The
+epilogue reads them there, so no extra shared memory is needed. If the epilogue loaded them itself, each piece of
+results would wait for memory while the tensor cores idle. (With two teams, the wait of one is hidden behind the
+mainloop of the other.)
 
-On an H200, to add a bf16 residual to the products of 4096³ takes 5 µs beside their 175, not 15
+On an H200, adding a bf16 residual to a product of 4096³ takes 5 µs on top of its 175 µs, instead of 15
 (benchmarks/results/gemm_residual_on_gpu.json).
 """
 
@@ -18,14 +18,14 @@ from cutegen_lab.templates.kernels.device.tma_views import tma_view
 
 
 def aux_view(x):
-    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result."""
+    """A TMA view of tensor ``x`` of the epilogue; None if its rows are broadcast or TMA cannot address it."""
     whole = x.element_type.width in (16, 32) and x.stride[0] != 0
     return tma_view(x, (1,)) if whole else None
 
 
 def aux_steps_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
-    """(the epilogue's piece of a tile, with rows of up to 128 bytes; how many auxiliary loads a stage has room for; the
-    loads of each step: bytes, and the place in the tile, in pieces, and tensor of each)."""
+    """(epilogue tile, with rows of at most 128 bytes; number of auxiliary loads that fit a stage; the pipeline's
+    steps). A step is (bytes, loads), a load is (row and column of its piece in the tile, index of its tensor)."""
     tile_m, tile_n, _ = tile_shape_mnk
     numbers = [o for o, x in enumerate(views) if x is not None]
     columns = min(tile_n, 1024 // max([c_dtype.width] + [views[o].element_type.width for o in numbers]))
@@ -42,7 +42,7 @@ def aux_steps_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
 
 
 def aux_layout(dtype, epi_tile, slots, stages, stage_bits):
-    """A tensor's auxiliary loads in shared memory: rows, columns, slot, stage."""
+    """Shared-memory layout of a tensor's auxiliary loads: (rows, columns, slot, stage)."""
     one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
     apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
     rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
@@ -51,12 +51,12 @@ def aux_layout(dtype, epi_tile, slots, stages, stage_bits):
 
 
 def place_of(piece, aux_steps):
-    """(its slot, the last one of its step)."""
+    """(slot of ``piece`` in its step, last slot of this step)."""
     return next((step.index(piece), len(step) - 1) for _, step in aux_steps if piece in step)
 
 
 def read_aux(sE, from_shared, thread, slot, stage, cC):
-    """A thread's part of an auxiliary load, in registers, at ``cC``."""
+    """Copies a thread's part of the auxiliary load in ``slot`` of ``stage`` to registers, in the order of ``cC``."""
     thr_from_shared = from_shared.get_slice(thread)
     rE = cute.make_rmem_tensor(cute.size(cC), sE.element_type)
     tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(cC.shape)))

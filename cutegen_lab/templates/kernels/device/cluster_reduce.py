@@ -17,12 +17,12 @@ def exchange(
     threads_per_row: cutlass.Constexpr,
     cluster_n: cutlass.Constexpr,
 ):
-    """Every block of a cluster sends its values of a row to every block, through distributed shared memory; each waits
-    for all of ``parts`` (blocks, values, rows a block) to arrive. Returns its row's (blocks, values)."""
+    """Sends a row's values from each block of a cluster to all, through distributed shared memory, and waits until all
+    of ``parts`` (blocks, values, rows per block) has arrived. Returns (blocks, values) of the thread's row."""
     tidx, _, _ = cute.arch.thread_idx()
     lane = tidx % threads_per_row
     local_row = tidx // threads_per_row
-    bits = cute.recast_tensor(rValue, cutlass.Int32)  # the store takes 32-bit integers
+    bits = cute.recast_tensor(rValue, cutlass.Int32)  # st.async stores 32-bit integers
     if tidx == 0:
         cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * 4)
     if lane < cluster_n:
@@ -44,7 +44,7 @@ def cluster_reduce(
     threads_per_row: cutlass.Constexpr,
     cluster_n: cutlass.Constexpr,
 ):
-    """Reduces one value a row over the blocks of a cluster."""
+    """Reduces one value per row over the blocks of a cluster."""
     rValue = cute.make_rmem_tensor(cute.make_layout(1), Float32)
     rValue[0] = value
     sent = exchange(rValue, parts, arrived, phase, rank, threads_per_row, cluster_n)

@@ -1,4 +1,4 @@
-"""What the epilogue of a matrix product reads and stores: a thread's values of a tile, at coordinates."""
+"""Loads and stores of the epilogue of a matrix product: a thread's values of a tile, by coordinates."""
 
 import cutlass
 import cutlass.cute as cute
@@ -15,9 +15,9 @@ def fetch(
     shape_mn: cutlass.Constexpr,
     by_pairs: cutlass.Constexpr,
 ):
-    """``mX`` (m, n, batch; stride 0 where it is broadcast) at a thread's positions ``cX`` of the tile at (row, column).
+    """Loads ``mX`` (m, n, batch; stride 0 if broadcast) at a thread's coordinates ``cX`` of the tile at (row, column).
 
-    Positions past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
+    Coordinates past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
     """
     rX = cute.make_rmem_tensor(cute.size(cX), mX.element_type)
     m, n = shape_mn
@@ -39,7 +39,7 @@ def fetch(
 
 
 def lies_in_pairs(x, n):
-    """Can two neighbours in n be loaded at once? Host arithmetic: shapes and strides are Python ints."""
+    """Whether one load can take two neighbours in n. Host arithmetic: shapes and strides are Python ints."""
     flat = [*x.stride] if isinstance(x.stride[0], int) and isinstance(x.stride[2], int) else [1]
     return flat[1:2] == [1] and n % 2 == 0 and flat[0] % 2 == 0 and flat[2] % 2 == 0
 
@@ -54,7 +54,7 @@ def put(
     batch: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """Stores a thread's results where they lie inside the matrix."""
+    """Stores a thread's results, except those past the edge of the matrix."""
     for e in cutlass.range_constexpr(cute.size(rC)):
         i, j = cC[e]
         if row + i < shape_mn[0] and column + j < shape_mn[1]:

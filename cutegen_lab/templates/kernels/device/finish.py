@@ -1,4 +1,4 @@
-"""The second kernel of a reduction of everything: one block reduces what the first left, and works out the results."""
+"""The second kernel of a full reduction: one block reduces the partial results and computes the outputs."""
 
 import cutlass
 import cutlass.cute as cute
@@ -9,7 +9,7 @@ from cutegen_lab.templates.kernels.device.row_reduce import row_reduce
 
 
 def reduce_partials(gNumbers, partials, gOuts, finish_totals, ops, sizes, n, threads, count, unroll, stream):
-    """Launches one block, which may start while the first kernel ends."""
+    """Launches one block, which may start before the first kernel has ended."""
     total_kernel(gNumbers, partials, gOuts, finish_totals, ops, sizes, n, threads, count, unroll).launch(
         grid=[1, 1, 1], block=[threads, 1, 1], stream=stream, use_pdl=overlapping()
     )
@@ -28,7 +28,7 @@ def total_kernel(
     count: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """``partials`` are (reductions, ``count``) in fp32, ``ops`` functions of two numbers with what changes nothing.
+    """``partials`` is (reductions, ``count``) in fp32, ``ops`` has (combine for numbers, neutral element) for each.
 
     ``finish_totals`` maps the totals, ``n``, ``count``, ``gNumbers`` (one number each) and ``sizes`` to the outputs.
     """

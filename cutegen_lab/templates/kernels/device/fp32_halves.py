@@ -1,31 +1,32 @@
-"""The text that takes fp32 operands to the tensor cores, and those of 16 and 8 bits that TMA or wgmma cannot address.
+"""Split fp32: products of fp32 operands on the tensor cores, by two fp16 halves of each operand.
 
-An fp32 number x, times a power of two s for its row (of the left operand; of the right one, its column), is
-``high + low / 2**11`` with both halves fp16: s brings the row's largest number to [2**13, 2**15), so nothing overflows.
-Of a product's four terms, three are summed: high·high, and in an accumulator of their own high·low and low·high;
-low·low is about fp32's rounding (Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
-surpassing the FP32 theoretical peak performance", 2022, §3). A wgmma truncates its sums, so after each step along k its
-sum of high·high is added to a total by an ordinary rounded addition (§3.2 there).
+An fp32 number x, times a power of two s, is written as ``high + low / 2**11``, with fp16 halves. Each row of the left
+operand and each column of the right one has its own s, which brings its largest number to [2**13, 2**15), so nothing
+overflows. Of a product's four terms, three are summed: high·high, and in an accumulator of their own high·low and
+low·high. low·low is about as small as fp32's rounding (Ootomo and Yokota, "Recovering single precision accuracy from
+Tensor Cores while surpassing the FP32 theoretical peak performance", 2022, §3). A wgmma truncates its sums. After each
+step along k, its sum of high·high is therefore added to a total by an ordinary rounded addition (§3.2 there).
 
-Why fp16: wgmma multiplies it at twice tf32's rate, and from either layout of an operand; three bf16 parts would need
-six products. The price is the power of two, which this kernel finds before it writes the halves.
+Why fp16: wgmma multiplies it at twice the rate of TF32, and in either layout of an operand. Three bf16 parts would need
+six products. The price is the power of two, which a kernel must find before it writes the halves.
 
-Where halves lose more than fp32's own sums would, a result is computed again from the operands themselves:
+Where halves lose more than fp32's own sums would, a result is doubtful and is computed again from the fp32 operands:
 
-- A number *held* by its halves, one of at least 2**-13 after scaling, loses at most 2**-23 of itself, so a product of
-  held numbers at most 2**-22, and low·low, of |a|·|b|. Any other loses at most 2**-36 after scaling, whatever its size:
-  ``lost`` such numbers in a row of one operand change a scaled result by no more than lost · 2**-36 · 2**15, since its
-  partner's numbers are below 2**15. Where the scaled result is at least 2 · (lost of its row + lost of its column),
-  that is 2**-22 of it at most, and of |a|·|b|, which is no smaller. Any other result is doubtful, as is every one of a
-  row with more than a quarter of its numbers lost: few of them count, see next.
-- fp32's sums round once a term. Where few terms count, that is less than what halves lose, nothing at all where one
-  operand is one-hot. A row and a column with x and y numbers held share about x · y / k terms; results are doubtful
-  where that is below min(40, k / 4), from where on both errors are about the same.
-- What is not finite, in an operand or in a result.
+- A number is *held* by its halves if it is at least 2**-13 after scaling. It loses at most 2**-23 of itself, so a
+  product of held numbers loses low·low and at most 2**-22 of |a|·|b|. Any other number loses at most
+  2**-36 after scaling, whatever its size. ``lost`` such numbers in a row of one operand change a scaled result by at
+  most lost · 2**-36 · 2**15, since the numbers of the other operand are below 2**15. If the scaled result is at least
+  2 · (lost of its row + lost of its column), this error is at most 2**-22 of the result, and therefore of the sum of
+  |a|·|b|, which is never smaller than the result. Any other result is doubtful. So are all results of a row that has
+  lost more than a quarter of its numbers: only few of them count, see the next point.
+- fp32 sums round once per term. If few terms count, this error is smaller than that of the halves; it is zero if one
+  operand is one-hot. A row with x held numbers and a column with y share about x · y / k terms. Results are doubtful if
+  this is below min(40, k / 4); above it, both errors are about the same.
+- A result is doubtful if it, or an operand, is not finite.
 
-So normal, uniform and constant numbers go by halves; one number in 2**24 of normal ones is not held, and then only
-results that all but cancel are doubtful. The factors that undo the scaling are kept as their square roots, so that none
-of a result's two multiplications overflows or underflows alone.
+Normal, uniform and constant numbers therefore go by halves: of normal numbers, one in 2**24 is not held, and then only
+results that almost cancel are doubtful. The factors that undo the scaling are stored as square roots, so that neither
+of a result's two multiplications can overflow or underflow alone.
 """
 
 import math
@@ -53,8 +54,8 @@ def halve_row(
     apart: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """Both halves of each number of ``gX`` (vec, vectors of a row) times a power of two, and in ``mScale`` (4, rows,
-    batch) what :func:`scale_of` says of the row."""
+    """Writes both halves of each number of ``gX`` (vec, vectors of a row), times a power of two, to ``gCopies``, and
+    the row's numbers from :func:`scale_of` to ``mScale`` (4, rows, batch)."""
     gHigh, gLow = gCopies
     tidx, vec = cute.arch.thread_idx()[0], cute.size(gX, mode=[0])
     rX, rHigh, rLow = (cute.make_rmem_tensor(vec, x.element_type) for x in (gX, gHigh, gLow))
@@ -63,7 +64,7 @@ def halve_row(
     sFold = utils.SmemAllocator().allocate_tensor(
         cutlass.Int32, cute.make_layout((threads, 3), stride=(1, threads)), 16
     )
-    largest = cutlass.Int32(0)  # of the bits without their sign, which order as the numbers do
+    largest = cutlass.Int32(0)  # bits of absolute values, which sort as the numbers do
     for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
         cute.autovec_copy(gX[None, step], rX)
         for e in cutlass.range_constexpr(vec):
@@ -71,9 +72,9 @@ def halve_row(
     sFold[tidx, 0] = largest
     fold(sFold, (0,), tidx, walker, walkers, apart, cutlass.max)
     largest = sFold[tidx - walker * apart, 0]
-    power = cutlass.min(141 - (largest >> 23), 126) & -2  # even, and no more than fp32 has
+    power = cutlass.min(141 - (largest >> 23), 126) & -2  # even, and at most fp32's largest exponent
     scale = power_of_two(power)
-    held, some = cutlass.Int32(0), cutlass.Int32(0)  # numbers that the halves hold, and all that are not 0
+    held, some = cutlass.Int32(0), cutlass.Int32(0)  # numbers held by their halves, numbers other than 0
     for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
         cute.autovec_copy(gX[None, step], rX)
         scaled = rX.load() * scale
@@ -104,7 +105,7 @@ def fold(
     apart: cutlass.Constexpr,
     op: cutlass.Constexpr,
 ):
-    """What a row's walkers found, in the place of its first."""
+    """Reduces ``columns`` of ``sFold`` (threads, 3) over the threads of a row. Its first thread gets the result."""
     cute.arch.sync_threads()
     for turn in cutlass.range_constexpr(walkers.bit_length() - 1):
         half = walkers >> (turn + 1)
@@ -125,17 +126,17 @@ def power_of_two(power: cutlass.Int32):
 def scale_of(
     power: cutlass.Int32, largest: cutlass.Int32, held: cutlass.Int32, some: cutlass.Int32, k: cutlass.Constexpr
 ):
-    """Of a row of ``some`` numbers other than 0, ``held`` of them held by their halves: the square root of what undoes
-    its scaling; the scaled results that are sure, from where on: as much as row and column ask for together; and how
-    many terms count, so that a row's times a column's is 1 where they are enough."""
+    """Four numbers for a row with ``some`` nonzero numbers, ``held`` of them held by their halves. [0]: square root of
+    the factor that undoes the scaling. [1]: the row's share of the smallest scaled result that is not doubtful (added
+    to the column's). [2]: how many terms count (enough if the product with the column's is at least 1). [3]: unused."""
     rScale = cute.make_rmem_tensor(4, Float32)
     rScale[0] = power_of_two(-(power >> 1))
     rScale[1] = 2.0 * Float32(some - held)
     rScale[2] = Float32(held) * (1.0 / math.sqrt(min(40, k / 4) * k))
     rScale[3] = 0.0
-    if (some - held) * 4 > some:  # few numbers of a wide range count
+    if (some - held) * 4 > some:  # the range is wide: only few numbers count
         rScale[2] = 2.0**-50
-    if some == 0:  # every result is 0, whatever its partner
+    if some == 0:  # a row of zeros: its results are exactly 0
         rScale[1] = -(2.0**126)
         rScale[2] = 2.0**100
     if largest >= 0x7F800000:
@@ -145,7 +146,7 @@ def scale_of(
 
 @cute.jit
 def bring_scale(mScale: cute.Tensor, at: cutlass.Int32, r: cute.Tensor, rows: cutlass.Constexpr):
-    """What :func:`scale_of` says of a row; of one past the edge, that its results are all 0."""
+    """Loads the numbers of :func:`scale_of` for a row to ``r``. A row past the edge counts as a row of zeros."""
     cute.autovec_copy(mScale[None, cutlass.min(at, rows - 1)], r)
     r[1] = -(2.0**126) if at >= rows else r[1]
     r[2] = 2.0**100 if at >= rows else r[2]
@@ -164,8 +165,8 @@ def restored(
     last: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """A thread's products of fp32 operands (themselves, then what :func:`scale_of` says of their rows), from the sums
-    of high·high and of the halves' other products, over k from ``first`` to ``last``."""
+    """A thread's products of fp32 operands over k from ``first`` to ``last``: from the sums of high·high and of the
+    mixed terms, or recomputed if doubtful. ``operands``: the fp32 tensors, then their scales (see :func:`scale_of`)."""
     mA, mB, scale_a, scale_b = operands
     columns = cute.size(cC) // 2
     root, least, terms = (cute.make_rmem_tensor((columns, 2), Float32) for _ in range(3))

@@ -1,6 +1,7 @@
-"""fp32 products that narrower numbers made and that cannot be trusted, again from the operands by fp32's own
-multiply-adds. A thread does it for itself, and only where it has such a result: for all 16 or 32 of its piece, two rows
-of them.
+"""Recomputes doubtful fp32 products from the fp32 operands, by FMAs.
+
+Each thread decides for itself. If one of its results is doubtful, it recomputes all 16 or 32 results of its piece,
+which lie in two rows.
 """
 
 import cutlass
@@ -24,14 +25,14 @@ def recomputed(
     last: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """A thread's products of fp32 operands, which halves made. Where ``doubt`` is NaN they are computed again from the
-    operands themselves, over k from ``first`` to ``last``: 64 at a time, whose sums are added up."""
+    """``result``, a thread's products from split operands; recomputed if any ``doubt`` is NaN. The products are then
+    summed from the fp32 operands, over k from ``first`` to ``last``, in partial sums of 64 terms that are added up."""
     rC = cute.make_rmem_tensor(cute.size(cC), Float32)
     rC.store(result)
     doubts = doubt.reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0)
     if doubts != doubts:
         columns, (rows_at, columns_at) = cute.size(cC) // 2, places(cC)
-        vecs = tuple(min(widest(x, 1), max(32 // columns, 1)) for x in (mA, mB))  # registers are few
+        vecs = tuple(min(widest(x, 1), max(32 // columns, 1)) for x in (mA, mB))  # to save registers
         wide = max(vecs)
         rSum, rTotal = (cute.make_rmem_tensor((columns, 2), Float32) for _ in range(2))
         rA, rB = cute.make_rmem_tensor((wide, 2), Float32), cute.make_rmem_tensor((wide, columns), Float32)
@@ -54,17 +55,17 @@ def recomputed(
 
 
 def places(cC):
-    """Rows and columns of a thread's results: two neighbours, the same 8 rows below, all that again 8 columns on."""
+    """Rows and columns of a thread's accumulators: two neighbours, two more 8 rows below, the same every 8 columns."""
     return [cC[2 * r][0] for r in range(2)], [cC[c // 2 * 4 + c % 2][1] for c in range(cute.size(cC) // 2)]
 
 
 def by_thread(r):
-    """Results by (column, row) in the order in which a thread has them."""
+    """Results (column, row), viewed in the order of a thread's accumulators."""
     columns = cute.size(r) // 2
     return cute.make_tensor(r.iterator, cute.make_layout((2, 2, columns // 2), stride=(1, columns, 2)))
 
 
 def bring(x, r, at, vec):
-    """As many numbers of a row as ``r`` holds, from ``at`` on, by vectors of ``vec``."""
+    """Loads the numbers of row ``x`` from ``at`` on, as many as ``r`` holds, in vectors of ``vec``."""
     for s in range(cute.size(r) // vec):
         cute.autovec_copy(cute.flat_divide(x, (vec,))[None, at // vec + s], cute.flat_divide(r, (vec,))[None, s])

@@ -1,4 +1,4 @@
-"""What expressions and reductions call: of vectors in fp32, or of two numbers. Every kernel file has these."""
+"""Functions that expressions and reductions call, on fp32 vectors or on two numbers. Every kernel file has them."""
 
 import cutlass.cute as cute
 from cutlass import Float32
@@ -9,12 +9,12 @@ def sigmoid(x):
 
 
 def fast_sigmoid(x):
-    """By the hardware's exponential. One tanh is cheaper and loses the tail: at -9 an H200 is 1% off by it."""
+    """Uses the hardware's exponential. One tanh would be cheaper, but loses the tail: 1% off at -9 on an H200."""
     return cute.math.rcp(1.0 + cute.math.exp(-x, fastmath=True), approx=True, ftz=True)
 
 
 def fast_erf(x):
-    """6e-7 off at most, in fp32 (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26)."""
+    """Error at most 6e-7, in fp32 (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26)."""
     t = cute.math.rcp(1.0 + 0.3275911 * cute.math.abs(x), approx=True, ftz=True)
     series = t * (1.421413741 + t * (t * 1.061405429 - 1.453152027)) - 0.284496736
     rest = t * (t * series + 0.254829592) * cute.math.exp(-(x * x), fastmath=True)
@@ -22,7 +22,7 @@ def fast_erf(x):
 
 
 def choose(condition, yes, no):
-    """One of two numbers, wherever ``condition``, a vector, holds."""
+    """The number ``yes`` where the vector ``condition`` holds, the number ``no`` elsewhere."""
     return cute.where(condition, cute.full_like(condition, yes, Float32), cute.full_like(condition, no, Float32))
 
 

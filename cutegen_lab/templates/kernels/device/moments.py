@@ -1,4 +1,4 @@
-"""A row's mean and the squares about it, put together from parts: lanes, warps, blocks of a cluster."""
+"""Mean and sum of squared deviations of a row, combined from parts: lanes, warps, blocks of a cluster."""
 
 import cutlass
 import cutlass.cute as cute
@@ -10,7 +10,7 @@ from cutegen_lab.templates.kernels.device.row_reduce import pairwise, values_of
 
 
 def together(counts, totals, squares):
-    """How many values several parts of a row are, their sum, and their squares about their mean, of each part's.
+    """Combines parts of a row: their counts, sums, and sums of squared deviations, each from the part's own mean.
 
     Chan, Golub & LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979.
     """
@@ -20,18 +20,18 @@ def together(counts, totals, squares):
 
 
 def apart(count, total, mean):
-    """What a part's squares grow by about another mean than its own."""
+    """Increase of a part's squared deviations if they are taken from ``mean`` instead of its own mean."""
     distance = total - count * mean
     return distance * distance * cute.arch.rcp_approx(cute.arch.fmax(count, 1.0))
 
 
 def centre_of(count, total):
-    """Exactly divided: of equal values, whose squares about it must be 0, it is one."""
+    """The mean, divided exactly: the mean of equal values is this value, and their squared deviations are 0."""
     return total / cute.arch.fmax(count, 1.0)
 
 
 def lanes_together(count, total, squares, even, lanes):
-    """``together`` of what neighbouring lanes have; ``even``: each as many values."""
+    """``together`` over neighbouring lanes. ``even``: all lanes have the same count."""
     seen = count * lanes if even else cute.arch.warp_reduction(count, plus, threads_in_group=lanes)
     whole = cute.arch.warp_reduction(total, plus, threads_in_group=lanes)
     own = squares + apart(count, total, centre_of(seen, whole))
@@ -47,7 +47,7 @@ def row_moments(
     even: cutlass.Constexpr,
     threads_per_row: cutlass.Constexpr,
 ):
-    """``row_reduce`` of what ``together`` takes, through ``buffer`` (rows a block, warps a row, 3)."""
+    """``together`` over the threads of a row, through ``buffer`` (rows per block, warps per row, 3)."""
     seen, whole, rest = lanes_together(count, total, squares, even, min(threads_per_row, 32))
     if cutlass.const_expr(threads_per_row > 32):
         tidx, _, _ = cute.arch.thread_idx()
@@ -79,7 +79,7 @@ def cluster_moments(
     threads_per_row: cutlass.Constexpr,
     cluster_n: cutlass.Constexpr,
 ):
-    """``cluster_reduce`` of what ``together`` takes."""
+    """``together`` over the blocks of a cluster."""
     rValue = cute.make_rmem_tensor(cute.make_layout(3), Float32)
     rValue[0] = count
     rValue[1] = total

@@ -1,27 +1,27 @@
-"""Sums of exponentials relative to a maximum that grows as a row is walked."""
+"""Sums of exponentials relative to a running maximum."""
 
 import cutlass.cute as cute
 from cutlass import Float32
 
-FAST = False  # by the hardware's exponential?
+FAST = False  # whether to use the hardware's exponential
 
 
 @cute.jit
 def finite(top: Float32):
-    """What exponents are taken relative to; nothing but -inf was seen where that is the maximum."""
+    """The number subtracted from exponents: the maximum, or 0 if it is -inf (then all values so far are -inf)."""
     return top if top > -Float32.inf else Float32(0.0)
 
 
 @cute.jit
 def zero_if_infinite(top: Float32):
-    """``finite`` as logsumexp has it."""
+    """Like ``finite``, but 0 for +inf too, as in logsumexp."""
     return Float32(0.0) if cute.math.abs(top) == Float32.inf else top
 
 
-SHIFT = finite  # of a maximum: what exponents are taken relative to
+SHIFT = finite  # maps the maximum to the number subtracted from exponents
 
 
 @cute.jit
 def rescale(before: Float32, after: Float32):
-    """What a sum of exponentials relative to one maximum is multiplied by for another."""
+    """Factor by which a sum of exponentials is rescaled from the maximum ``before`` to ``after``."""
     return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)

@@ -1,8 +1,8 @@
-"""A thread's vectors of a row, from memory to registers and back.
+"""Loads and stores of a thread's vectors of a row.
 
-A tensor is (values of a vector, vectors of a row, rows); a thread's are ``start``, ``start + stride``, … of ``row``.
-The first ``unpredicated`` of them are in the row for every thread, the others need a predicate. A negative
-``stride`` is a walk from the row's end. A problem may put another function in ``LOAD``'s place.
+Tensors are (values of a vector, vectors of a row, rows). A thread has vectors ``start``, ``start + stride``, … of
+``row``. The first ``unpredicated`` of them lie in the row for every thread; the others need a predicate. A negative
+``stride`` goes from the row's end to its start. A problem may replace ``LOAD``.
 """
 
 import cutlass
@@ -11,7 +11,7 @@ from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.positions import nearest
 
-LOAD = cute.autovec_copy  # of a vector, to registers
+LOAD = cute.autovec_copy  # loads a vector to registers
 
 
 @cute.jit
@@ -39,7 +39,7 @@ def put(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Stores the vectors that ``fetch`` would load."""
+    """Stores the vectors that ``fetch`` loads."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
         if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
@@ -47,7 +47,7 @@ def put(
 
 
 def positions(start, stride, shape):
-    """Each of a thread's values' position in the row."""
+    """Index along the row of each of a thread's values, in fp32."""
     rColumn = cute.make_rmem_tensor(shape, Float32)
     vec, loads = shape
     for i in range(loads):
@@ -57,6 +57,6 @@ def positions(start, stride, shape):
 
 
 def pick(gX, at, row, wraps=False):
-    """The element of a row that ``at`` names: the nearest, where it lies beyond an end. Where it ``wraps``, one below 0
-    counts from the end."""
+    """Element ``at`` of a row, in fp32; a position past an end is clamped. Where it ``wraps``, a negative position
+    first counts from the end."""
     return Float32(gX[nearest(cutlass.Int32(at), cute.size(gX, mode=[0]), wraps), row])

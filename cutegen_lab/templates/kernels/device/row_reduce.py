@@ -1,4 +1,4 @@
-"""Reductions of one value a thread: over the threads of a row, and of values at hand, pairwise."""
+"""Reductions of one value per thread over the threads of a row, and pairwise reductions of values in registers."""
 
 import cutlass
 import cutlass.cute as cute
@@ -12,10 +12,10 @@ def row_reduce(
     op: cutlass.Constexpr,
     threads_per_row: cutlass.Constexpr,
 ):
-    """Reduces one value a thread over the threads of its row; each of them gets the result.
+    """Reduces one value per thread over the threads of a row. Every thread of the row gets the result.
 
-    Within a warp by shuffles; across the warps of a row through ``buffer`` (rows a block, warps a row), which every
-    thread reads, which is faster than a second shuffle.
+    A warp reduces by shuffles. The warps of a row exchange their results through ``buffer`` (rows per block, warps per
+    row), which every thread reads whole: this is faster than a second round of shuffles.
     """
     result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
     if cutlass.const_expr(threads_per_row > 32):

@@ -1,11 +1,11 @@
-"""What all rows share, a norm's weights, in shared memory: each thread copies its own vectors."""
+"""Stages tensors that all rows share (a norm's weights) in shared memory: each thread copies its own vectors."""
 
 import cutlass
 import cutlass.cute as cute
 
 
 def stageable(tensors, slots):
-    """Can vectors of them be copied to shared memory as they are, and is there room?"""
+    """Whether cp.async can copy vectors of ``tensors``, and ``slots`` vectors of each fit shared memory."""
     sizes = [cute.size(gX, mode=[0]) * gX.element_type.width // 8 for gX in tensors]
     return all(size in (4, 8, 16) for size in sizes) and sum(sizes) * slots <= 72 << 10
 
@@ -18,7 +18,7 @@ def stage(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Begins to copy what ``fetch`` would load to a thread's own slots: no register waits for it."""
+    """Starts cp.async copies of the vectors that ``fetch`` would load to the thread's own slots. Needs no registers."""
     copy = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cute.nvgpu.cpasync.LoadCacheMode.ALWAYS)
     bits = cute.size(gX, mode=[0]) * gX.element_type.width
     atom = cute.make_copy_atom(copy, gX.element_type, num_bits_per_copy=bits)
@@ -38,7 +38,7 @@ def unstage(
     vectors: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Reads what ``stage`` copied."""
+    """Loads what ``stage`` has copied to registers."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         if i < unpredicated or start + i * stride < vectors:
             cute.autovec_copy(sX[None, i], rX[None, i])

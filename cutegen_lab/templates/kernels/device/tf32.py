@@ -1,7 +1,7 @@
-"""fp32 operands in TF32: TMA rounds them to nearest on their way into shared memory.
+"""fp32 operands in TF32: TMA rounds them to nearest on their way to shared memory.
 
-wgmma itself would drop the low bits: sums of numbers of one sign would all be off to one side. It reads such operands
-along k alone; others are copied so.
+wgmma itself would truncate them, which biases sums of numbers with one sign. It reads TF32 operands only if they are
+contiguous along k; other operands are copied to that layout first.
 """
 
 import cutlass
@@ -15,10 +15,10 @@ from cutegen_lab.templates.kernels.device.tma_views import tma_view
 
 
 class MmaTF32Op(warpgroup.MmaF16BF16Op):
-    """wgmma's tf32 kind (m64nNk8, operands along k; PTX ISA, wgmma.mma_async), which the DSL has no class for."""
+    """wgmma's TF32 kind (m64nNk8, operands along k; PTX ISA, wgmma.mma_async), for which the DSL has no class."""
 
     def _verify(self):
-        """Nothing of what 16-bit operands need."""
+        """Skips the checks for 16-bit operands."""
 
 
 def tf32_mma(a_dtype, b_dtype, major_a, major_b, acc_dtype, atom_layout_mnk, tiler_mn):
@@ -27,7 +27,7 @@ def tf32_mma(a_dtype, b_dtype, major_a, major_b, acc_dtype, atom_layout_mnk, til
 
 
 def tf32_views(operands):
-    """Each operand of a side, along k, as TMA can address and round it; None where one is not."""
+    """TMA views of one side's operands, along k, which TMA rounds to TF32; None if TMA cannot address one of them."""
     views = tuple(tma_view(x, (1,)) for x in operands)
     if None in views:
         return None
@@ -40,8 +40,8 @@ def convert_kernel(
     mCopy: cute.Tensor,
     along_k: cutlass.Constexpr,
 ):
-    """A piece of ``mX`` (rows, k, batch), 64×64 numbers, through shared memory: threads next to each other read
-    neighbours in memory (``along_k``: in k), and write neighbours in k."""
+    """Copies a 64×64 piece of ``mX`` (rows, k, batch) through shared memory. Neighbouring threads read neighbours in
+    memory (``along_k``: in k; otherwise in rows) and write neighbours in k."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     rows, k = cute.size(mCopy, mode=[0]), cute.size(mCopy, mode=[1])
@@ -67,7 +67,7 @@ def convert_kernel(
 
 
 def copied_along_k(mX, scratch, stream):
-    """``mX`` (rows, k, batch) in ``scratch`` (1, batches, :func:`tf32_scratch_size`), densely along k."""
+    """Copies ``mX`` (rows, k, batch) to ``scratch`` (1, batches, :func:`tf32_scratch_size`), contiguous along k."""
     rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
     _, batches, room = scratch.shape
     copy = cute.make_tensor(scratch.iterator, cute.make_layout((rows, k, batches), stride=(even_pitch(k), 1, room)))
@@ -81,10 +81,10 @@ def copied_along_k(mX, scratch, stream):
 
 
 def even_pitch(length):
-    """The next multiple of 128 bytes, of fp32 numbers."""
+    """``length`` fp32 numbers, rounded up to a multiple of 128 bytes."""
     return (length + 31) // 32 * 32
 
 
 def tf32_scratch_size(rows, k):
-    """Elements that one batch of a copy takes."""
+    """Number of elements of one batch of a copy."""
     return rows * even_pitch(k)

@@ -1,4 +1,4 @@
-"""The walk over tiles of a matrix product, and the stages of its pipeline."""
+"""The order of a matrix product's tiles (CUTLASS: tile scheduler), and the stages of its pipeline."""
 
 import cutlass
 import cutlass.cute as cute
@@ -6,10 +6,10 @@ import cutlass.cute as cute
 
 @cute.jit
 def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
-    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
+    """(row, column, batch) of tile number ``index``. A batch has ``across_mn`` tiles.
 
-    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
-    that those in flight at one time share operands in L2.
+    Tiles are ordered in bands ``group`` tiles high, column by column (``along_n``: bands ``group`` tiles wide, row by
+    row). Tiles that are computed at the same time therefore share operands in L2.
     """
     high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
     batch, rest = index // (high * wide), index % (high * wide)
@@ -22,7 +22,7 @@ def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.C
 
 @cute.jit
 def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's next stage; its barriers' phase flips each time round."""
+    """The pipeline's next stage. The phase of its mbarriers flips at each wrap-around."""
     stage = stage + 1
     if stage == stages:
         stage = 0
@@ -32,7 +32,7 @@ def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Const
 
 @cute.jit
 def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's stage ``steps`` on."""
+    """The pipeline's stage and phase after ``steps`` more steps."""
     stage = stage + steps
     phase = phase ^ (stage // stages & 1)
     return stage % stages, phase

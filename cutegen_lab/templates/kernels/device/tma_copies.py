@@ -1,4 +1,4 @@
-"""Copies of operands that TMA or wgmma cannot address as they lie: as they are, or converted."""
+"""Copies, unchanged or converted, of operands that TMA or wgmma cannot address where they are."""
 
 import math
 
@@ -9,11 +9,11 @@ from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, s
 
 
 def converted(mX, scratch, mScale, convert, stream):
-    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: by :func:`copy_row` one copy; by ``halve_row`` its
-    halves, and their scales in ``mScale``.
+    """Copies ``mX`` (rows, k, batch) to ``scratch`` in a layout that TMA can address. With :func:`copy_row`, one copy;
+    with ``halve_row``, both halves, and their scales in ``mScale``.
 
-    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does (of 8 bits: densely along
-    k), but its rows or columns begin at L2's lines.
+    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`). A copy has the layout of ``mX`` (8 bits: always
+    contiguous along k), but its rows or columns begin at multiples of 128 bytes, L2's line.
     """
     rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
     copies, batches, room = scratch.shape
@@ -31,7 +31,7 @@ def converted(mX, scratch, mScale, convert, stream):
     if along_k:
         walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
         block_rows = 256 // walkers
-    else:  # neighbours are rows: as many as leave work for every multiprocessor
+    else:  # neighbouring threads take rows: as many per block as leave work for every SM
         block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
         walkers = 1024 // block_rows
     unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
@@ -45,22 +45,22 @@ def converted(mX, scratch, mScale, convert, stream):
 
 
 def copied_row_by_row(mX, scratch, stream):
-    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it, as it is."""
+    """``mX`` (rows, k, batch), copied unchanged to ``scratch`` in a layout that TMA can address."""
     return converted(mX, scratch, None, copy_row, stream)[0]
 
 
 def even_pitch(length):
-    """The next multiple of 128 bytes, of 16-bit numbers."""
+    """``length`` 16-bit numbers, rounded up to a multiple of 128 bytes."""
     return (length + 63) // 64 * 64
 
 
 def scratch_size(rows, k):
-    """Elements that one batch of a copy takes at most, in either layout."""
+    """Upper bound of the number of elements of one batch of a copy, in either layout."""
     return max(rows * even_pitch(k), k * even_pitch(rows))
 
 
 def uneven(x, matrix):
-    """Can TMA not address the matrices of ``x``, of 16 bits, along dimensions ``matrix``? It takes dense rows or
+    """Whether TMA cannot address the 16-bit matrices of ``x`` along dimensions ``matrix``. It takes contiguous rows or
     columns that begin at multiples of 16 bytes."""
     dense = any(x.shape[d] > 1 and x.stride[d] == 1 for d in matrix)
     return not dense or any(step % 8 for size, step in zip(x.shape, x.stride) if size > 1 and step > 1)
@@ -79,8 +79,8 @@ def convert_kernel(
     block_rows: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: ``convert`` writes a row of
-    ``mCopies``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    """A block converts ``block_rows`` rows of ``mX`` (rows, k, batch), each by ``walkers`` threads. ``convert`` writes
+    a row of ``mCopies``. Neighbouring threads read neighbours in memory (``along_k``: in k)."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     rows, k, _ = shape
@@ -92,7 +92,7 @@ def convert_kernel(
     inside = cutlass.min(row, rows - 1)
     vectors = k // vec if row < rows else 0
     gX, gCopies = flat_row(mX, inside, batch, vec), [flat_row(x, inside, batch, vec) for x in mCopies]
-    apart = 1 if along_k else block_rows  # threads from one walker to the next
+    apart = 1 if along_k else block_rows  # distance between two walkers of a row, in threads
     convert(gX, gCopies, mScale, row, batch, vectors, walker, shape, walkers * block_rows, walkers, apart, unroll)
 
 
@@ -115,7 +115,7 @@ def copy_row(
     apart: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """A copy of ``gX`` (vec, vectors of a row): each of ``walkers`` threads takes every so many-th vector."""
+    """Copies ``gX`` (vec, vectors of a row). Each of the row's threads takes every ``walkers``-th vector."""
     gCopy = gCopies[0]
     rX, rCopy = (cute.make_rmem_tensor(cute.size(gX, mode=[0]), x.element_type) for x in (gX, gCopy))
     for step in cutlass.range(walker, vectors, walkers, unroll=unroll):

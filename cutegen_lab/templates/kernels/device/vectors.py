@@ -1,4 +1,4 @@
-"""How many neighbours one access takes: host arithmetic, shapes and strides are Python ints."""
+"""Vector widths of loads and stores. Host arithmetic: shapes and strides are Python ints."""
 
 import math
 
@@ -6,7 +6,7 @@ import cutlass.cute as cute
 
 
 def widest(x, along):
-    """Neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Shapes and strides are Python ints."""
+    """Number of neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Host arithmetic."""
     if x.stride[along] != 1:
         return 1
     pitches = leaves([x.stride[d] for d in range(3) if d != along])

@@ -1,10 +1,10 @@
-"""Limits of the column reduction's kernel."""
+"""Limits of the column reduction."""
 
 MAX_SMEM = 48 << 10
 
 
 def why_not(config):
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     threads = config["threads"] * config["slices"]
     if threads > 1024:
         return f"{threads:,} threads in a block, of 1,024 at most"

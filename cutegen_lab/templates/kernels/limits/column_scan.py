@@ -1,15 +1,15 @@
-"""Limits of the column scan's kernel."""
+"""Limits of the column scan."""
 
 MAX_SMEM = 48 << 10
-MAX_VALUES = 64  # of a thread, in registers
+MAX_VALUES = 64  # per thread, in registers
 
 
 def why_not(config):
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     threads = config["threads"] * config["slices"]
     if threads > 1024:
         return f"{threads:,} threads in a block, of 1,024 at most"
-    smem = 8 * threads * config["vec"]  # two steps'
+    smem = 8 * threads * config["vec"]  # a double buffer
     if smem > MAX_SMEM:
         return f"{smem:,} bytes of shared memory for the slices' sums, of {MAX_SMEM:,} at most"
     values = config["vec"] * config["loads"]

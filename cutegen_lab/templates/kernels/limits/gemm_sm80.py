@@ -1,27 +1,27 @@
-"""Limits of the matrix product for the tensor cores of GPUs before Hopper."""
+"""Limits of matrix products on the tensor cores of GPUs before Hopper."""
 
-MAX_SUMS = 128  # accumulators of a thread, in registers …
-MAX_SUMS_OF_HALVES = 64  # … where fp32 is multiplied as two halves, which need registers too
-BLOCKS_PER_SM = 4  # beyond which a result is not cut into parts
+MAX_SUMS = 128  # accumulators per thread
+MAX_SUMS_OF_HALVES = 64  # accumulators per thread for split fp32: the halves need registers too
+BLOCKS_PER_SM = 4  # split-K is not used beyond this many blocks per SM
 
 
 def accumulators(config, pairs, halved):
-    """A thread's; products of halves have one for the step along k and one for the total."""
+    """Accumulators per thread. Split fp32 (``halved``) has two sets: one for the step along k, one for the total."""
     threads = 32 * config["warps_m"] * config["warps_n"]
     return config["tile_m"] * config["tile_n"] * pairs * (2 if halved else 1) // threads
 
 
 def shared_bytes(tile_shape_mnk, stages, lefts, rights, itemsize):
-    """Of the operands' stages, or of a tile of results where that is more."""
+    """Shared memory of a block: the operands' stages, or a tile of results if that is larger."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     rows = tile_m * lefts + tile_n * rights
     return max(stages * rows * tile_k * itemsize, tile_m * (tile_n * 4 + 16))
 
 
 def why_not(config, results, lefts, rights, itemsize, pairs, halved, smem_bytes, sms):
-    """The limit that ``config`` is beyond; empty where it is feasible. ``results``: how many numbers are computed, by
-    ``pairs`` of ``lefts`` and ``rights`` operands of ``itemsize`` bytes; ``smem_bytes``: a block's at most, on a GPU
-    of ``sms`` multiprocessors."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible. ``results``: number of output elements.
+    ``pairs``: number of products, of ``lefts`` and ``rights`` operands with ``itemsize`` bytes per element.
+    ``smem_bytes``: shared memory per block. ``sms``: SMs of the GPU."""
     for side in ("m", "n"):
         tile, warps = config[f"tile_{side}"], config[f"warps_{side}"]
         if tile < 16 * warps:

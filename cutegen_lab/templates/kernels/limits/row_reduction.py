@@ -1,28 +1,28 @@
-"""Limits of the kernel for reductions of rows."""
+"""Limits of the row reduction."""
 
 import math
 
-MAX_VALUES = 96  # of a row in one thread's registers
-MAX_LOADS = 64  # vectors of a row that a thread has in flight; this value: all of its share
-MAX_ROW = 1 << 24  # positions along a row are exact in fp32
-SHORT = 64  # rows up to here may have fewer threads than FEWEST
+MAX_VALUES = 96  # values of a row per thread, in registers
+MAX_LOADS = 64  # vector loads of a row in flight per thread; this value: its whole share
+MAX_ROW = 1 << 24  # indices along a row are exact in fp32
+SHORT = 64  # rows up to this length may have fewer threads than FEWEST
 FEWEST = 8
 
 
 def width_of(vec, n, run, skewed):
-    """Values of a vector, of ``vec`` at most. ``run``: of a row's ``n`` values, how many one stride leads through;
-    ``skewed``: may rows begin and end inside a vector?"""
+    """Vector width, at most ``vec``. ``run``: how many of a row's ``n`` values have one stride. ``skewed``: rows may
+    begin and end inside a vector."""
     return vec if skewed and n % vec else math.gcd(run, vec)
 
 
 def share_of(config, n, run, skewed):
-    """Vectors of a row that are one thread's."""
+    """Vectors of a row per thread."""
     width = width_of(config["vec"], n, run, skewed)
     return -(-n // (width * config["threads_per_row"] * config["cluster_n"]))
 
 
 def why_not(config, n, run, skewed, twice):
-    """The limit that ``config`` is beyond; empty where it is feasible. ``twice``: may several configs be one kernel?"""
+    """The limit that ``config`` exceeds, "" if it is feasible. ``twice``: several configs may be one kernel."""
     per_row, loads, vec = config["threads_per_row"], config["loads"], width_of(config["vec"], n, run, skewed)
     threads, share = per_row * config["rows_per_block"], share_of(config, n, run, skewed)
     if n > MAX_ROW:

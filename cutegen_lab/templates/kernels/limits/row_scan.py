@@ -1,11 +1,11 @@
-"""Limits of the row scan's kernel."""
+"""Limits of the row scan."""
 
-MAX_VALUES = 64  # of a thread, in registers
-SLOTS = 32  # a lane of every warp adds up one of a step's partial results
+MAX_VALUES = 64  # per thread, in registers
+SLOTS = 32  # partial results per step: each lane of a warp scans one
 
 
 def why_not(config):
-    """The limit that ``config`` is beyond; empty where it is feasible."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     threads = config["threads_per_row"] * config["rows_per_block"]
     if threads > 1024:
         return f"{threads:,} threads in a block, of 1,024 at most"

@@ -1,32 +1,32 @@
-"""Limits of the kernel for products with few rows."""
+"""Limits of matrix products with few rows."""
 
-MOST = 16  # few rows that a block takes
-MANY = 3  # few rows of 16 bits from which they go through the tensor cores
-MAX_SUMS = 64  # of a thread, in registers
-MAX_LOADS = 16  # vectors of the large operand that a thread has in flight, in registers
+MOST = 16  # rows of the small operand per block
+MANY = 3  # rows of a 16-bit small operand from which the tensor cores are used
+MAX_SUMS = 64  # accumulators per thread
+MAX_LOADS = 16  # vectors of the large operand in flight per thread, in registers
 SMEM_BYTES = 64 << 10
 
 
 def tile_of(few):
-    """Of ``few`` rows, how many a block takes: the fewest in as many blocks as it needs."""
+    """Rows of the small operand per block: ``few`` rows, evenly over as few blocks as possible."""
     return -(-few // -(-few // MOST))
 
 
 def by_mma(config, few, halves):
-    """Do the tensor cores multiply, where sizes allow? ``halves``: operands of 16 bits."""
+    """Whether the tensor cores multiply, if the sizes allow it. ``halves``: operands have 16 bits."""
     lanes = config["threads_n"] % 8 == 0 and config["threads_k"] % 4 == 0
     return halves and tile_of(few) >= MANY and lanes
 
 
 def smem_bytes(config, tile, pairs):
-    """What warps, and a cluster's blocks, leave for each other: at most, whichever way the large operand lies."""
+    """Upper bound of the shared memory for partial results of warps and of a cluster's blocks, in either layout."""
     warps = max(config["threads_k"] // max(32 // config["threads_n"], 1), 1)
     return 4 * config["rows"] * config["threads_n"] * tile * pairs * (warps + config["cluster_k"])
 
 
 def why_not(config, few, pairs, halves):
-    """The limit that ``config`` is beyond; empty where it is feasible. ``few``: rows of the small operand; ``pairs``:
-    products that are computed at once."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible. ``few``: rows of the small operand. ``pairs``:
+    number of products computed at once. ``halves``: operands have 16 bits."""
     threads = config["threads_n"] * config["threads_k"]
     if threads % 32 or threads > 1024:
         return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
