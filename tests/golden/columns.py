@@ -107,7 +107,7 @@ def column_kernel(
         first = cute.arch.block_idx_in_cluster() * slices + slice_
     step = slices * cluster_m
     whole = n // (step * loads) * step * loads  # rows in batches that are full for every thread
-    rest = (n - whole + step - 1) // step  # remaining rows per thread; the last may lie past the end
+    rest = (n - whole + step - 1) // step  # remaining rows of each thread; the last may lie past the end
     # Threads past the last column compute it again and store nothing, so that barriers stay uniform.
     source = cutlass.min(column, columns - 1)
     smem = cutlass.utils.SmemAllocator()
