@@ -213,6 +213,6 @@ def test_a_session_that_closes_ends_its_searches(tmp_path: Path) -> None:
         tunable = from_template(problem, "sm_90a")
         searching = Searching(session.services, problem, tunable, TuneSettings(device="emulator")).start()
         assert searching.status == "running"
-        with pytest.raises(InputError, match="is at work"):
+        with pytest.raises(InputError, match="is running"):
             searching.start()
     assert searching.status == "cancelled"

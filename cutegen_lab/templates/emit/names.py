@@ -136,12 +136,13 @@ class Quick(cst.CSTTransformer):
         for name in _visited_fields(node):
             value: Any = getattr(node, name)
             kind: Any = type(value)
+            found: Any
             if kind is list or kind is tuple:
                 found = self._sequence(value)
                 if found is not None:
                     changed[name] = found
             elif _is_node(kind) and (found := self._visited(value)) is not value:
-                changed[name] = found
+                changed[name] = None if found is cst.RemovalSentinel.REMOVE else found  # an ``else`` may go
         return node.with_changes(**changed) if changed else node
 
     def _sequence(self, nodes: Sequence[cst.CSTNode]) -> tuple[cst.CSTNode, ...] | None:
