@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from cutegen_lab.core.trial import AccessWay
+from cutegen_lab.core.trial import AccessWay, SharedAccess
 from cutegen_lab.emulator.counters import copy_wavefronts
 from cutegen_lab.emulator.counters.access_cost import l1_wavefronts, phases, sectors_and_lines, wavefronts
 from cutegen_lab.emulator.ptx.types import Array
@@ -54,19 +54,6 @@ Site = list[int]
 """Counts of one instruction, in the order of :data:`FIELDS`."""
 
 
-@dataclass(frozen=True)
-class WarpAccess:
-    """One warp's access to shared memory. ``lanes``: numbers of lanes, or of the rows of ldmatrix and stmatrix;
-    ``offsets``: their addresses in bytes from a 128-byte line."""
-
-    way: AccessWay
-    width: int
-    lanes: tuple[int, ...]
-    offsets: tuple[int, ...]
-    wavefronts: int
-    ideal: int
-
-
 @dataclass
 class Counters:
     """Sums over the blocks that ran. A *request* is one warp's access; *sectors* are distinct 32-byte pieces of it.
@@ -88,7 +75,7 @@ class Counters:
     expected_bytes: int = 0
     expected_at: Counter[int] = field(default_factory=Counter)  # expected bytes by the mbarrier's index in its block
     products: Counter[int] = field(default_factory=Counter)  # wgmma products by block of the grid
-    conflicting: dict[int, WarpAccess] = field(default_factory=dict)  # by identity of a site: its first bank conflict
+    conflicting: dict[int, SharedAccess] = field(default_factory=dict)  # by identity of a site: its first bank conflict
     _recent: deque[tuple[int, frozenset[int]]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     sites: list[Site] = field(init=False)
     here: Site = field(init=False)
@@ -151,7 +138,7 @@ class Counters:
             if found > ideal:
                 addresses = index.astype(np.int64) * width
                 offsets = addresses - addresses.min() // _LINE_BYTES * _LINE_BYTES
-                kept = WarpAccess(way, width, tuple(lanes.tolist()), tuple(offsets.tolist()), found, ideal)
+                kept = SharedAccess(0, way, width, tuple(lanes.tolist()), tuple(offsets.tolist()), found, ideal)
                 self.conflicting[id(self.here)] = kept
                 return
 

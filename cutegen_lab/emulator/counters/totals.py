@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from cutegen_lab.core.artifact import Build
@@ -75,17 +75,13 @@ class LaunchCounts:
 
     def accesses(self, build: Build) -> Iterator[SharedAccess]:
         """An access of each instruction with bank conflicts."""
-        for block in self.program.blocks:
-            for emit in (each for each in block.emits if each.site is not None):
-                assert emit.site is not None
-                site = self.counters.sites[emit.site]
-                if (kept := self.counters.conflicting.get(id(site))) is not None:
-                    counted, way = (
-                        dict(zip(FIELDS, site, strict=True)),
-                        "store" if kept.way.startswith("st") else "load",
-                    )
-                    beyond = counted[f"shared_{way}_wavefronts"] - counted[f"shared_{way}_phases"]
-                    yield SharedAccess(build.source_line(emit.ins.line), **vars(kept), conflicts=beyond * self.scale)
+        for emit in (emit for block in self.program.blocks for emit in block.emits):
+            if emit.site is None or (kept := self.counters.conflicting.get(id(self.counters.sites[emit.site]))) is None:
+                continue
+            counted = dict(zip(FIELDS, self.counters.sites[emit.site], strict=True))
+            way = "store" if kept.way in ("store", "stmatrix") else "load"
+            beyond = counted[f"shared_{way}_wavefronts"] - counted[f"shared_{way}_phases"]
+            yield replace(kept, line=build.source_line(emit.ins.line), conflicts=beyond * self.scale)
 
     def _parts(self) -> Iterator[tuple[str, float]]:
         for _, name, count in self._each():
