@@ -1,4 +1,4 @@
-"""Everything the environment may set, read in this one place (NO_COLOR is rich's own)."""
+"""All settings from environment variables, read only here (except NO_COLOR, which rich reads)."""
 
 from __future__ import annotations
 

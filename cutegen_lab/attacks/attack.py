@@ -12,7 +12,7 @@ from cutegen_lab.core.verdict import Verdict
 
 @dataclass(frozen=True)
 class Attack:
-    """A way to cheat that fits any problem.
+    """A way to cheat on any problem that has what it ``needs``.
 
     ``kind``: its class ("writes half"). ``defence``: what should catch it. ``verdicts``: the correct ones.
     ``behind_gate``: the correct ones if the gate is skipped; empty for kernels, which the gate accepts. ``scratch``:

@@ -3,12 +3,12 @@
     \"\"\"What it does, in a sentence or two.
 
     class: writes half
-    defence: outputs start poisoned, twice, with different bytes
+    defence: outputs are poisoned before two runs, with different bytes
     verdicts: unwritten_output
     \"\"\"
 
-Further keys: ``behind the gate`` (verdicts of the cage alone), ``scratch``, ``needs`` (both of ``attack.py``) and
-``not caught yet`` (the reason). Indented lines continue a value.
+Further keys: ``behind the gate`` (the correct verdicts if the gate is skipped), ``scratch`` and ``needs`` (see
+``attack.py``), and ``not caught yet`` (why it is not). Indented lines continue a value.
 """
 
 from __future__ import annotations

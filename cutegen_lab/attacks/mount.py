@@ -21,7 +21,7 @@ _TYPE = expression("cute.Tensor")
 
 
 def mount(attack: Attack, problem: Problem, honest: str) -> str:
-    """Text of the hostile module: the honest text, line by line, then the attack's.
+    """Text of the hostile module: the honest text, its lines in place, then the attack's.
 
     Raises :class:`NotApplicable` if the problem lacks what the attack needs, or if ``honest`` violates the candidate
     contract.

@@ -14,8 +14,9 @@ from cutegen_lab.problems import read_text
 class Case:
     """One row: ``expression`` of ``inputs``.
 
-    ``peer``: text of another project's kernel for the same tensors, if there is one. ``flops``: operations of its
-    matrix products; 0 if it is memory-bound. ``tf32``: whether fp32 operands may be rounded to TF32, also in PyTorch.
+    ``peer``: source of another project's kernel for the same tensors; "" if there is none. ``flops``: floating-point
+    operations of the matrix products; 0 if the case is memory-bound. ``tf32``: whether fp32 operands may be rounded to
+    TF32, also in PyTorch.
     """
 
     work: str

@@ -29,13 +29,14 @@ from cutegen_lab.problems.tensors import from_bytes, to_bytes
 
 PEERS: Sequence[ReferenceKind] = ("eager", "compile")
 EFFORT = Effort(half_width=0.003, seconds=0.5, min_rounds=8, least_rounds=FEWEST_SAMPLES, warm_up_seconds=0.05)
-CHECKED_BYTES = 1 << 29  # bytes of outputs: larger ones are timed without a check
+CHECKED_BYTES = 1 << 29  # limit in bytes of all outputs: larger ones are timed without a check
 CHECKED_ON_CPU = 1 << 28  # limit in bytes of all tensors, if the reference must run on the CPU
 _SEED = 1
 
 
 def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, effort: Effort = EFFORT) -> Row:
-    """Times one case on ``device``. Subjects that fault are left out and recorded in the row. Raises Cancelled."""
+    """Times one case on ``device``. Subjects with a fault are left out and recorded in ``Row.faults``. Raises
+    Cancelled."""
     workload = case.problem.workload
     row = Row(
         case.name, case.work, workload.compulsory_bytes, case.flops, prepared.family, prepared.configs,
@@ -63,7 +64,8 @@ def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, 
 
 
 def _load(watch: Stopwatch, case: Case, builds: Mapping[str, Build], row: Row) -> str | None:
-    """Loads every subject onto the stopwatch. Returns the build whose fault ended the worker, if there is one."""
+    """Loads every subject onto the stopwatch. Returns the name of the build whose fault ended the worker; None if there
+    is none."""
     row.times_us = {}
     for name, build in builds.items():
         if isinstance(added := watch.add_build(name, build), Fault):

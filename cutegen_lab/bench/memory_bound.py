@@ -1,4 +1,4 @@
-"""Memory-bound cases: eight shapes from 4 MB to 4 GB each, in bf16 and fp32.
+"""Memory-bound cases: each operation in eight shapes from 4 MB to 4 GB, in bf16 and fp32.
 
 Sizes are compulsory bytes: every input read once, every output written once.
 """
@@ -29,8 +29,8 @@ VOCABULARIES = (1024, 32000, 50257, 32768, 128256, 50304, 152064, 262144)
 
 @dataclass(frozen=True)
 class Work:
-    """A template of cases. ``inputs`` has {n} rows, {k} columns (of {h} heads) and type {t}; ``tensors`` is the number
-    of [n, k] tensors that are moved."""
+    """A template of cases. ``inputs`` contains the placeholders {n} (rows), {k} (columns), {k2} (twice as many), {h}
+    (heads) and {t} (type); ``tensors`` is the number of [n, k] tensors that are read or written."""
 
     name: str
     expression: str

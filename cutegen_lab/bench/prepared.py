@@ -14,8 +14,8 @@ from cutegen_lab.core.candidate import Config
 
 @dataclass
 class Prepared:
-    """Builds of a case: those of the family, the default config first; then the peer's. ``why_not`` says why there are
-    none."""
+    """Builds of a case: ``builds`` of the family, the default config first, and that of the ``peer``. ``why_not`` says
+    why the family has none."""
 
     name: str
     family: str = ""

@@ -1,4 +1,5 @@
-"""Compute-bound cases, by matrix products: plain, at fp32 accuracy, in TF32, with few tiles, with odd sizes, fused."""
+"""Compute-bound cases, all of them matrix products: plain, at fp32 accuracy, in TF32, with few tiles, with odd sizes,
+fused."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def _gate(model: str, m: int, n: int, k: int) -> Case:
 
 
 def _head(model: str, m: int, n: int, k: int) -> Case:
-    """Logsumexp of a language model's logits, as its loss needs."""
+    """Logsumexp of a language model's logits, which its loss needs."""
     inputs = f"a: bf16[{m},{k}], b: bf16[{n},{k}]"
     expression = "F.linear(a, b).float().logsumexp(-1)"
     return Case("linear_logsumexp", f"{model}-{m}x{n}x{k}", expression, inputs, flops=2.0 * m * n * k)

@@ -22,13 +22,13 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 
 @dataclass
 class Row:
-    """Medians in µs by subject: ``c0`` is the default config, ``c1`` and so on are other configs, then baselines and
-    peers.
+    """Results of one case. ``times_us``: medians by subject; ``c0`` is the default config, ``c1`` and so on are other
+    configs, the rest are baselines and peers.
 
-    ``ratios``: other subjects' times divided by that of ``c0``, as the median of each round's ratio with its 95%
-    interval. ``faults``: subjects that were not timed or were wrong. ``checked``: subjects of which every element was
-    compared with the float64 reference. ``errors``: their error and eager's, ‖out − ref‖ / ‖ref‖ of the worst output.
-    ``insensitive``: inputs that hardly affect the result; such a row is excluded from means.
+    ``ratios``: each other subject's time divided by that of ``c0``, as [median of the rounds' ratios, lower, upper
+    bound of its 95% interval]. ``faults``: subjects that were not timed or were wrong. ``checked``: subjects whose
+    output elements were all compared with the float64 reference. ``errors``: their errors and eager's, ‖out − ref‖ /
+    ‖ref‖ of the worst output. ``insensitive``: inputs that hardly affect the result; such a row is excluded from means.
     """
 
     name: str
@@ -49,7 +49,8 @@ class Row:
 
 
 class Record:
-    """``rows``, and those added later, written to ``path`` (nowhere if None) after ``facts`` about the machine."""
+    """Rows of a benchmark, the given ``rows`` first. Each :meth:`add` writes all of them to ``path`` (nowhere if None),
+    with facts ``about`` the machine."""
 
     def __init__(self, about: Mapping[str, str], path: Path | None, rows: Iterable[Row] = ()) -> None:
         self._about, self._path, self.rows = about, path, list(rows)
@@ -70,7 +71,7 @@ class Record:
 
 
 def read(path: Path) -> list[Row]:
-    """Rows of a record. Raises InputError if the file is not one."""
+    """Rows of the record ``path``. Raises InputError if the file cannot be read or is no record."""
     try:
         return [Row(**row) for row in read_table(path)[1]]
     except OSError as error:

@@ -18,8 +18,8 @@ def default_us(row: Row) -> float:
 
 
 def ratio(row: Row, other: str) -> float:
-    """``other``'s time divided by the default config's, by the median of each round's ratio: above 1 if the default
-    config is faster."""
+    """``other``'s time divided by the default config's (median of the rounds' ratios): above 1 if the default config is
+    faster."""
     return row.ratios[other][0]
 
 
@@ -42,7 +42,8 @@ HEAD = f"{'':34} {'default':>12} {'':12}   copy  eager compil  quack   (their ti
 
 
 def summary(rows: Iterable[Row]) -> list[str]:
-    """One line for each kind of work: fraction of the copy rate from 256 MB up, and ratios to the other subjects."""
+    """One line for each kind of work: fraction of the copy rate in cases of 256 MB or more, and ratios to the other
+    subjects."""
     works: dict[str, list[Row]] = {}
     for row in rows:
         works.setdefault(row.work, []).append(row)

@@ -16,7 +16,7 @@ DIGITS = 5
 
 
 def write_table(path: Path, head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replaces the file ``path`` atomically. ``head``: facts that hold for all rows: card, driver, date, …"""
+    """Replaces the file ``path`` atomically. ``head``: facts that hold for all rows: GPU, driver, date, …"""
     flat = [dict(_flat(row)) for row in rows]
     count = Counter(column for row in flat for column in row)
     columns = sorted(count, key=lambda column: -count[column])  # columns that many rows lack come last
@@ -38,7 +38,7 @@ def read_table(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if "/" in name:
-            raise ValueError(f"a field's name may not have a slash: {name}")
+            raise ValueError(f"a field's name may not contain a slash: {name}")
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}/")
         elif value is not None:
@@ -65,7 +65,7 @@ def _cells(row: Mapping[str, Any], columns: Sequence[str]) -> list[Any]:
 
 
 def _indented(value: Any) -> str:
-    """JSON on one line; a mapping of several mappings has one line for each of these."""
+    """JSON on one line; a mapping whose values are all mappings has one line for each of these."""
     if isinstance(value, Mapping) and all(isinstance(item, Mapping) for item in value.values()):
         return "{\n" + ",\n".join(f"  {json.dumps(key)}: {_line(item)}" for key, item in value.items()) + "\n }"
     return _line(value)

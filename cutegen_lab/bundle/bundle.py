@@ -151,7 +151,7 @@ def _notices(reach: Reach, units: list[Unit]) -> list[Notice]:
         facts = reach.facts(unit)
         label = unit.module.label
         for function, (line, why) in facts.stubs_left.items():
-            message = f"{function.name} uses {why.what}, which no candidate may have: its body raises instead"
+            message = f"{function.name} uses {why.what}, which candidates may not use: its body raises instead"
             found.append(Notice(label, line, message, why.action))
         for one in facts.live():
             if reach.environment_default(one):

@@ -25,7 +25,7 @@ def edited(text: str, first: int, last: int, edits: Iterable[Edit]) -> tuple[str
             continue
         parts += [text[at : edit.first], edit.text]
         starts += [i + 1 for i in range(at, edit.first) if text[i] == "\n"]
-        if starts[-1] == edit.first and edit.text[-1:] in ("", "\n"):  # remove whole lines
+        if starts[-1] == edit.first and edit.text[-1:] in ("", "\n"):  # the edit removes whole lines
             starts[-1] = edit.last
         starts += [edit.first] * edit.text.count("\n")
         at = edit.last

@@ -1,11 +1,12 @@
-"""Names through which a method may be called: attributes, names, and strings passed to ``getattr``."""
+"""Names by which a method may be called: attributes, names, keywords, and strings, which may be passed to
+``getattr``."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Container
 
-_SHORTEST_PART = 3  # shortest constant part of an f-string that can tell names apart
+_SHORTEST_PART = 3  # minimum length of the constant part of an f-string that is compared with names
 
 
 class Mentions:

@@ -43,7 +43,7 @@ class Unit:
     module: Module
     node: ast.stmt
     binds: frozenset[str]
-    changes: frozenset[str] = frozenset()  # names whose attributes or items it assigns, or on which it calls something
+    changes: frozenset[str] = frozenset()  # names it calls, or whose attributes, items or methods it sets or calls
 
     @property
     def line(self) -> int:
@@ -60,7 +60,7 @@ class Module:
     """A file: its text, its top-level statements, and the targets of its imports."""
 
     path: Path
-    label: str  # path to show, relative to the package's folder
+    label: str  # path to show, relative to the folder that contains the package
     text: str
     tree: ast.Module
     units: list[Unit] = field(default_factory=list)
@@ -180,8 +180,8 @@ def _below(folder: Path, parts: Sequence[str]) -> Path | None:
 
 
 def _top(path: Path) -> Path:
-    """Highest folder whose files belong to the same project as ``path``: the checkout or working folder, or the
-    outermost package if that lies above or there is neither; otherwise its own folder."""
+    """Top folder of the project of ``path``: the checkout or working folder; the outermost package if it contains that
+    folder or there is no such folder; otherwise the folder of ``path``."""
     here, home, package = Path.cwd().resolve(), Path.home().resolve(), _outermost_package(path)
     for folder in path.parents:
         if home.is_relative_to(folder):  # /, /home and a home folder are never projects
@@ -279,7 +279,7 @@ def _add(module: Module, node: ast.stmt) -> None:
 
 
 def _here(node: ast.stmt) -> Iterator[ast.stmt]:
-    """``node`` and nested statements that are executed when the module is."""
+    """``node`` and nested statements that are executed when the module is executed."""
     yield node
     if not isinstance(node, _STARTS):
         for child in ast.iter_child_nodes(node):
@@ -308,7 +308,7 @@ def _stored(expression: ast.expr) -> set[str]:
 
 
 def _changed(expression: ast.expr) -> set[str]:
-    """Names whose attribute or item is assigned, that are called, or of which a method is called."""
+    """Names that are called, or whose attributes, items or methods are assigned or called."""
     found = set()
     for node in ast.walk(expression):
         if (isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store)) or isinstance(

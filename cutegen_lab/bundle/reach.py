@@ -1,8 +1,8 @@
 """Definitions that the entry reaches, and references that a candidate may not have.
 
 A function that uses a forbidden module (torch, os …) keeps its signature, and its body raises an error that names the
-original place: host helpers next to a kernel are rarely called at compile time. If the module itself uses one at
-its top level, the users of that definition are treated in the same way.
+original place: host helpers next to a kernel are rarely called at compile time. If a definition uses a forbidden module
+outside function bodies, functions that use this definition are treated in the same way.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Definition:
 
 @dataclass(frozen=True)
 class External:
-    """A module that a candidate may import (``cutlass.cute``), or a name in one. ``loads`` is imported too."""
+    """A module that a candidate may import (``cutlass.cute``), or a name in one. ``loads``: a module that is imported
+    too."""
 
     dotted: str
     loads: str = ""
@@ -285,7 +286,7 @@ class Reach:
             return _not_allowed(f"{target.dotted}.{rest[0]}"), used
         if isinstance(target, Definition):
             if reference.stored and (target.module is not module or reference.owner is not None) and used:
-                return Refused(f"an assignment to {'.'.join([reference.root, *names])}", "Pass it as argument."), used
+                return Refused(f"an assignment to {'.'.join([reference.root, *names])}", "Make it an argument."), used
             for unit in target.module.by_name[target.name]:
                 if unit in self._refused:
                     line, why = self._refused[unit]
@@ -335,7 +336,7 @@ class Reach:
                 return _not_allowed(dotted)
             from_python = found.name and found.module.split(".")[0] in sys.stdlib_module_names
             if from_python and not hasattr(importlib.import_module(found.module), found.name):
-                return _not_allowed(dotted)  # a module of a later Python version
+                return _not_allowed(dotted)  # a name that only a later Python version has
             return External(dotted, found.module if found.root else "")
         target: Target = LocalModule(path)
         return self._member(LocalModule(path), found.name, seen or set()) if found.name else target
@@ -361,13 +362,13 @@ class Reach:
                 if why is not None:
                     line, refused = why
                     raise InputError(
-                        f"{root.module.label}:{line}: {root.name} uses {refused.what}, which no candidate may have",
+                        f"{root.module.label}:{line}: {root.name} uses {refused.what}, which candidates may not use",
                         refused.action,
                     )
 
 
 def _methods(node: ast.stmt) -> Iterator[Function]:
-    """Methods of a class that are called only by name."""
+    """Methods of a class, except those that Python or the DSL calls implicitly (``__…__`` and ``_CALLED_BY_DSL``)."""
     for child in node.body if isinstance(node, ast.ClassDef) else []:
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             name = child.name
@@ -379,10 +380,10 @@ def _methods(node: ast.stmt) -> Iterator[Function]:
 def _not_allowed(what: str) -> Refused:
     top = what.split(".")[0]
     action = {
-        "torch": "Leave PyTorch to the reference: pass what it is for as an argument of launch, or write its value.",
-        "os": "Write the value there: a candidate reads no environment.",
+        "torch": "Use PyTorch only in the reference: pass the value as an argument of launch, or write a constant.",
+        "os": "Write the value there: a candidate cannot read the environment.",
         "argparse": "Write the values there: a candidate has no command line.",
-    }.get(top, f"Write it without {top}, or leave it out of what launch uses.")
+    }.get(top, f"Write it without {top}, or remove it from the code that launch uses.")
     if top not in sys.stdlib_module_names and top not in ("torch", "numpy", "triton"):
-        action = f"Give a file of {top} too, so that it is found, or write it without {top}."
+        action = f"Give a file of {top} too, so that it can be joined, or write it without {top}."
     return Refused(what, action)

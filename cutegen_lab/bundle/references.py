@@ -19,9 +19,9 @@ class Reference:
 
     ``around``: names bound by enclosing functions and classes. ``local``: set if an import inside a function binds the
     root. ``owner``: the function or method whose body contains it; None at the top level. ``member``: the method whose
-    definition contains it: body, signature or decorators. ``now``: it is evaluated when the module is executed.
-    ``annotation``: it is in an annotation. ``quoted``: the string constant that contains it, if any. ``fstring``: the
-    outermost f-string that contains it.
+    definition contains it: body, signature or decorators. ``now``: whether it is evaluated when the module is executed.
+    ``annotation``: the annotation that contains it, if any. ``quoted``: the string constant that contains it, if any.
+    ``fstring``: the outermost f-string that contains it.
     """
 
     root: str

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from cutegen_lab.bundle.edits import Edit
 from cutegen_lab.bundle.modules import Module
 
-_COLON = re.compile(r"(?:\s|\)|\\|#[^\n]*\n)*:")  # a colon with what may precede it
+_COLON = re.compile(r"(?:\s|\)|\\|#[^\n]*\n)*:")  # a colon and the spaces, brackets and comments before it
 
 Suite = Callable[[list[ast.stmt]], str]  # the edited text of some statements, with their indentation
 
@@ -40,7 +40,7 @@ def _index(module: Module, node: ast.Subscript, index: ast.Tuple) -> Iterator[Ed
 
 
 def _test(module: Module, node: ast.If, test: ast.BoolOp, suite: Suite) -> Iterator[Edit]:
-    """Edits of the test only, so that edits inside it and in the branches still apply."""
+    """Edits between the operands of the test, so that other edits of the operands and branches still apply."""
     static = []
     for value in test.values:
         if not _is_const_expr(value):

@@ -129,7 +129,7 @@ class Writer:
 
     @staticmethod
     def _place(reference: Reference, used: int, module: Module) -> tuple[int, int, str]:
-        """Position of the part of a chain that leads to its target, and its text."""
+        """(start, end, text) of the part of a chain that leads to its target."""
         node = reference.chain
         for _ in range(len(reference.names) - used):
             assert isinstance(node, ast.Attribute)
@@ -215,7 +215,7 @@ def _stub(module: Module, function: Function, line: int, why: Refused) -> Edit:
     """Replaces a function's body with a ``raise``."""
     body = function.body
     start, end = module.offset(body[0].lineno, body[0].col_offset), module.span(body[-1])[1]
-    message = f"{module.label}:{line} uses {why.what}, which no candidate may have"
+    message = f"{module.label}:{line} uses {why.what}, which candidates may not use"
     return Edit(start, end, f"raise NotImplementedError({message!r})")
 
 
@@ -248,7 +248,7 @@ def _quoted_annotations(module: Module, node: ast.stmt, edits: list[Edit]) -> li
 
 
 def _as_text(annotation: str) -> str:
-    """The string constant for an annotation; not for ``*Ts``, which cannot be a string."""
+    """An annotation as a string constant; ``*Ts`` stays as it is, since it cannot be a string."""
     try:
         return repr(ast.unparse(expression(f"({annotation}\n)")))
     except SyntaxError:

@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
         raise InputError(message, hint.strip())
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """A command reports its unknown options itself, with the options that it has."""
+        """Raises InputError for unknown options: a subcommand reports its own, and suggests from its own options."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -51,16 +51,16 @@ def build_parser() -> Parser:
     )
     demo.add_argument("--out", default="demo-out", metavar="DIR", help="kernels and report.html go here")
     _general(demo)
-    demo.add_argument("--max-steps", type=_positive, default=2, metavar="N", help="candidates a problem (default 2)")
+    demo.add_argument("--max-steps", type=_positive, default=2, metavar="N", help="candidates per problem (default 2)")
     _where(demo)
     _add_run(command("run", "run", "a kernel for PROBLEM.py; exit 0 only with an accepted, correct one"))
     judge = command("judge", "judge", "is KERNEL right? exit 0: passed, 3: any other verdict, 2: bad input")
     judge.add_argument("problem", metavar="PROBLEM.py")
     judge.add_argument("kernel", metavar="KERNEL.py|ARTIFACT.json")
-    judge.add_argument("--config", metavar="JSON", help="values for the kernel's tunables (default: those in the file)")
-    judge.add_argument("--attack", action="store_true", help="mount the catalogue's cheats on KERNEL: are all caught?")
+    judge.add_argument("--config", metavar="JSON", help="the kernel's parameters (default: those in the file)")
+    judge.add_argument("--attack", action="store_true", help="are the catalogue's attacks on KERNEL all caught?")
     _timing(judge)
-    judge.add_argument("--deep", action="store_true", help="on a GPU, also under compute-sanitizer (half a minute)")
+    judge.add_argument("--deep", action="store_true", help="on a GPU, also run compute-sanitizer (half a minute)")
     _inputs(judge)
     _where(judge)
     sol = command("sol", "sol", "the speed-of-light bound of PROBLEM.py, and the shapes a kernel is checked at")
@@ -68,7 +68,7 @@ def build_parser() -> Parser:
     _inputs(sol)
     _target(sol)
     _add_tune(command("tune", "tune", "the fastest config of PROBLEM's template, or of KERNEL; exit 0: it passed"))
-    _add_bench(command("bench", "bench", "the templates beside PyTorch, quack and a copy; exit 0: all were timed"))
+    _add_bench(command("bench", "bench", "the templates compared with PyTorch, quack and a copy; exit 0: all timed"))
     _add_bundle(command("bundle", "bundle", "a kernel and the modules that it imports, as one file to judge"))
     _add_spec(command("spec", "spec", "kernels in the compact language"))
     layout = command("layout", "layout", "a CuTe layout, MMA fragment or TMA box, drawn")
@@ -76,11 +76,11 @@ def build_parser() -> Parser:
         layout.add_argument(name, **settings)
     profile = command("profile", "profile", "every number of RUN: times, counters, errors, resources")
     profile.add_argument("run_id", metavar="RUN", help=_RUN)
-    profile.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
-    profile.add_argument("--count", metavar="DEVICE", help="first count its work there: emulator or cuda")
+    profile.add_argument("--candidate", metavar="ID", help="a candidate other than the accepted one")
+    profile.add_argument("--count", metavar="DEVICE", help="first collect counters on this device: emulator or cuda")
     profile.add_argument("--csv", metavar="FILE", help="write the table here")
     profile.add_argument("--trace", metavar="FILE.json",
-                         help="write what the warps of one block do, for Perfetto")  # fmt: skip
+                         help="write a timeline of the warps of one block, for Perfetto")  # fmt: skip
     profile.add_argument("--trace-on", metavar="DEVICE", default="emulator",
                          help="in the emulator's order of execution (emulator), or measured (cuda)")  # fmt: skip
     _add_export(command("export", "export", "a kernel, or the whole of RUN, as files in one of several formats"))
@@ -105,7 +105,7 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--model", default="", help="the model's name, for --provider openai; with manual, who answers")
     run.add_argument("--language", choices=LANGUAGES, default=_DEFAULTS.language,
                      help="what a model writes: CuTe modules or specs (%(default)s)")  # fmt: skip
-    run.add_argument("--auto", action="store_true", help="accept by itself what passed and is faster")
+    run.add_argument("--auto", action="store_true", help="accept what passed and is faster, without asking")
     run.add_argument("--max-steps", type=_positive, default=_BUDGET.max_steps, metavar="N",
                      help=f"candidates (default {_BUDGET.max_steps})")  # fmt: skip
     run.add_argument(
@@ -114,7 +114,7 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens a model may use")
     run.add_argument("--max-cost", type=_dollars, metavar="USD", help="dollars a model may use, at --price")
     run.add_argument("--price", default="", metavar="IN/OUT",
-                     help="dollars for a million tokens sent and received, as 1.25/10; none is built in")  # fmt: skip
+                     help="dollars per million tokens sent and received, as 1.25/10; no price is built in")  # fmt: skip
     run.add_argument("--out", metavar="FILE", help="write the accepted kernel here")
     _general(run)
     run.add_argument("--name", help="the run's name (default: the file's)")
@@ -125,9 +125,11 @@ def _add_run(run: Parser) -> None:
 
 def _add_tune(tune: Parser) -> None:
     tune.add_argument("problem", metavar="PROBLEM.py")
-    tune.add_argument("kernel", metavar="KERNEL.py", nargs="?", help="with a TUNABLE (default: the problem's template)")
+    tune.add_argument(
+        "kernel", metavar="KERNEL.py", nargs="?", help="a kernel with a TUNABLE (default: the problem's template)"
+    )
     tune.add_argument("--refactor", action="store_true",
-                      help="make KERNEL, which has no TUNABLE, a template first, checked step by step")  # fmt: skip
+                      help="first make a template of KERNEL, which has no TUNABLE, checked step by step")  # fmt: skip
     tune.add_argument("--provider", default="", help="with --refactor, who proposes more parameters: openai, manual")
     tune.add_argument("--model", default="", help="the model's name, for --provider openai")
     tune.add_argument("--budget", type=_positive, default=40, metavar="N", help="configs to evaluate (default 40)")
@@ -136,31 +138,33 @@ def _add_tune(tune: Parser) -> None:
     )
     tune.add_argument("--out", metavar="KERNEL.py", help="write the kernel with the best config here")
     _general(tune)
-    tune.add_argument("--simulate", action="store_true", help="replay the search on what earlier ones recorded")
+    tune.add_argument("--simulate", action="store_true", help="replay the search on recorded evaluations; runs nothing")
     _timing(tune)
-    tune.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default 0)")
+    tune.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the search (default 0)")
     _inputs(tune)
     _where(tune)
 
 
 def _add_bench(bench: Parser) -> None:
     bench.add_argument("gpu", metavar="GPU", type=_gpu, help=f"what to compile for: {', '.join(GPUS).lower()}")
-    bench.add_argument("--only", metavar="PART", nargs="+", default=[""], help="cases with one of these in their names")
-    bench.add_argument("--list", action="store_true", help="say what there is, and time nothing")
+    bench.add_argument("--only", metavar="PART", nargs="+", default=[""], help="cases whose name contains one of these")
+    bench.add_argument("--list", action="store_true", help="list the cases, and time nothing")
     bench.add_argument("--prepare", metavar="FOLDER", help="compile only; needs no GPU")
-    bench.add_argument("--prepared", metavar="FOLDER", help="time what was compiled there; needs no DSL")
-    bench.add_argument("--show", metavar="FILE.json", help="the table of what was measured before")
+    bench.add_argument("--prepared", metavar="FOLDER", help="time what --prepare compiled in FOLDER; needs no DSL")
+    bench.add_argument("--show", metavar="FILE.json", help="print the table of an earlier measurement")
     bench.add_argument("--configs", type=_positive, default=1, metavar="N",
-                       help="the default config and up to N - 1 beside it (default 1)")  # fmt: skip
+                       help="time the default config and up to N - 1 others (default 1)")  # fmt: skip
     bench.add_argument("--out", metavar="FILE.json", help="write every row here as soon as it is measured")
-    bench.add_argument("--resume", action="store_true", help="leave out what FILE.json has already")
+    bench.add_argument("--resume", action="store_true", help="continue --out FILE.json: skip the cases that it has")
     bench.add_argument("--index", type=int, default=0, metavar="N", help="the GPU among those visible (default 0)")
 
 
 def _add_bundle(bundle: Parser) -> None:
-    where = "the first has launch(); imports are followed into the packages and folders of all"
+    where = "the first defines launch(); imports from the packages and folders of all are followed"
     bundle.add_argument("files", metavar="FILE", nargs="+", help=where)
-    bundle.add_argument("-o", "--out", metavar="KERNEL.py", help="(default: the first FILE's name and _bundle.py)")
+    bundle.add_argument(
+        "-o", "--out", metavar="KERNEL.py", help="write here (default: the first FILE's name with _bundle.py)"
+    )
     bundle.add_argument("--entry", default="launch", metavar="NAME",
                         help="the function that becomes launch() (default launch)")  # fmt: skip
 
@@ -175,27 +179,27 @@ def _gpu(text: str) -> str:
 def _add_spec(spec: Parser) -> None:
     verbs = spec.add_subparsers(metavar="check|compile", required=True)
     for verb, summary in (
-        ("check", "is FILE sound? which template and config it means; exit 2 with a line and column where it is not"),
+        ("check", "check FILE, print its template and config; exit 2 with line and column if it is invalid"),
         ("compile", "write FILE's kernel, and the PyTorch function that it is a kernel for"),
     ):
         added = verbs.add_parser(verb, help=summary, description=summary, parents=[_common(argparse.SUPPRESS)])
         added.set_defaults(module="spec", verb=verb)
         added.add_argument("file", metavar="FILE", help="a spec; - is standard input")
         if verb == "compile":
-            added.add_argument("--out", metavar="KERNEL.py", help="(default: the kernel's name)")
+            added.add_argument("--out", metavar="KERNEL.py", help="write here (default: the kernel's name)")
             _general(added)
 
 
 def _add_runs(runs: Parser) -> None:
     runs.set_defaults(verb="list")
     verbs = runs.add_subparsers(metavar="list|show|export|import|resume")
-    common = _common(argparse.SUPPRESS)  # an option before the verb is the default of the same option after it
+    common = _common(argparse.SUPPRESS)  # SUPPRESS keeps the value of an option that is before the verb
     for verb, summary in (
         ("list", "every run, the latest first"),
-        ("show", "one run: its candidates and the evidence of the one that matters"),
+        ("show", "one run: its candidates, and changes and evidence of one of them"),
         ("export", "a kernel, or the whole of RUN, as files in one of several formats (as `cutegen export`)"),
         ("import", "look at a run that somebody sent (.cutegen); nothing of it is run"),
-        ("resume", "take a run up where it stands"),
+        ("resume", "continue a run where it stopped"),
     ):
         added = verbs.add_parser(verb, help=summary, description=summary, parents=[common])
         added.set_defaults(module="runs", verb=verb)
@@ -207,14 +211,14 @@ def _add_runs(runs: Parser) -> None:
         elif verb != "list":
             added.add_argument("run_id", metavar="RUN", help=_RUN)
         if verb == "show":
-            added.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
+            added.add_argument("--candidate", metavar="ID", help="a candidate other than the accepted one")
         if verb == "resume":
             added.add_argument("--out", metavar="KERNEL.py", help="write the accepted kernel here too")
             _general(added)
         if verb == "show":
             added.add_argument(
                 "--general", action="store_true",
-                help="changes and lines of the text with all its parameters, not of the one for its config alone",
+                help="changes and line numbers of the text with all parameters, not specialised for its config",
             )  # fmt: skip
             added.add_argument(
                 "--compare", nargs=2, metavar=("ID", "ID"),
@@ -227,8 +231,8 @@ def _add_export(export: Parser) -> None:
     export.add_argument("run_id", metavar="RUN", nargs="?", help=_RUN)
     export.add_argument("--format", default="", metavar="FORMAT",
                         help=f"{', '.join(FORMATS)} (default: by the name of --out)")  # fmt: skip
-    export.add_argument("--out", metavar="FILE", help="(default: RUN with the end that the format's files have)")
-    export.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one; best is that one")
+    export.add_argument("--out", metavar="FILE", help="write here (default: RUN with the format's suffix)")
+    export.add_argument("--candidate", metavar="ID", help="a candidate other than the accepted one (best)")
     export.add_argument(
         "--no-verify", action="store_true", help="do not judge a kernel's text again before it is written"
     )
@@ -239,7 +243,7 @@ def _add_export(export: Parser) -> None:
 def _general(parser: Parser) -> None:
     parser.add_argument(
         "--general", action="store_true",
-        help="write the kernel with all its parameters, as `cutegen tune` needs it, not for its config alone",
+        help="write the kernel with all its parameters, as `cutegen tune` needs it, not specialised for its config",
     )  # fmt: skip
 
 
@@ -250,7 +254,9 @@ def _timing(parser: Parser) -> None:
 
 
 def _inputs(parser: Parser) -> None:
-    parser.add_argument("--inputs", default="", metavar="SPEC", help="'x: bf16[4096,8192]', where the file has none")
+    parser.add_argument(
+        "--inputs", default="", metavar="SPEC", help="the inputs, if the file defines none: 'x: bf16[4096,8192]'"
+    )
 
 
 def _where(parser: Parser) -> None:
@@ -262,7 +268,9 @@ def _target(parser: Parser) -> None:
     archs = ", ".join(dict.fromkeys(gpu.arch for gpu in GPUS.values()))
     parser.add_argument("--arch", default=_DEFAULTS.arch, help=f"what to compile for: {archs} (%(default)s)")
     parser.add_argument(
-        "--gpu", default=_DEFAULTS.gpu, help=f"whose bound: {', '.join(GPUS)} (the first of its architecture)"
+        "--gpu",
+        default=_DEFAULTS.gpu,
+        help=f"GPU of the speed-of-light bound: {', '.join(GPUS)} (the first of its architecture)",
     )
 
 

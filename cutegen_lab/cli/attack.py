@@ -50,7 +50,7 @@ def execute(arguments: argparse.Namespace, problem: Problem, given: FixedSource,
                 for outcome in attacked.try_all(given.source):
                     outcomes.append(outcome)
                     output.line(_line(outcome))
-                    if output.json:  # nothing is printed before the end, some minutes later
+                    if output.json:  # with --json, stdout stays empty until the end, minutes later
                         note(f"attack {len(outcomes)}: {_line(outcome)}")
         finally:
             cancel.set()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cutegen_lab.devices.cuda import CudaDevice
 
 NOT_ALL = 3
-_ELSEWHERE = "Use --prepare FOLDER to compile here, and --prepared FOLDER where a GPU is."
+_ELSEWHERE = "Use --prepare FOLDER to compile here, and --prepared FOLDER on a machine with a GPU."
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
@@ -31,9 +31,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.prepare and arguments.prepared:
         raise InputError("--prepare compiles only, and --prepared times only", "Give one of them, then the other.")
     if arguments.resume and not arguments.out:
-        raise InputError("--resume goes on with the file that --out names, and there is none", "Add --out FILE.json.")
+        raise InputError("--resume continues the file given by --out, and --out is missing", "Add --out FILE.json.")
     if arguments.out and Path(arguments.out).exists() and not arguments.resume:
-        raise InputError(f"{arguments.out} exists", "Name another file, or go on with it by --resume.")
+        raise InputError(f"{arguments.out} exists", "Name another file, or continue this one with --resume.")
     if arguments.show:
         rows = [row for row in read(Path(arguments.show)) if any(part in row.name for part in arguments.only)]
         return _report(rows, Record({}, None, rows).facts(), output)
@@ -41,7 +41,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if not cases:
         works = ", ".join(dict.fromkeys(case.work for case in CASES))
         asked = " or ".join(arguments.only)
-        raise InputError(f"no case has {asked} in its name", f"There are {works}; --list shows all.")
+        raise InputError(f"no case has {asked} in its name", f"There are cases of {works}; --list shows all.")
     if arguments.list:
         for case in cases:
             output.line(f"{case.name:44} {case.expression}   {case.inputs}")
@@ -79,8 +79,8 @@ def _measure(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace,
     lacking = [case.name for case in cases if not (folder / f"{case.name}.json").exists()]
     if lacking:
         raise InputError(
-            f"{folder} lacks {len(lacking)} of {len(cases)} cases, {lacking[0]} among them",
-            f"Run `cutegen bench {arguments.gpu} --prepare {folder}` first, where the DSL is.",
+            f"{folder} lacks {len(lacking)} of {len(cases)} cases, for example {lacking[0]}",
+            f"Run `cutegen bench {arguments.gpu} --prepare {folder}` first, on a machine with the DSL.",
         )
     out = Path(arguments.out) if arguments.out else None
     with closing(_device(arguments.index)) as device:

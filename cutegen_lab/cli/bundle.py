@@ -64,7 +64,7 @@ def _refusal(found: Diagnostic, origin: str, above: int) -> dict[str, Any]:
 
 
 def _runs(lines: tuple[int, ...]) -> list[list[int]]:
-    """Consecutive runs in the lines of a definition: [first line in the file, number of lines]."""
+    """Runs of consecutive lines of a definition: [first line in the file, number of lines]."""
     runs = []
     for _, group in groupby(enumerate(lines), key=lambda pair: pair[1] - pair[0]):
         several = [line for _, line in group]

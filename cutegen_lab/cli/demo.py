@@ -17,7 +17,7 @@ from cutegen_lab.session.outputs import may_write, write_out
 
 PROBLEMS = ("softmax", "rmsnorm")
 FIRST = "vec=1,threads_per_row=32,rows_per_block=1,loads=1"
-"""Config of a naive first kernel: a warp for each row, one element a load. It leaves room for refinements."""
+"""Config of a naive first kernel: one warp per row, one element per load. It leaves room for refinements."""
 _FOLDER = Path(__file__).parents[1] / "demo"
 
 

@@ -79,8 +79,8 @@ def _package(name: str, action: str) -> Finding:
 
 
 def bytecode_of(module: str) -> Path | None:
-    """Where an installed module's bytecode is or would be; None for one that is not there or has none to write. pip
-    leaves it; images built with PYTHONDONTWRITEBYTECODE have none."""
+    """Path of an installed module's bytecode, which may be missing; None if the module is not installed or cannot have
+    bytecode. pip writes bytecode; images built with PYTHONDONTWRITEBYTECODE lack it."""
     spec = find_spec(module)
     return None if spec is None or spec.cached is None else Path(spec.cached)
 
@@ -88,11 +88,11 @@ def bytecode_of(module: str) -> Path | None:
 def _bytecode(module: str) -> Finding:
     path = bytecode_of(module)
     if path is None or path.is_file():
-        return Finding("bytecode", path is not None, f"{module} has its own" if path else f"no {module}", needed=False)
+        return Finding("bytecode", path is not None, f"{module} is compiled" if path else f"no {module}", needed=False)
     return Finding(
         "bytecode",
         False,
-        f"{module} has none: each start compiles what it imports, for seconds",
+        f"{module} has none: each start spends seconds on compiling what it imports",
         f"{sys.executable} -m compileall -q {path.parents[2]}",  # packages/module/__pycache__/file
         needed=False,
     )
@@ -115,7 +115,7 @@ def _cage(settings: Settings) -> Finding:
         return Finding(
             "compile cage",
             False,
-            f"a candidate is not held: {'; '.join(missing)}{allowed}; {detail}",
+            f"a candidate is not isolated: {'; '.join(missing)}{allowed}; {detail}",
             spelled(Hint(Advice.WEAK_CAGE), COMMAND_LINE),
         )
     if notes := lacking(isolation):

@@ -18,7 +18,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.list:
         return _list(output)
     if not arguments.run_id:
-        raise InputError("which run?", "Name one, as `cutegen runs list` does; --list lists the formats.")
+        raise InputError("which run?", "Name one of `cutegen runs list`; --list lists the formats.")
     with Session.open(arguments.workdir) as session:
         handle = session.find(arguments.run_id)
         suffix = FORMATS[arguments.format].suffix if arguments.format in FORMATS else ".py"

@@ -66,7 +66,8 @@ def _candidate(state: RunState, candidate: Candidate) -> dict[str, Any]:
 
 
 def label_facts(problem: Problem) -> dict[str, Any]:
-    """Inputs on which the answer hardly depends, and the note about such a problem; empty for others."""
+    """The inputs on which the answer hardly depends (``insensitive``), and the note about them (``label``); empty if
+    there are none."""
     return {"insensitive": list(problem.insensitive), "label": problem.label}
 
 

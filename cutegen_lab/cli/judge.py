@@ -65,13 +65,13 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             state, view = handle.state, handle.view()
     trial = state.trials.get("c1")
     if trial is None:
-        raise SetupError(f"it could not be judged: {note_of(state, COMMAND_LINE)}", Hint(Advice.DOCTOR))
+        raise SetupError(f"the kernel could not be judged: {note_of(state, COMMAND_LINE)}", Hint(Advice.DOCTOR))
     from cutegen_lab.views.text import evidence_table
 
     output.line(evidence_table(view))
     output.line()
     if precompiled is not None and precompiled.unverified:
-        output.line(continued(f"not compared: its machine code with its PTX ({precompiled.unverified})"))
+        output.line(continued(f"machine code and PTX of the artifact were not compared ({precompiled.unverified})"))
     output.line(continued(f"verdict: {trial.verdict.value}" + (f" ({trial.reason})" if trial.reason else "")))
     output.result({**trial_facts(trial), **label_facts(problem), "kernel": arguments.kernel})
     return 0 if trial.verdict.passed else OTHER_VERDICT
@@ -79,7 +79,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 @dataclass
 class FixedSource:
-    """A provider of the file to judge, and nothing else. ``compiler``: returns the builds of an artifact."""
+    """A provider that proposes the file to judge. ``compiler``: for an artifact, returns its builds."""
 
     name: str
     source: str
@@ -94,8 +94,8 @@ class FixedSource:
 @dataclass
 class Precompiled:
     """A compiler that compiles nothing: it checks that an artifact has the builds for the problem, and that its machine
-    code is what its PTX assembles to. ``unverified``: why the latter could not be checked; that is an error unless a
-    GPU (``gpu``) judges the machine code itself."""
+    code is what its PTX assembles to. ``unverified``: why the machine code could not be checked; an error unless a GPU
+    (``gpu``) judges it."""
 
     artifact: Artifact
     gpu: bool = False
@@ -162,7 +162,8 @@ def _artifact(path: Path, text: str) -> Artifact:
 
 
 def _in_domain(source: str, config: Config) -> Config:
-    """``config``, if the kernel's TUNABLE allows it. Without a literal TUNABLE, the cage decides."""
+    """Returns ``config`` if the kernel's TUNABLE allows it; a TUNABLE that is not a literal is checked in the cage.
+    Raises InputError."""
     from cutegen_lab.tuning.space import read_tunables
 
     try:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from cutegen_lab.cli.output import Output
 from cutegen_lab.core.errors import SetupError
-from cutegen_lab.core.timeline import said_of, trace_events
-from cutegen_lab.profiles.kernel_names import short_names
+from cutegen_lab.core.timeline import said_of
 from cutegen_lab.profiles.row import Row, to_csv, to_json
 from cutegen_lab.profiles.rows import CANDIDATE
+from cutegen_lab.profiles.trace import trace_text
 from cutegen_lab.session import RunHandle, Session
 from cutegen_lab.session.handle import unknown_candidate
 from cutegen_lab.session.outputs import may_write, write_out
@@ -40,9 +39,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             from cutegen_lab.views.units import plural
 
             timelines = handle.timelines(chosen, arguments.trace_on)
-            names = short_names(timeline.kernel for timeline in timelines)
-            named = [replace(timeline, kernel=names[timeline.kernel]) for timeline in timelines]
-            write_out(Path(arguments.trace), json.dumps(trace_events(named)) + "\n")
+            write_out(Path(arguments.trace), trace_text(timelines))
             what = said_of(timelines)
             output.line(
                 f"\n{arguments.trace}: {plural(len(timelines), 'block')}, {what}; open it at https://ui.perfetto.dev"
@@ -64,12 +61,12 @@ def _chosen(handle: RunHandle, asked: str | None) -> str | None:
 def _count(handle: RunHandle, chosen: str | None, device: str) -> None:
     try:
         handle.profile(chosen, device)
-    except SetupError as error:  # the device is named by another option than elsewhere
+    except SetupError as error:  # --count names the device, not --device
         raise SetupError(error.message, advised(error, replace(COMMAND_LINE, device="--count")).action) from None
 
 
 def _summary(handle: RunHandle, rows: Sequence[Row]) -> str:
-    """A line for each candidate: its time, what it takes of a multiprocessor, its limiter."""
+    """A line for each candidate: time and its range, bytes moved, registers, occupancy, limiter."""
     from cutegen_lab.views.text import columns
     from cutegen_lab.views.units import microseconds, size
 
@@ -93,7 +90,7 @@ _BASIS: Mapping[str, str] = {"timer": "measured", "emulator": "predicted"}
 
 
 def _counters(rows: Sequence[Row], candidate: str) -> str:
-    """Counters of a candidate by source, those of all launches together, without zeros."""
+    """Counters of a candidate by source, of all launches together; zeros are left out."""
     from cutegen_lab.views.text import columns
     from cutegen_lab.views.units import count
 

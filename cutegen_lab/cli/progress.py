@@ -45,8 +45,8 @@ _DOING = {
 
 
 class Progress:
-    """A subscriber that writes to stderr. Without a terminal, lines are plain and the current work is printed after
-    each ``QUIET_SECONDS`` without a line. Use as a context manager."""
+    """A subscriber that prints progress to stderr. Without a terminal, lines are plain and the current work is printed
+    after each ``QUIET_SECONDS`` without a line. Use as a context manager."""
 
     def __init__(self, title: str, now: Callable[[], float] = time.monotonic) -> None:
         from rich.console import Console
@@ -78,11 +78,11 @@ class Progress:
     def __call__(self, notice: Notice) -> None:
         if notice.event is None:
             if not notice.line:
-                return  # the event changes what a view shows
+                return  # the notice is only for views
             said = f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line
             self._now(_shown(said))
             if self._status is None and notice.line.startswith("waiting for"):
-                self._print(notice.line)  # events that need an action are printed without a terminal too
+                self._print(notice.line)  # a line that asks for an action is printed without a terminal too
             elif self._status is None and self._clock() - self._last >= QUIET_SECONDS:
                 self._print(said)
             return

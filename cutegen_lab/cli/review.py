@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cutegen_lab.views.model import RunView
 
 
-_VIEW = "v"  # letter that no verb has
+_VIEW = "v"  # not the letter of any verb
 
 
 def review(handle: RunHandle) -> None:
@@ -81,8 +81,8 @@ def give(handle: RunHandle, verb: Verb, scope: str = "") -> None:
 
 
 def shown(view: RunView) -> str:
-    """Text of a review: why the run rests, the diff to the parent, the evidence. A first candidate has no diff, and its
-    text is long: it is there on request."""
+    """Text of a review: why the run waits, the diff to the parent, the evidence. A first candidate has no diff; its
+    text, which is long, is shown on request."""
     from cutegen_lab.views.text import diff_text, evidence_table, pick, standing
     from cutegen_lab.views.units import plural
 
@@ -97,7 +97,7 @@ def shown(view: RunView) -> str:
 
 
 def numbered(text: str) -> str:
-    """``text`` with the numbers of its lines, which evidence names."""
+    """``text`` with line numbers, to which evidence refers."""
     return plain("\n".join(f"{at:4} {line}".rstrip() for at, line in enumerate(text.splitlines(), 1)))
 
 

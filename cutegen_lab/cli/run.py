@@ -60,8 +60,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 def see_through(
     handle: RunHandle, progress: Progress, output: Output, out: Path | None, *, general: bool = False
 ) -> int:  # fmt: skip
-    """Drives a run to its end, with a review at each rest, and reports its evidence. Ctrl-C leaves it resumable. The
-    kernel is written to ``out`` for its config only or, with ``general``, with its parameters."""
+    """Drives a run to its end, with a review whenever it waits for one, and reports its evidence. Ctrl-C leaves it
+    resumable. The kernel is written to ``out`` for its config only or, with ``general``, with its parameters."""
     try:
         state = handle.wait()
         while not state.finished:
@@ -74,7 +74,7 @@ def see_through(
         handle.close()
         progress.pause()
         words = ["cutegen", "runs", "resume", handle.run_id, *(["--out", str(out)] if out else [])]
-        note(f"cutegen: go on with `{shlex.join(words)}`")
+        note(f"cutegen: continue with `{shlex.join(words)}`")
         if accepted := handle.state.incumbent_id:
             note(f"cutegen: accepted so far: {handle.kernel_path(accepted)}")
         raise KeyboardInterrupt from None
@@ -94,7 +94,8 @@ def told(line: str) -> None:
 
 
 def report(handle: RunHandle, output: Output, kernel: Path | None, *, general: bool) -> None:
-    """``general``: lines are those of the text with parameters, as ``kernel`` has it."""
+    """Prints summary and evidence of a run. ``general``: line numbers are those of the text with parameters, which
+    ``kernel`` contains."""
     from cutegen_lab.views.text import evidence_table, summary
 
     view = handle.view()
@@ -110,4 +111,7 @@ def report(handle: RunHandle, output: Output, kernel: Path | None, *, general: b
 def require_terminal(option: str) -> None:
     """Raises InputError without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InputError("review needs a terminal to ask you at", f"Add {option} to let the run answer itself.")
+        raise InputError(
+            "review needs a terminal in which to ask you",
+            f"Add {option}: the run then accepts what passed and is faster, without asking.",
+        )

@@ -45,7 +45,7 @@ def _show(session: Session, arguments: argparse.Namespace, output: Output) -> in
 
     handle, general = session.find(arguments.run_id), arguments.general
     if arguments.ptx and not arguments.compare:
-        raise InputError("--ptx goes with --compare", "Say --compare c1 c2.")
+        raise InputError("--ptx needs --compare", "Add --compare c1 c2.")
     if not general:
         handle.specialise(say=told)
     if arguments.compare:

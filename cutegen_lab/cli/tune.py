@@ -97,7 +97,7 @@ def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | PlainK
 
 
 def _provider(arguments: argparse.Namespace) -> Any:
-    """Provider that is asked for extra tunables; None if none is named."""
+    """The provider to ask for more parameters; None without --provider."""
     if not arguments.provider:
         return None
     from cutegen_lab.core.run import RunSettings
@@ -108,7 +108,7 @@ def _provider(arguments: argparse.Namespace) -> Any:
     made = make_provider(chosen, settings, Path(arguments.workdir or settings.workdir))
     if not isinstance(made, ConversationProvider):
         raise InputError(
-            f"the provider {arguments.provider} cannot be asked for tunables", "Use --provider openai or manual:DIR."
+            f"the provider {arguments.provider} cannot be asked for parameters", "Use --provider openai or manual:DIR."
         )
     return made
 
@@ -121,7 +121,9 @@ def _simulate(arguments: argparse.Namespace, settings: Any, output: Output) -> i
     problem = read_file(arguments.problem, inputs_text=arguments.inputs)
     tunable = _kernel(arguments, problem)
     if isinstance(tunable, PlainKernel):
-        raise InputError("--simulate replays a search and --refactor compiles", "Give one of them.")
+        raise InputError(
+            "--simulate and --refactor cannot be combined: a simulation compiles nothing", "Give one of them."
+        )
     home = Path(arguments.workdir) if arguments.workdir else Settings.from_environment().workdir
     found = simulate(home / CACHE, problem, tunable, settings)
     place = found.place

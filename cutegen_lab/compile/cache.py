@@ -16,7 +16,7 @@ from cutegen_lab.core.errors import CutegenError
 from cutegen_lab.core.hashing import canonical_json, sha256
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 
-# Increase it when entries, the way builds are made, or refusals change.
+# Increase it when the form of entries, the contents of builds, or what is refused changes.
 ENTRY_VERSION = 11
 # Verdicts that depend on the text alone. Timeouts, crashes and limits depend on the machine.
 LASTING = {Verdict.COMPILE_ERROR, Verdict.CONTRACT, Verdict.HOST_READS_DATA, Verdict.INVALID_PLAN}
@@ -52,7 +52,8 @@ class BuildCache:
             return None
 
     def put(self, key: str, value: Build | CompileFailure, isolation: tuple[str, ...]) -> None:
-        """Stores a build or a permanent failure. On a full or read-only disk the entry is lost, not the result."""
+        """Stores a build or a permanent failure. If the disk is full or read-only, nothing is stored and nothing is
+        raised."""
         data: dict[str, Any] = {"entry_version": ENTRY_VERSION, "key": key, "isolation": list(isolation)}
         if isinstance(value, Build):
             data["build"] = value.to_dict()

@@ -1,10 +1,10 @@
 """Finds what a candidate changed in the DSL, in the Python modules that it may import, and in the cage.
 
-Names can be aliased in more ways than the gate follows. So the dictionaries of modules, classes and objects, and the
-parts of functions, are compared with their state before the candidate was imported, however a change was made. The DSL
-changes its own modules while it compiles: it imports submodules, fills caches, sets private variables. Allowed are new
-modules, new entries of containers, data under private names, and functions and classes from the DSL's own files under
-new names. A change that is undone before the comparison is not seen.
+Names can be aliased in more ways than the gate follows. So state is compared, before the candidate is imported and
+after: the dictionaries of modules, classes and objects, and the code and defaults of functions. The DSL changes its own
+modules while it compiles: it imports submodules, fills caches, sets private variables. Allowed are new modules, new
+entries of containers, data under private names, and functions and classes from the DSL's own files under new names. A
+change that is undone before the comparison is not seen.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class _Dictionary:
     keys: tuple[Any, ...]
     values: tuple[Any, ...]
     kind: Kind
-    of: type  # the object's class
+    of: type  # class of the object whose attributes ``now`` holds
 
 
 class Snapshot:
-    """State of everything imported now; :meth:`changes` compares with it."""
+    """State of these modules at creation; :meth:`changes` compares the present state with it."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
@@ -108,7 +108,8 @@ class Snapshot:
         return self._is_the_dsls(name, old, new)
 
     def _is_the_dsls(self, name: str, old: object, new: object) -> bool:
-        """Whether a module or class comes from the DSL's files."""
+        """Whether the DSL may have set ``name`` in a module or class to ``new``: an imported module, a class or
+        function from the files in :func:`_folders`, or data under a private name."""
         if isinstance(new, ModuleType):
             return old is _NOTHING and new is sys.modules.get(_module_dict(new).get("__name__", ""))
         if isinstance(new, type):
@@ -121,8 +122,8 @@ class Snapshot:
         return isinstance(new, FunctionType) and self._is_file_of_the_dsl(new.__code__.co_filename)
 
     def _is_preprocessed(self, function: FunctionType, before: CodeType) -> bool:
-        """Whether the DSL replaced a jit function's code with its own text rewritten for tracing, when it was
-        called."""
+        """Whether the DSL replaced the code of a jit function when it was called, by that function's source rewritten
+        for tracing."""
         now, kept = function.__code__, function.__dict__.get("_original_code")
         same = (now.co_filename, now.co_name) == (before.co_filename, before.co_name)
         return kept is before and same and self._is_file_of_the_dsl(now.co_filename)
@@ -167,7 +168,7 @@ class Snapshot:
 
 
 def _is_code(value: object) -> bool:
-    """Whether ``value`` is code, or controls attribute access."""
+    """Whether ``value`` is callable, a module, or a descriptor, which controls attribute access."""
     return callable(value) or isinstance(value, ModuleType) or hasattr(type(value), "__get__")
 
 

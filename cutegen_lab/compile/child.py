@@ -36,7 +36,7 @@ from cutegen_lab.core.syntax import parse
 from cutegen_lab.core.verdict import Verdict
 
 CANDIDATE_FILE = "/candidate.py"
-_MOST_NAMED = 4  # most changed names in a message
+_MOST_NAMED = 4  # maximum number of changed names in a message
 
 
 class ContractError(Exception):
@@ -64,10 +64,11 @@ class Answer:
 
 
 def run(job: Mapping[str, Any], reply: int, status: int, changes: Changes) -> None:
-    """Runs a job. ``changes`` names everything that differs from before the candidate was imported.
+    """Runs a job. ``changes`` returns the names of everything that differs from the state before the candidate was
+    imported.
 
-    Reports its isolation on ``status`` and closes it. Writes to ``reply`` each workload's number, steps and answer; or
-    the one answer of an assembly job.
+    Reports the isolation of this process on ``status``, then closes ``status``. Writes to ``reply`` the number, steps
+    and answer of each workload, or the single answer of a job that assembles PTX.
     """
     scratch = job["scratch"]
     limits = Limits(**job["limits"])
@@ -126,7 +127,7 @@ def _failure(verdict: Verdict, reason: str, diagnostics: list[dict[str, Any]], r
 
 
 def _assembled(job: Mapping[str, Any]) -> Answer:
-    """Cubins of other children's PTX, assembled in a process that never ran the candidate."""
+    """Cubins assembled from the PTX of other children; this process never runs the candidate."""
     return Answer({}, tuple(dsl.assemble(ptx, job["arch"]) for ptx in job["ptx"]))
 
 
@@ -191,7 +192,7 @@ class _CandidateLoader(importlib.machinery.SourceFileLoader):
         return self._source.encode()
 
     def get_source(self, fullname: str) -> str:
-        """The text as the gate read it, in whatever encoding it declares: the DSL reads functions' source again."""
+        """The text as the gate read it, whatever encoding it declares: the DSL reads the source of functions again."""
         return self._source
 
     def get_code(self, fullname: str) -> CodeType:
@@ -211,12 +212,13 @@ def _load(source: str) -> ModuleType:
         del sys.modules["candidate"]
         raise
     if not callable(getattr(module, "launch", None)):
-        raise ContractError("the module defines no launch(); the contract wants one @cute.jit function of that name")
+        raise ContractError("the module defines no launch(); the contract requires one @cute.jit function of that name")
     return module
 
 
 def _parameters(module: ModuleType) -> tuple[list[str], list[inspect.Parameter]]:
-    """Names of the parameters before ``stream``, and after it."""
+    """(names of launch()'s parameters before ``stream``, the parameters after it). Raises ContractError without
+    ``stream``."""
     parameters = list(inspect.signature(module.launch).parameters.values())
     names = [p.name for p in parameters]
     if "stream" not in names:
@@ -255,7 +257,7 @@ def _workspace(module: ModuleType, workload: Workload, settings: dict[str, Any])
             for name, dtype, shape in declared
         )
         if odd := [spec.name for spec in made if not (spec.name.isidentifier() and spec.name.isascii())]:
-            raise ValueError(f"{odd[0][:40]!r} is no name")
+            raise ValueError(f"{odd[0][:40]!r} is not a name")
         return made
     except (TypeError, ValueError, AttributeError) as error:
         raise ContractError(

@@ -97,14 +97,14 @@ class CageCompiler:
         return self._compile(jobs, say, cancel, gated=True)
 
     def compile_ungated(self, job: CompileJob, say: Say, cancel: Cancel = _NEVER) -> Artifact | CompileFailure:
-        """Skips the gate: for tests of the cage alone, and for texts that are not a candidate's."""
+        """As :meth:`compile`, without the gate: for tests of the cage alone, and for texts that no candidate wrote."""
         return self._compile([job], say, cancel, gated=False)[0]
 
     def layouts(
         self, source: str, config: Config, workload: Workload, arch: str, cancel: Cancel = _NEVER
     ) -> tuple[TracedLayout, ...] | CompileFailure:
-        """The layouts that a candidate makes for ``workload``, each once a line, in the order of its trace. It is
-        compiled again for this. Raises as :meth:`compile`."""
+        """The layouts that a candidate makes for ``workload``, in the order of the trace, each once per line. Compiles
+        the candidate again. Raises as :meth:`compile`."""
         target_gpu(arch)
         if errors := gate.check(source):
             return _refusal(errors)
@@ -138,7 +138,7 @@ class CageCompiler:
         self._pool.archs(arch, self._standin())
 
     def isolation_report(self, say: Say = lambda _: None) -> tuple[str, ...]:
-        """The isolation that a build gets on this machine, found by starting one that compiles nothing."""
+        """The isolation that a build gets on this machine, found by starting a build that compiles nothing."""
         say("asking the cage what isolation it has")
         return tuple(self._pool.run({"ptx": []}, "sm_90a", self._standin(), _NEVER).of(0).isolation)
 
@@ -157,7 +157,7 @@ class CageCompiler:
         self, jobs: Sequence[CompileJob], say: Say, cancel: Cancel, gated: bool
     ) -> list[Artifact | CompileFailure]:
         for job in jobs:
-            target_gpu(job.arch)  # raises InputError for an arch without figures
+            target_gpu(job.arch)  # raises InputError for an arch without a known GPU
         refused: dict[int, CompileFailure] = {}
         for index, job in enumerate(jobs):
             errors = gate.check(job.source) if gated else []
@@ -188,15 +188,16 @@ class CageCompiler:
         return found
 
     def _parts(self, workloads: list[int], jobs: int) -> list[list[int]]:
-        """One job's workloads, divided among the fewest processes that keep all workers busy with ``jobs`` jobs."""
+        """One job's workloads, divided among its processes: ``jobs`` jobs share the workers equally, at least one
+        process each."""
         processes = min(max(self._workers // jobs, 1), len(workloads))
         return [workloads[first::processes] for first in range(processes)]
 
     def _kept(self, arch: str, results: list[_Result], cancel: Cancel) -> list[_Result]:
-        """Turns new builds into failures if their cubin does not match their PTX; everything new goes to the cache.
+        """Turns new builds into failures if their cubin does not match their PTX; stores all new results in the cache.
 
-        The PTX is assembled again in a process that never ran the candidate, without comments, as the emulator reads
-        it: one of the two might parse an instruction in a comment.
+        The PTX is assembled again, in a process that never ran the candidate and without comments, as the emulator
+        reads it: otherwise the emulator or the assembler might parse an instruction inside a comment.
         """
         new = [r.value for r in results if r.key and isinstance(r.value, Build)]
         objections = dict(zip(map(id, new), self._objections(arch, new, cancel), strict=True))
@@ -228,7 +229,7 @@ class CageCompiler:
         return [Failed(Verdict.COMPILE_CRASH, reason, ()) if reason else None for reason in reasons]
 
     def _in_parallel(self, call: Callable[[_Part], _Answer], parts: Sequence[_Part]) -> list[_Answer]:
-        """The answers in order; a single part is called on this thread."""
+        """The results of ``call`` for ``parts``, in order; a single part is computed in this thread."""
         if len(parts) < 2:
             return [call(part) for part in parts]
         with ThreadPoolExecutor(self._workers, thread_name_prefix="compile") as threads:
@@ -332,8 +333,8 @@ class CageCompiler:
     def _admitted(
         self, workspace: Sequence[TensorSpec], cubin: bytes, ptx: str, lines: Sequence[SourceLine]
     ) -> bool:  # fmt: skip
-        """Whether the kernels print. Raises PlanError for memory that a candidate may not have, and for a register that
-        it may not read."""
+        """Whether the kernels call printf. Raises PlanError for a workspace that is too large, for module variables,
+        and for reads of special registers that are not allowed."""
         declared = sum(w.nbytes for w in workspace)
         if declared > self._limits.workspace_bytes:
             bound = self._limits.workspace_bytes >> 20

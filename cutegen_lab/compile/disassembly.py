@@ -4,9 +4,9 @@ NVIDIA's disassembler is a package of its own (``pip install nvidia-cuda-nvdisas
 reads a file that came out of the compile cage, so it runs for a bounded time, with bounded memory and output, and
 without the environment of this process.
 
-The stall count is what the assembler put into the instruction: the cycles until the warp may issue its next one. It is
-in bits 105 to 108 of the 128 (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking",
-arXiv 1804.06826, section 2.1; Turing to Hopper use the same place).
+The stall count, which the assembler writes into an instruction, is the number of cycles until the warp may issue its
+next one. It is in bits 105 to 108 of the instruction's 128 (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture
+via Microbenchmarking", arXiv 1804.06826, section 2.1; Turing to Hopper use the same place).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SassLine:
     line: int = 0
     """Line of the candidate's text, from 1; 0 for none."""
     stall: int | None = None
-    """Cycles until the warp may issue the next instruction; None for other lines."""
+    """Cycles until the warp may issue the next instruction; None for a line without an instruction."""
 
 
 class NoDisassembler(Exception):
@@ -68,7 +68,7 @@ def disassembled(cubin: bytes) -> tuple[SassLine, ...]:
 
 
 def read_listing(text: str) -> tuple[SassLine, ...]:
-    """Lines of what ``nvdisasm -c -g -hex`` prints."""
+    """The lines in ``text``, the output of ``nvdisasm -c -g -hex``."""
     found, line = list[SassLine](), 0
     for each in text.splitlines():
         if name := _FUNCTION.match(each):
@@ -87,7 +87,7 @@ def read_listing(text: str) -> tuple[SassLine, ...]:
 
 
 def nvidia_program(name: str) -> Path | str | None:
-    """A program of CUDA's: from NVIDIA's packages on PyPI, otherwise from ``PATH``."""
+    """Path of a CUDA tool: from NVIDIA's packages on PyPI, otherwise from ``PATH``; None if it is in neither."""
     places = [Path(place, "nvidia").glob(f"**/bin/{name}") for place in sys.path if place.endswith("site-packages")]
     return next((path for paths in places for path in paths), None) or shutil.which(name)
 

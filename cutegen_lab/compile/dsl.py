@@ -1,13 +1,14 @@
 """All uses of the DSL's internals; runs only in the cage (``tests/compile/test_dsl.py`` fails if they change).
 
-Written for nvidia-cutlass-dsl 4.8.1. It relies, beyond the documented API, on: the compiled function's
+Written for nvidia-cutlass-dsl 4.8.1. Beyond the documented API, this module relies on: the compiled function's
 ``_get_cuda_init_and_load`` (the launcher's two set-up entry points), ``capi_func`` (its C entry: an array of pointers
 to each argument's memory, then the returned error), ``artifacts.PTX``/``.CUBIN``, ``total_added_arguments``, and on a
 fake tensor with a static layout being passed as a struct of one pointer. :func:`assemble` relies on the pass
 ``gpu-module-to-binary`` and on a module's own assembly reaching the assembler unchanged. :func:`cache_source_positions`
 relies on ``_mlir_helpers.op._fast_frameinfo`` and ``._is_framework_module`` depending only on their arguments.
 :func:`compile_hosts_unoptimised` relies on ``base_dsl.compiler.Compiler.jit`` making host code executable,
-:func:`collect_layouts` on ``Compiler.compile`` being given the traced module, and on how its types and locations print.
+:func:`collect_layouts` on ``Compiler.compile`` being given the traced module, and on how the DSL prints types and
+locations.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _TILED = re.compile(
     r"!cute_nvgpu\.sm(?:80|90)\.mma<[^<>]*>"
     r'|!cute_nvgpu\.atom\.tma_(?:load|store)<[^"<>]*(?:<"[^"]*">[^"<>]*)*>'
     r'|layout_copy_tv = <"[^"]*">, tiler_mn = <"[^"]*">'
-)  # also of operands, which are often made where the kernel is launched
+)  # searched in the types of operands too: these objects are often made in host code, where the kernel is launched
 _MOST_LAYOUTS = 1000
 
 _NUMERIC = {
@@ -65,8 +66,8 @@ def warm_up() -> None:
 
 
 def compile_hosts_unoptimised() -> None:
-    """Turns off LLVM optimisation (``opt_level`` 0) of host code, which runs only once in each build, to be recorded:
-    saves an eighth of a build's time. GPU code is compiled by other passes and does not change."""
+    """Turns off LLVM optimisation (``opt_level`` 0) of host code, which is only run to be recorded: saves an eighth of
+    a build's time. GPU code is compiled by other passes and does not change."""
     compiler: Any = importlib.import_module("cutlass.base_dsl.compiler").Compiler
     made = compiler.jit
 
@@ -77,9 +78,9 @@ def compile_hosts_unoptimised() -> None:
 
 
 def collect_layouts(found: dict[tuple[int, str], None]) -> None:
-    """From now on, compiling also puts into ``found`` what it traced in the candidate: each layout and tensor in shared
-    memory that it makes, each box of TMA, tiled copy and tensor-core instruction that it uses. (line, type as the DSL
-    prints it), in the order of the trace."""
+    """Makes later compilations add to ``found`` what they trace in the candidate: layouts, tensors in shared memory,
+    TMA boxes, tiled copies and tensor-core instructions, as (line, type as the DSL prints it), in the order of the
+    trace."""
     compiler: Any = importlib.import_module("cutlass.base_dsl.compiler").Compiler
     compiled = compiler.compile
 
@@ -143,7 +144,7 @@ def assemble(ptx: str, arch: str) -> bytes:
     of an otherwise empty GPU module. Raises ValueError with the assembler's message."""
     head = _PTX_HEAD.match(ptx)
     if head is None:
-        raise ValueError("it does not begin with .version, .target and .address_size")
+        raise ValueError("the PTX does not begin with .version, .target and .address_size")
     ir = importlib.import_module("cutlass._mlir.ir")
     passes = importlib.import_module("cutlass._mlir.passmanager")
     objects = importlib.import_module("cutlass._mlir.dialects.gpu")
@@ -155,7 +156,7 @@ def assemble(ptx: str, arch: str) -> bytes:
         module.body.operations[0].attributes["llvm.module_asm"] = text
         try:
             passes.PassManager.parse("builtin.module(gpu-module-to-binary{format=bin})").run(module.operation)
-        except Exception as error:  # whatever the bindings raise, it did not assemble
+        except Exception as error:  # whatever the bindings raise, the PTX did not assemble
             raise ValueError(str(error)[:500]) from None
         binary = ir.ArrayAttr(module.body.operations[0].attributes["objects"])[0]
         return bytes(objects.ObjectAttr(binary).object)
@@ -187,7 +188,8 @@ def _pack(*pointers: Any) -> Any:
 
 
 def missing_names(names: Sequence[str]) -> dict[str, list[str]]:
-    """Dotted names under ``cutlass`` that do not exist, each with the public names of the last part that does."""
+    """Those of ``names`` under ``cutlass`` that do not exist, each with the public names of its longest prefix that
+    exists."""
     missing: dict[str, list[str]] = {}
     for dotted in names:
         parts = dotted.split(".")
@@ -205,6 +207,6 @@ def missing_names(names: Sequence[str]) -> dict[str, list[str]]:
                 except Exception:  # whatever an optional part of the DSL raises, the name does not exist
                     missing[dotted] = [n for n in dir(found) if not n.startswith("_")]
                     break
-            except Exception:  # exists only while something is compiled (Float32.mlir_type)
+            except Exception:  # exists only during a compilation (Float32.mlir_type)
                 break
     return missing

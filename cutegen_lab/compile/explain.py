@@ -78,8 +78,8 @@ def _fields(text: str) -> dict[str, list[str]]:
 
 
 def _line(error: BaseException, path: str, text: str) -> int:
-    """Candidate line closest to the error: the innermost frame in its file, otherwise the line that the compiler
-    printed."""
+    """Candidate line closest to the error: the line of the exception itself, otherwise the last line that the compiler
+    printed, otherwise the innermost frame in the candidate's file; then the same for its cause. 0 if none."""
     seen: BaseException | None = error
     for _ in range(8):
         if seen is None:
@@ -99,7 +99,8 @@ def _line(error: BaseException, path: str, text: str) -> int:
 
 
 def _same(filename: object, path: str) -> bool:
-    """Whether two paths are the same file: the DSL recompiles functions and changes the path's spelling."""
+    """Whether two paths have the same file name; folders are ignored, since the DSL changes them when it recompiles
+    functions."""
     return isinstance(filename, str) and PurePath(filename).name == PurePath(path).name
 
 

@@ -36,7 +36,7 @@ HARMLESS_NAMES = {
 FORBIDDEN_NAMES = {
     "eval", "exec", "compile", "open", "__import__", "globals", "locals", "vars", "breakpoint", "input", "delattr",
     "setattr", "memoryview", "exit", "quit", "help",
-    "id", "hash",  # results differ between processes, so that a text could compile to different code
+    "id", "hash",  # results differ between processes, so that one text could compile to different code
 }  # fmt: skip
 _ASKED = {"getattr", "hasattr"}  # may be called with a constant name, but not passed on
 # Attributes that give access to the internals of Python or the machine.
@@ -49,15 +49,16 @@ FORBIDDEN_ATTRIBUTES = {
     "attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "_evaluate", "_eval_type", "singledispatch",
     "singledispatchmethod",
 }  # fmt: skip
-# Python's own modules, whose listed names (``__all__``) may be used, but not the names they import.
+# Modules of Python's library: names in their ``__all__`` may be used, names that they import may not.
 _LISTED = tuple(name for name in ALLOWED_IMPORTS if name.partition(".")[0] not in ("cutlass", "cuda"))
 # Functions that may be called with a computed name: ``compile/lookups.py`` checks the name in the cage.
-_LOOKUPS = {"getattr": (2, 3), "hasattr": (2, 2), "setattr": (3, 3), "vars": (1, 1)}  # arguments: least and most
+_LOOKUPS = {"getattr": (2, 3), "hasattr": (2, 2), "setattr": (3, 3), "vars": (1, 1)}  # arguments: at least, at most
 _ARITHMETIC = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "and", "or", "xor", "lshift",
     "rshift",
 )  # fmt: skip
-# Python's double-underscore names that are allowed. Names that Python does not define are the program's or the DSL's.
+# Python's double-underscore names that are allowed. Any that Python does not define are allowed too: they are the
+# candidate's or the DSL's.
 _ALLOWED_DUNDERS = {
     "__name__", "__doc__", "__module__", "__qualname__", "__class__", "__class_getitem__", "__slots__",
     "__annotations__",
@@ -90,8 +91,8 @@ _ONE_AT_A_TIME = Lock()
 
 
 def check(source: str) -> list[Diagnostic]:
-    """The first reason why this text may not be compiled; empty if it may. The last text's result is cached: a search
-    asks the same for every config, from many threads."""
+    """The reasons why this text may not be compiled, in line order; empty if it may. Results of the last texts are
+    cached: a search checks the same text for every config, from many threads."""
     with _ONE_AT_A_TIME:
         return list(_checked(source))
 
@@ -116,7 +117,7 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
     imported = _imported_names(tree)
     partly, listed = _partly_imported(tree), _listed_modules(tree)
     taken: set[int] = set()  # module names that are followed by an attribute
-    called: set[int] = set()  # nodes in allowed use; parents come before their children
+    called: set[int] = set()  # nodes that are allowed where they are; ast.walk visits parents before their children
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -133,18 +134,18 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
             taken.add(id(node.value))
         elif isinstance(node, ast.Name) and node.id in partly and id(node) not in taken:
             yield _error("G05-name", node.lineno, f"the module {node.id!r} may not be passed on",
-                         f"Use {_some(partly[node.id])} of it.")  # fmt: skip
+                         f"Use its names {_some(partly[node.id])}.")  # fmt: skip
     for name in free_names(tree, FORBIDDEN_NAMES):
         if id(name) in called:
             continue
         yield _error("G05-name", name.lineno, f"the name {name.id!r} is not allowed",
-                     "A candidate computes; it does not reach into Python or the machine.")  # fmt: skip
+                     "A candidate may not access the internals of Python or the machine.")  # fmt: skip
     for name in free_names(tree, _ASKED):
         if id(name) not in functions:
             yield _error("G07-getattr", name.lineno, f"{name.id} may only be called",
-                         "Write the attribute out.")  # fmt: skip
+                         "Write the attribute as x.name.")  # fmt: skip
     if not any(isinstance(n, ast.FunctionDef) and n.name == "launch" for n in tree.body):
-        yield _error(NO_LAUNCH, 0, "no function launch at the top of the module",
+        yield _error(NO_LAUNCH, 0, "the module defines no top-level function launch",
                      "Define @cute.jit def launch(inputs..., outputs..., stream, ...).")  # fmt: skip
 
 
@@ -157,7 +158,7 @@ def _check_node(node: ast.AST, partly: Mapping[str, str]) -> list[Diagnostic]:
         return _import_from(node)
     if isinstance(node, ast.Name) and _dunder(node.id):
         return [_error("G05-name", line, f"the name {node.id!r} is not allowed",
-                       "A candidate computes; it does not reach into Python or the machine.")]  # fmt: skip
+                       "A candidate may not access the internals of Python or the machine.")]  # fmt: skip
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in partly:
         module = partly[node.value.id]
         if node.attr not in HARMLESS_NAMES[module]:
@@ -170,7 +171,8 @@ def _check_node(node: ast.AST, partly: Mapping[str, str]) -> list[Diagnostic]:
 
 
 def _callable_here(node: ast.Call) -> set[int]:
-    """The function's name in ``setattr(x, name, value)``, ``vars(x)`` and ``object.__setattr__(x, "name", value)``."""
+    """Ids of nodes that are allowed here: the function in ``setattr(x, name, value)``, ``vars(x)`` or
+    ``object.__setattr__(x, "name", value)``."""
     function, count = node.func, len(node.args)
     if isinstance(function, ast.Name) and function.id in _LOOKUPS and not node.keywords:
         least, most = _LOOKUPS[function.id]
@@ -182,7 +184,7 @@ def _callable_here(node: ast.Call) -> set[int]:
 
 
 def _asked_for_a_name(node: ast.Compare) -> set[int]:
-    """``x.__dict__`` in ``"name" in x.__dict__``."""
+    """Ids of nodes that are allowed here: ``x.__dict__`` in ``"name" in x.__dict__``."""
     asked = zip(node.ops, node.comparators, strict=True)
     return {
         id(right)
@@ -201,7 +203,8 @@ def _is_super_setattr(node: ast.expr) -> bool:
 
 
 def _lookup(node: ast.Call, imported: set[str]) -> Iterator[Diagnostic]:
-    """A look-up of a forbidden name, or of any name in something imported."""
+    """Errors in a call of ``getattr``, ``setattr``, ``vars``, …: a forbidden name, or a computed name in or a change of
+    something imported."""
     function = node.func
     by_object = _is_object_setattr(function)
     what = "object.__setattr__" if by_object else function.id if isinstance(function, ast.Name) else ""
@@ -209,14 +212,14 @@ def _lookup(node: ast.Call, imported: set[str]) -> Iterator[Diagnostic]:
         return
     root = dotted(node.args[0]).partition(".")[0]
     if root in imported and what in ("setattr", "object.__setattr__", "vars"):
-        yield _error("G09-patch", node.lineno, f"{dotted(node.args[0])} is not the candidate's to change",
+        yield _error("G09-patch", node.lineno, f"a candidate may not change imported objects: {dotted(node.args[0])}",
                      "Define a function of your own.")  # fmt: skip
     if what == "vars":
         return
     name = _text(node.args[1]) if len(node.args) > 1 else None
     if (name is None and (root in imported or len(node.args) < 2 or by_object)) or forbidden_attribute(name or ""):
-        yield _error("G07-getattr", node.lineno, f"{what} needs a plain constant name here",
-                     "Write the attribute out.")  # fmt: skip
+        yield _error("G07-getattr", node.lineno, f"{what} needs a constant, allowed name here",
+                     "Write the attribute as x.name.")  # fmt: skip
 
 
 def _text(node: ast.expr) -> str | None:
@@ -228,14 +231,14 @@ def _import_from(node: ast.ImportFrom) -> list[Diagnostic]:
     if node.level or not module:
         return [_import("." * node.level + (module or ""), line)]
     if module in _LISTED and (unlisted := [a.name for a in node.names if not _is_listed(module, a.name)]):
-        return [_error("G08-imported-name", line, f"{unlisted[0]!r} may not be taken from {module}",
-                       f"Import the names that {module} lists as its own.")]  # fmt: skip
+        return [_error("G08-imported-name", line, f"{unlisted[0]!r} may not be imported from {module}",
+                       f"Import only the public names of {module} (its __all__).")]  # fmt: skip
     if _allowed(module):
-        return [_error("G08-imported-name", line, f"{a.name!r} may not be taken from {module}",
-                       "Import the names you use, and only the DSL's own.")
+        return [_error("G08-imported-name", line, f"{a.name!r} may not be imported from {module}",
+                       "Import names one by one, and only those of the DSL itself.")
                 for a in node.names if a.name == "*" or forbidden_attribute(a.name)]  # fmt: skip
     if module in HARMLESS_NAMES:
-        return [_error("G08-imported-name", line, f"{a.name!r} may not be taken from {module}",
+        return [_error("G08-imported-name", line, f"{a.name!r} may not be imported from {module}",
                        f"Of {module} a candidate may import {_some(module)}.")
                 for a in node.names if a.name not in HARMLESS_NAMES[module]]  # fmt: skip
     return [_import(f"{module}.{a.name}", line) for a in node.names if not _allowed(f"{module}.{a.name}")]
@@ -265,7 +268,7 @@ def _listed_modules(tree: ast.Module) -> dict[str, str]:
 def _unlisted(node: ast.AST, listed: Mapping[str, str]) -> Iterator[Diagnostic]:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in listed:
         module = listed[node.value.id]
-        # a local name may hide the module: only names that the module has
+        # a local variable may hide the module: reports only names that the module has
         if hasattr(importlib.import_module(module), node.attr) and not _is_listed(module, node.attr):
             yield _error("G06-attribute", node.lineno, f"{module}.{node.attr} is not allowed",
                          f"Use the public names of {module} (its __all__).")  # fmt: skip
@@ -302,7 +305,7 @@ def _quoted(node: ast.AST) -> Iterator[Diagnostic]:
         found += [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _dunder(n.id)]
         if found:
             yield _error("G05-name", getattr(part, "lineno", 0), f"{found[0]!r} is not allowed in an annotation",
-                         "A candidate computes; it does not reach into Python or the machine.")  # fmt: skip
+                         "A candidate may not access the internals of Python or the machine.")  # fmt: skip
 
 
 def _some(module: str) -> str:
@@ -334,13 +337,13 @@ def _root(node: ast.expr | None) -> str:
 
 
 def _patches(node: ast.AST, imported: set[str]) -> list[Diagnostic]:
-    """Whether ``node`` assigns to an attribute of something imported, which would change the compiler for all builds of
-    the process."""
+    """The error if ``node`` assigns to an attribute of something imported, which would change the compiler for all
+    builds of the process."""
     if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load):
         return []
     if _root(node) not in imported:
         return []
-    return [_error("G09-patch", node.lineno, f"{dotted(node)} is not the candidate's to change",
+    return [_error("G09-patch", node.lineno, f"a candidate may not change imported objects: {dotted(node)}",
                    "Define a function of your own.")]  # fmt: skip
 
 
@@ -348,7 +351,7 @@ def forbidden_attribute(name: str) -> bool:
     """Whether the attribute gives access to the internals of Python or the machine."""
     return _dunder(name) or not FORBIDDEN_ATTRIBUTES.isdisjoint(
         (name, name.strip("_"))
-    )  # modules import what they need as _os
+    )  # also with underscores: modules import os as _os
 
 
 def _allowed(module: str) -> bool:

@@ -22,23 +22,23 @@ class Hint:
 
 HINTS = (
     Hint(r"Unsupported DSL type: vector",
-         "Not a compiler bug: a scalar max/min or a Python ternary met a vector. Use cute.where(v > 0.0, v, 0.0), or "
-         "v.reduce(cute.ReductionOp.MAX, init, reduction_profile=0) to reduce it.", replaces_message=True),
+         "Not a compiler bug: a scalar max/min or a Python ternary has a vector operand. Use cute.where(v > 0.0, v, "
+         "0.0), or v.reduce(cute.ReductionOp.MAX, init, reduction_profile=0) to reduce it.", replaces_message=True),
     Hint(r"ptr alignment \(\d+ bits\)|alignment.*expected.*128",
          "A pointer offset lost its alignment, or the vector is along the wrong mode. Use cute.local_tile, or "
          "(x.iterator + offset).align(16), and vectorise the contiguous mode.", replaces_message=True),
-    Hint(r"copy_bits to be \d+ but got", "The predicate must have one entry a vector, not one an element."),
+    Hint(r"copy_bits to be \d+ but got", "The predicate must have one entry per vector, not one per element."),
     Hint(r"PHASE_DYNAMIC_INDEX|list index",
-         "A Python list or Python's math met a value known only on the GPU. Loop with cutlass.range_constexpr, and "
-         "use cute.math on values."),
+         "A Python list or Python's math was used with a value known only on the GPU. Loop with "
+         "cutlass.range_constexpr, and use cute.math on values."),
     Hint(r"NameError in `launch`",
          "The name is used in a kernel or helper called from launch. A name first bound inside an if or for does not "
          "exist after it: give it a value before."),
     Hint(r"expected some sort of expr, but got",
-         "Not at this line: a conditional expression stands in the index of an assignment (x[a if c else b] = v). "
-         "Choose the index on a line before.", "TypeError"),
+         "The error is not at this line: a conditional expression is in the index of an assignment (x[a if c else b] = "
+         "v). Choose the index on a line before.", "TypeError"),
     Hint(r"weakly congruent", "Wrong number of indices for the tensor's modes, or cute.group_modes is missing."),
-    Hint(r"Operand 1 .* must be a Value", "An integer tiler on a 2-D tensor: pass a tuple with one entry a mode."),
+    Hint(r"Operand 1 .* must be a Value", "An integer tiler on a 2-D tensor: pass a tuple with one entry per mode."),
     Hint(r"'tuple' object is not callable", "Pass cute.make_layout(shape), not the bare tuple.", "TypeError"),
     Hint(r"MemRange only support dsl scalar type",
          "A TMA tensor's element_type is a coordinate: pass the dtype to the kernel as a Constexpr."),
@@ -47,7 +47,7 @@ HINTS = (
     Hint(r"'_Tensor' object has no attribute '(to|clone|contiguous)'",
          "A tensor in registers has no such method (quack adds it to the DSL's class, which no candidate may): "
          "out = cute.make_rmem_tensor_like(x, dtype); out.store(x.load().to(dtype))."),
-    Hint(r"uses .*, which no candidate may have",
+    Hint(r"uses .*, which candidates may not use",
          "Host code that bundling left out is called: pass its result as an argument, or write its value."),
     Hint(r"UNSUP_NO_SOURCE", "The DSL needs the source of every jit function: no exec() or lambdas as kernels."),
     Hint(r"recursion depth", "Unrolled code nests too deep; use a dynamic loop (range) or a smaller tile.",

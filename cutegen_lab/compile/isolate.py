@@ -1,7 +1,7 @@
 """Removes rights from the current process, for good: namespaces, file access, system calls, resources.
 
-Each step is tried and reported by name; a kernel that lacks one still has the others. Runs in the cage, before any of
-the candidate's text is read. Sources: landlock(7), seccomp(2), user_namespaces(7), linux/audit.h.
+Each step is tried and reported by name; on a kernel that lacks one, the others still apply. Runs in the cage, before
+any of the candidate's text is read. Sources: landlock(7), seccomp(2), user_namespaces(7), linux/audit.h.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def missing_walls(isolation: Iterable[str]) -> list[str]:
 
 
 def lacking(isolation: Iterable[str]) -> list[str]:
-    """Isolation that this machine lacks although what it has suffices, in words."""
+    """In words, what isolation this machine lacks; :func:`missing_walls` says whether the rest suffices."""
     had = set(isolation)
     notes = {
-        "no namespaces: Landlock and the list of system calls hold candidates": {"pid-ns", "mount-ns", "net-ns"},
-        "no Landlock: a candidate can read your files, and send them nowhere": {"landlock"},
+        "no namespaces: Landlock and the list of system calls isolate candidates": {"pid-ns", "mount-ns", "net-ns"},
+        "no Landlock: a candidate can read your files but cannot send them anywhere": {"landlock"},
         "no seccomp: a candidate can make any system call": {"seccomp"},
     }
     return [note for note, any_of in notes.items() if not any_of & had]
@@ -73,7 +73,7 @@ def own_mounts(needed: Sequence[str], scratch_bytes: int) -> str:
     returns its path, or "".
 
     The folder's path is the same for every build on every machine, because debug information contains it: the same text
-    then gives the same cubin. ``needed``: paths it must not hide.
+    then gives the same cubin. ``needed``: paths that the folder must not hide.
     """
     spot = next((p for p in _SCRATCH if Path(p).is_dir() and not any(f"{n}/".startswith(f"{p}/") for n in needed)), "")
     if not spot or _libc.unshare(CLONE_NEWNS) or _libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None):
@@ -90,8 +90,9 @@ def own_mounts(needed: Sequence[str], scratch_bytes: int) -> str:
 def restrict(
     limits: Limits, readable: Iterable[str], writable: str, builds: int = 1, own_user: bool = False
 ) -> list[str]:
-    """Leaves only: reading ``readable``, writing ``writable``, computing within ``limits``, with time for ``builds``
-    builds. ``own_user``: whether it has its own user namespace, in which its processes are counted separately."""
+    """Restricts this process to reading ``readable``, writing ``writable``, and computing within ``limits``, with CPU
+    time for ``builds`` builds. ``own_user``: whether it has its own user namespace, in which its processes are counted
+    separately. Returns the names of the restrictions that work."""
     done = []
     no_new_privileges = _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     if no_new_privileges:
@@ -143,7 +144,7 @@ def _rlimits(limits: Limits, builds: int, own_user: bool) -> None:
     ):
         hard = resource.getrlimit(which)[1]
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        # a soft CPU limit ends with SIGXCPU, which can be named; the hard one with a bare SIGKILL
+        # the soft CPU limit ends a process with SIGXCPU, which names the cause; the hard limit with SIGKILL
         grace = 2 if which == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else 0
         resource.setrlimit(which, (bound, bound + grace))
 

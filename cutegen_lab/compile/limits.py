@@ -12,25 +12,25 @@ class Limits:
     """Limits of one build: one candidate, one config, one workload."""
 
     wall_seconds: float = 60.0
-    """Most seconds of wall time."""
+    """Maximum wall time in seconds."""
     cpu_seconds: int = 60
-    """Most seconds of CPU time."""
+    """Maximum CPU time in seconds."""
     memory_bytes: int = 1536 * MIB
-    """Most bytes allocated beyond the warm compiler it starts from; NVIDIA's largest example kernels need under
-    300 MB."""
+    """Maximum bytes allocated, besides those of the warm compiler that it is forked from; NVIDIA's largest example
+    kernels need under 300 MB."""
     output_bytes: int = 4 * MIB
-    """Most bytes printed."""
+    """Maximum bytes printed."""
     reply_bytes: int = 64 * MIB
-    """Most bytes of its answer."""
+    """Maximum bytes of its answer."""
     file_bytes: int = 64 * MIB
-    """Most bytes of any one file it writes."""
+    """Maximum bytes of each file that it writes."""
     open_files: int = 256
-    """Most open files."""
+    """Maximum number of open files."""
     processes: int = 64
-    """Most processes and threads."""
+    """Maximum number of processes and threads."""
     scratch_bytes: int = 256 * MIB
-    """Most bytes of all files it writes."""
+    """Maximum bytes of all files that it writes, together."""
     scratch_files: int = 4096
-    """Most files it writes."""
+    """Maximum number of files that it writes."""
     workspace_bytes: int = 64 << 30
-    """Most bytes of scratch memory that the candidate declares for its device."""
+    """Maximum bytes of scratch memory that the candidate declares for its device."""

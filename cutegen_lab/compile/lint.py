@@ -14,14 +14,14 @@ from contextlib import suppress
 
 from cutegen_lab.compile.hints import ALIASES
 from cutegen_lab.compile.names import dotted_names
-from cutegen_lab.compile.regions import born_in_region
+from cutegen_lab.compile.regions import born_in_region, is_constant_control, mentions
 from cutegen_lab.core.syntax import Nodes, dotted, parse
 from cutegen_lab.core.verdict import Diagnostic
 
 MissingNames = Callable[[list[str]], dict[str, list[str]]]
 MAX_THREADS = 1024
 _NO_METHOD = {"astype", "sum", "mean"}
-_MAX_NAMES, _MAX_UNKNOWN_NAMES = 500, 20  # most DSL names that are looked up in the cage; most that are reported
+_MAX_NAMES, _MAX_UNKNOWN_NAMES = 500, 20  # maximum number of DSL names looked up in the cage, and reported
 
 
 def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnostic]:
@@ -29,7 +29,7 @@ def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnos
     try:
         tree = parse(source)
     except (SyntaxError, ValueError):
-        return []  # the gate reports it
+        return []  # the gate reports the syntax error
     found = list(_unknown_names(tree, missing_names)) if missing_names else []
     nodes = Nodes(tree)
     functions = list(_dsl_functions(nodes.within(tree)))
@@ -71,22 +71,6 @@ def _unknown_names(tree: ast.Module, missing_names: MissingNames) -> Iterator[Di
         yield warning("L01-unknown-name", used[name], f"the installed DSL has no {name}", advice)
 
 
-def is_constant_control(node: ast.For | ast.If | ast.While) -> bool:
-    """Whether the loop or branch is unrolled or decided while tracing."""
-    head = node.iter if isinstance(node, ast.For) else node.test
-    if isinstance(node, ast.For) and isinstance(head, (ast.List, ast.Tuple)):
-        return True
-    return _mentions(head, "range_constexpr", "const_expr", "enumerate")
-
-
-def _mentions(node: ast.AST, *words: str) -> bool:
-    """Whether a name in it contains one of ``words``."""
-    names = (
-        n.id if isinstance(n, ast.Name) else n.attr if isinstance(n, ast.Attribute) else "" for n in ast.walk(node)
-    )
-    return any(word in name for name in names for word in words)
-
-
 def _dynamic_exits(function: ast.FunctionDef, nodes: Nodes) -> Iterator[Diagnostic]:
     until = 0  # end of the dynamic region that contains the node
     for place, node in nodes.placed(function):
@@ -106,7 +90,7 @@ def _subscript(node: ast.Subscript) -> Iterator[Diagnostic]:
                 "L03-slice", node.lineno, "a Python slice as index", "Use None for a whole mode: x[row, None]."
             )
         elif isinstance(part, ast.Constant) and part.value is Ellipsis:
-            yield warning("L03-slice", node.lineno, "... as index", "Write one None a mode: x[row, None].")
+            yield warning("L03-slice", node.lineno, "... as index", "Write one None per mode: x[row, None].")
         elif isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub) and len(parts) > 1:
             yield warning("L04-negative-index", node.lineno, "a negative index reads out of bounds silently",
                           "Count from the front: x[row, n - 1].")  # fmt: skip
@@ -141,7 +125,9 @@ def _call(node: ast.Call, known: frozenset[str]) -> Iterator[Diagnostic]:
         for size in sizes:
             product *= size.value if isinstance(size, ast.Constant) and isinstance(size.value, int) else 1
         if product > MAX_THREADS:
-            yield warning("L08-block", line, f"a block of {product} threads", f"At most {MAX_THREADS} threads a block.")
+            yield warning(
+                "L08-block", line, f"a block of {product} threads", f"At most {MAX_THREADS} threads per block."
+            )
     elif name.endswith(".reduce") and len(node.args) + len(node.keywords) < 3:
         yield warning("L09-reduce", line, "reduce takes an operator, an initial value and a profile",
                       "Write v.reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0).")  # fmt: skip
@@ -163,7 +149,7 @@ _OF_NUMBERS = frozenset({"abs", "float", "int", "len", "max", "min", "pow", "rou
 
 
 def _constexprs(function: ast.FunctionDef) -> frozenset[str]:
-    """Parameters annotated as known while the function is traced, and not assigned in it."""
+    """Parameters annotated ``Constexpr``, known while the function is traced, to which it does not assign."""
     arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     known = {a.arg for a in arguments if a.annotation and dotted(a.annotation).split(".")[-1] == "Constexpr"}
     return frozenset(known - {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and _is_stored(n)})
@@ -189,4 +175,4 @@ def _is_constant(node: ast.expr, known: frozenset[str]) -> bool:
 
 
 def _is_bare_offset(node: ast.expr) -> bool:
-    return isinstance(node, ast.BinOp) and _mentions(node, "iterator")
+    return isinstance(node, ast.BinOp) and mentions(node, "iterator")

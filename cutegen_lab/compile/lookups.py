@@ -15,8 +15,8 @@ from cutegen_lab.compile.gate import forbidden_attribute
 
 
 def guarded(own_module: str) -> dict[str, Callable[..., Any]]:
-    """Functions to set in the candidate's module, called ``own_module``, before it is executed. They raise
-    TypeError."""
+    """Functions to set in the candidate's module, called ``own_module``, before it is executed. They raise TypeError
+    for what is not allowed."""
 
     def checked_getattr(thing: Any, name: str, *default: Any) -> Any:
         _check("getattr", name)

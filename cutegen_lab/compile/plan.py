@@ -18,10 +18,10 @@ from cutegen_lab.core.verdict import Verdict
 
 MAX_LAUNCHES = 4096
 CLUSTER_DIMENSION = 4
-# cudaLaunchAttributeID (driver_types.h) -> bytes of its value that mean something; 0 in all of them is the default
+# cudaLaunchAttributeID (driver_types.h) -> number of meaningful bytes of its value; all zero is the default
 _VALUE_BYTES = {2: 4, CLUSTER_DIMENSION: 12, 5: 4, 6: 4, 8: 4, 9: 8, 10: 4, 11: 12, 14: 4}
-_SLACK = 1 << 28  # distance outside a tensor up to which an address still belongs to it …
-_TENSOR_MAP_BYTES, _MAP_SLACK = 128, 1 << 44  # … and outside that of a tensor map, whose copies add large coordinates
+_SLACK = 1 << 28  # an address at most this many bytes outside a tensor still belongs to it
+_TENSOR_MAP_BYTES, _MAP_SLACK = 128, 1 << 44  # the same in a tensor map, whose copies add large coordinates
 
 
 class PlanError(Exception):
@@ -60,14 +60,14 @@ def build_plan(
 ) -> LaunchPlan:
     """The plan common to two or more ``recordings``. ``tensors``: inputs, outputs, workspace. Raises PlanError."""
     if any(len(r.bases) != len(tensors) for r in recordings):
-        raise PlanError(Verdict.COMPILE_CRASH, f"a recording with other than {len(tensors)} tensors makes no sense")
+        raise PlanError(Verdict.COMPILE_CRASH, f"a recording does not have {len(tensors)} tensors")
     (first, *others), (base, *bases) = map(_parse, recordings), [r.bases for r in recordings]
     pairs = zip(others, bases, strict=True)
     found, *again = (_plan_of_two(first, other, (base, at), entries, tensors, workspace) for other, at in pairs)
     if any(plan != found for plan in again):
         raise PlanError(
             Verdict.UNSTABLE_PLAN,
-            "recordings at other addresses ask for different launches; a launch may depend on shapes, dtypes and "
+            "recordings at different addresses ask for different launches; a launch may depend on shapes, dtypes and "
             "config, and on addresses only as pointers into its tensors",
         )
     return found
@@ -144,7 +144,8 @@ def _param(
     bases: tuple[tuple[int, ...], tuple[int, ...]],
     tensors: Sequence[TensorSpec],
 ) -> tuple[bytes, list[Relocation]]:
-    """One parameter's canonical bytes (addresses and invisible bytes zero) and its relocations."""
+    """One parameter's canonical bytes (zero in addresses and in bytes that the kernel cannot see) and its
+    relocations."""
     if not len(left) == len(right) == param.size:
         raise PlanError(Verdict.COMPILE_CRASH, f"{where}: {len(left)} bytes recorded, {param.size} declared")
     blob = bytearray(x if seen else 0 for x, seen in zip(left, param.live, strict=True))
@@ -225,7 +226,7 @@ def _parse(recording: Recording) -> list[_Call]:
             else:
                 raise ValueError
         except (ValueError, IndexError):
-            raise PlanError(Verdict.COMPILE_CRASH, f"a recording that makes no sense: {line[:120]!r}") from None
+            raise PlanError(Verdict.COMPILE_CRASH, f"an invalid line in a recording: {line[:120]!r}") from None
     if recording.error:
         raise PlanError(Verdict.CONTRACT, f"the compiled launcher returned CUDA error {recording.error}")
     return calls

@@ -32,7 +32,7 @@ _BOOT = (
 
 class Pool:
     """Runs builds in parallel, at most ``workers`` at a time; thread-safe. ``allow_weak``: run them even if
-    :func:`cutegen_lab.compile.isolate.missing_walls` names something."""
+    :func:`cutegen_lab.compile.isolate.missing_walls` finds missing isolation."""
 
     def __init__(self, workers: int, limits: Limits, scratch_dir: Path, allow_weak: bool = False) -> None:
         self._limits, self._scratch_dir, self._allow_weak = limits, scratch_dir, allow_weak
@@ -78,7 +78,7 @@ class Pool:
             return self._scratch.path
 
     def missing_names(self, names: list[str], arch: str, standin: Path) -> dict[str, list[str]]:
-        """Dotted cutlass names that do not exist, with the names that do."""
+        """Those of the dotted cutlass ``names`` that do not exist, each with the names that exist there."""
         with self._lock:
             return self._server(arch, standin).ask(names)
 
@@ -186,8 +186,8 @@ class _Server:
 
 def installed_packages() -> list[str]:
     """Folders of ``sys.path`` with installed packages, and those below them: also a user's own (``pip install --user``)
-    and those of PYTHONPATH, which an isolated interpreter leaves out. Working folders are not among them, since a
-    candidate may read these."""
+    and those of PYTHONPATH, which an isolated interpreter leaves out. Working folders are left out, since a candidate
+    may read every folder in the list."""
     roots = [folder for folder in sys.path if folder and any(Path(folder).glob("*.dist-info"))]
     return [folder for folder in sys.path if any(Path(folder).is_relative_to(root) for root in roots)]
 

@@ -1,4 +1,4 @@
-"""Parameters of a kernel's PTX, and which of their bytes it can see.
+"""Parameters of a kernel's PTX, and which of their bytes the kernel can see.
 
 PTX ISA 9.0, §5.1.6 (parameter state space) and §9.7.9.8 (ld). Bytes that no ``ld.param`` reads, of a parameter whose
 address is never taken, are padding: their values cannot matter.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from cutegen_lab.core import ptx_text
 
 DESCRIPTOR_BYTES = 128  # a TMA descriptor passed by value
-# The launcher does not write the second half, and hardware does not read it.
+# The launcher does not write the second half of a descriptor, and hardware does not read it.
 DESCRIPTOR_LIVE_BYTES = 64
 
 # Look-ahead is bounded, since the text is untrusted.

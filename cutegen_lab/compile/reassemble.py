@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-MAX_PTX_BYTES = 6 << 20  # most bytes in one message to the compile server, as quoted text
+MAX_PTX_BYTES = 6 << 20  # maximum bytes of PTX, as quoted text, in one message to the compile server
 _DEBUG = (".debug", ".nv_debug", ".rela.debug", ".rel.debug", ".rela.nv_debug", ".rel.nv_debug", ".note")
 
 
 def batches(texts: Sequence[str], chosen: Sequence[int]) -> list[list[int]]:
-    """The numbers of the ``chosen`` texts, divided into parts that fit a message. Raises ValueError for a text that
-    fits none."""
+    """The indices ``chosen`` of ``texts``, divided into parts that fit a message. Raises ValueError for a text that
+    does not fit."""
     found: list[list[int]] = []
     room = 0
     for at in chosen:
@@ -63,7 +63,7 @@ def _parts(cubin: bytes) -> Mapping[str, object]:
                 continue
             name = section.name if section.name not in found else f"{section.name} ({number})"
             data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
-            # The highest byte of a kernel's sh_info counts its registers; the others number a symbol.
+            # The highest byte of a kernel's sh_info is its number of registers; the others are the number of a symbol.
             header = [
                 section[key] for key in ("sh_type", "sh_flags", "sh_size", "sh_addralign", "sh_entsize", "sh_addr")
             ]

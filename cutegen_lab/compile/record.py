@@ -1,9 +1,9 @@
 """Runs a compiled host launcher on the stand-in runtime, with tensors that have addresses but no memory.
 
 Runs in the cage. Each tensor is a reserved, unreadable address range: the launcher may compute with its address, shape
-and strides; touching its contents ends the process and names the tensor. Every launch is recorded several times, at
-other addresses in another order, to tell bytes that depend on an address (even on its remainder) from those that do
-not.
+and strides; touching its contents ends the process and names the tensor. The launcher is recorded several times, with
+the tensors at different addresses and in different orders, to tell bytes that depend on an address (even only on a
+remainder of it) from those that do not.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class StandIn:
         self._library.cutegen_forget()
 
     def declare(self, entry: ptx.Entry) -> None:
-        """Declares a kernel and its parameter sizes. Raises RuntimeError over the limit."""
+        """Declares a kernel and its parameter sizes. Raises RuntimeError if there are too many."""
         sizes = (ctypes.c_uint32 * len(entry.params))(*(p.size for p in entry.params))
         if self._library.cutegen_declare_kernel(entry.name.encode(), len(entry.params), sizes):
-            raise RuntimeError(f"the recorder takes at most 64 kernels of 256 parameters; {entry.name} is over")
+            raise RuntimeError(f"the recorder takes at most 64 kernels of 256 parameters; {entry.name} exceeds this")
 
     def guard(self, index: int, first: int, last: int) -> None:
         """Declares addresses [first, last) of tensor ``index``: an access there is reported."""
@@ -67,7 +67,7 @@ class StandIn:
         self._library.cutegen_reset()
 
     def log(self) -> str:
-        """Recorded runtime calls, one a line. Raises RuntimeError if there are too many."""
+        """Recorded runtime calls, one per line. Raises RuntimeError if there are too many."""
         size = ctypes.c_int64()
         address = self._library.cutegen_log(ctypes.byref(size))
         if size.value < 0:
@@ -90,10 +90,11 @@ Layout = tuple[list[int], tuple[int, int]]  # offset of each tensor from a base,
 
 
 def layouts(tensors: Sequence[TensorSpec]) -> tuple[int, list[Layout]]:
-    """(bytes of all tensors, their possible positions), ``RECORDINGS`` times.
+    """(bytes of the address range that holds all tensors, ``RECORDINGS`` positions of them).
 
-    In the first, tensors are page-aligned, below the driver's address range; in the others they are in that range,
-    16-byte aligned and in another order, which exposes a launcher that compares addresses or assumes more alignment.
+    In the first position, tensors are page-aligned, below the driver's address range; in the others they are in that
+    range, 16-byte aligned and in another order, which exposes a launcher that compares addresses or assumes more
+    alignment.
     """
     slot = _SLOT_UNIT * (2 + max((t.storage_bytes for t in tensors), default=0) // _SLOT_UNIT)
     count = len(tensors)

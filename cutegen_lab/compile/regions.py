@@ -1,4 +1,4 @@
-"""Names first bound inside a dynamic if or for and used after it, which the DSL reports as NameError elsewhere."""
+"""Names first bound inside a dynamic if or for and used after it: the DSL reports a NameError at another line."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def born_in_region(nodes: Nodes, functions: Iterable[ast.FunctionDef]) -> list[D
 
 
 class _Regions:
-    """Names bound at the current statement (``_known``), and names bound only in a dynamic region (``_born``). Branches
-    undo their changes by ``_log``, so that each costs no more than its contents."""
+    """Names bound at the current statement (``_known``), and names bound only in a dynamic region (``_born``). After a
+    branch its changes are undone from ``_log``, so that it takes time in proportion to its own length only."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -48,7 +48,7 @@ class _Regions:
                 self._uses(head, set())
                 target = self.stores(statement.target) if isinstance(statement, ast.For) else set()
                 bound = self._branch(statement.body, target) | self._branch(statement.orelse, set())
-                if _unrolled(statement):
+                if is_constant_control(statement):
                     self.bind(bound)
                 else:
                     for name in bound - self._known - _BUILTINS:
@@ -79,7 +79,8 @@ class _Regions:
         return {a.arg for a in self._nodes.within(statement) if isinstance(a, ast.arg)}
 
     def _uses(self, node: ast.AST, own: set[str]) -> None:
-        """Uses of names. ``own``: names that it binds itself."""
+        """Reports uses in ``node`` of names bound only in a dynamic region. ``own``: names that ``node`` binds
+        itself."""
         if not self._born:
             return
         for name in self._nodes.within(node):
@@ -88,7 +89,7 @@ class _Regions:
                     Diagnostic(
                         "warning",
                         "L13-born-in-region",
-                        f"{name.id!r} is first bound inside an if or for, and used after",
+                        f"{name.id!r} is first bound inside an if or for, and used after it",
                         name.lineno,
                         suggestion="Bind it before, with the type it will have (cutlass.Float32(0.0)).",
                     )
@@ -107,7 +108,17 @@ class _Regions:
         return names
 
 
-def _unrolled(node: ast.If | ast.For | ast.While) -> bool:
-    from cutegen_lab.compile.lint import is_constant_control
+def is_constant_control(node: ast.For | ast.If | ast.While) -> bool:
+    """Whether the loop or branch is unrolled or decided while tracing."""
+    head = node.iter if isinstance(node, ast.For) else node.test
+    if isinstance(node, ast.For) and isinstance(head, (ast.List, ast.Tuple)):
+        return True
+    return mentions(head, "range_constexpr", "const_expr", "enumerate")
 
-    return is_constant_control(node)
+
+def mentions(node: ast.AST, *words: str) -> bool:
+    """Whether a name in ``node`` contains one of ``words``."""
+    names = (
+        n.id if isinstance(n, ast.Name) else n.attr if isinstance(n, ast.Attribute) else "" for n in ast.walk(node)
+    )
+    return any(word in name for name in names for word in words)

@@ -1,7 +1,7 @@
 """Remarks of ptxas on a build: spilled registers, stack use, serialised wgmma.
 
 The DSL prints them in colour, wrapped, on the build's output; only kernels with remarks appear. The text passed through
-the candidate's process, so it explains and never decides: register counts and stack sizes come from the cubin
+the candidate's process, so it may explain but not decide: register counts and stack sizes come from the cubin
 (:mod:`cutegen_lab.compile.resources`), and a remark that contradicts it is dropped.
 """
 

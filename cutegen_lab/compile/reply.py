@@ -105,7 +105,7 @@ def _compiled(data: dict[str, Any], cubin: bytes, ptx: bytes, *logs: bytes) -> C
 def _failed(data: dict[str, Any]) -> Failed:
     verdict = Verdict(data["verdict"])
     if verdict not in _FAILURES:
-        raise ValueError(f"a reply with the verdict {verdict.value!r}, which is not a child's to give")
+        raise ValueError(f"a reply with the verdict {verdict.value!r}, which a child may not give")
     diagnostics = tuple(_diagnostic(d) for d in data["diagnostics"][:50])
     return Failed(verdict, _text(data["reason"]), diagnostics, data.get("ruled_out") is True)
 
@@ -120,11 +120,11 @@ def _diagnostic(data: dict[str, Any]) -> Diagnostic:
 
 def _text(value: Any, limit: int = MAX_TEXT) -> str:
     if not isinstance(value, str) or len(value) > limit:
-        raise ValueError(f"a reply where text of at most {limit} characters belongs")
+        raise ValueError(f"a reply without text of at most {limit} characters where it is required")
     return value
 
 
 def _integer(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 1 << 62:
-        raise ValueError("a reply where an integer belongs")
+        raise ValueError("a reply without an integer where it is required")
     return value

@@ -5,7 +5,7 @@ count is also in the section header of ``.text.<kernel>`` (bits 24–31 of ``sh_
 ``cuobjdump -elf`` prints, checked in the tests against ``cuobjdump -res-usage``.
 
 A cubin holds no spill count: ``local_bytes``, the exact size of a thread's stack frame, covers register spills and
-dynamically indexed register arrays alike. Spill bytes are from ptxas's remark if it made one for this very frame,
+dynamically indexed register arrays alike. Spill bytes are from ptxas's remark if it made one for a frame of this size,
 otherwise an upper bound: the frame without the ``.local`` memory that the PTX declares.
 """
 

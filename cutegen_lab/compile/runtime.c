@@ -4,11 +4,11 @@
  * target GPU's figures; every launch is appended to a text log that the recorder reads; calls that do more than launch
  * kernels are logged as "refused". Nothing here needs a driver or a GPU.
  *
- * Log, one record a line:
+ * Log, one record per line:
  *   launch <kernel> <gx> <gy> <gz> <bx> <by> <bz> <dynamic smem bytes>
  *   attribute <id> <64 bytes as hex>          after its launch
  *   param <bytes as hex>                      after its launch, in order
- *   astray                                    after its launch, where that is not on the stream launch() was given
+ *   astray                                    after its launch, if that is not on the stream passed to launch()
  *   refused <symbol>
  *   invalid <symbol> <what>                   a call with an argument that the driver refuses
  *   undeclared <kernel>                       a kernel whose parameter sizes the recorder did not declare
@@ -30,7 +30,7 @@
 #define CUDA_ERROR_NOT_SUPPORTED 801
 #define LAUNCH_ATTRIBUTE_BYTES 72 /* cudaLaunchAttribute: id, padding, 64-byte value */
 
-/* The stream launch() is given while it is recorded: nobody looks behind it. */
+/* The stream passed to launch() while it is recorded; never dereferenced. */
 #define STREAM ((void *)0x5EED0)
 
 typedef struct {
@@ -129,7 +129,7 @@ void cutegen_set_figure(int attribute, int value) {
 /* Forget the launches recorded so far. */
 void cutegen_reset(void) { log_size = 0, log_overflow = 0; }
 
-/* The log; its size goes to *size, -1 where the log outgrew its bound. */
+/* The log; its size goes to *size, -1 if the log exceeded its limit. */
 const char *cutegen_log(int64_t *size) {
     *size = log_overflow ? -1 : (int64_t)log_size;
     return log_text ? log_text : "";
@@ -217,7 +217,7 @@ int _cudaKernelSetAttributeForDevice(void *kernel, int attribute, int value, int
     return CUDA_SUCCESS;
 }
 
-/* One resident block a multiprocessor: what a persistent kernel assumes; a grid must not depend on more. */
+/* One resident block per multiprocessor, as a persistent kernel assumes; a grid must not depend on more. */
 int _cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *kernel, int threads, size_t smem) {
     (void)kernel, (void)threads, (void)smem;
     return *blocks = 1, CUDA_SUCCESS;

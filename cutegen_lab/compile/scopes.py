@@ -10,8 +10,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def free_names(tree: ast.Module, names: set[str]) -> Iterator[ast.Name]:
-    """Uses of ``names`` that no enclosing function, lambda or comprehension binds: there they are builtins, or a
-    module's or class's own names, which may be missing at look-up."""
+    """Uses of ``names`` that no enclosing function, lambda or comprehension binds: such a use finds the builtin, unless
+    the module or class has defined the name by then."""
     left: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
     while left:
         node, bound = left.pop()

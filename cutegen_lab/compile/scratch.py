@@ -37,7 +37,7 @@ class OwnedFolder:
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Removes this user's folders whose lock nobody holds; those without a lock once they are old."""
+    """Removes this user's folders whose lock nobody holds, and old folders without a lock."""
     for folder in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
             if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.getuid():
@@ -80,7 +80,8 @@ def remove_tree(top: Path) -> None:
 
 
 def _without_files(folder: Path, moved: Iterator[Path] | None) -> list[Path]:
-    """Deletes the files in a folder; returns where its folders are then: at the next of ``moved``, if given."""
+    """Deletes the files in ``folder`` and returns the paths of its subfolders, each moved to the next path of
+    ``moved``, if given."""
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -91,6 +92,6 @@ def _without_files(folder: Path, moved: Iterator[Path] | None) -> list[Path]:
                 elif moved is None:
                     found.append(path)
                 else:
-                    path.chmod(0o700)  # a folder of this user; otherwise it cannot be moved
+                    path.chmod(0o700)  # a folder without write permission cannot be moved
                     found.append(path.rename(next(moved)))
     return found

@@ -57,11 +57,11 @@ CHECKED: dict[str, _Numbers] = {
     "pipe2": (293, 59),
 }  # fmt: skip
 
-_FCNTL = (0, 1, 2, 3, 4, 1030)  # F_DUPFD to F_SETFL, F_DUPFD_CLOEXEC: no F_SETOWN, which sends signals
+_FCNTL = (0, 1, 2, 3, 4, 1030)  # F_DUPFD to F_SETFL, F_DUPFD_CLOEXEC: not F_SETOWN, by which signals can be sent
 _IOCTL = (0x5401, 0x5413, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONBIO, FIONCLEX, FIOCLEX
-# PR_SET_NAME, PR_GET_NAME: not PR_SET_PDEATHSIG, which ties a build's life to its supervisor.
+# PR_SET_NAME, PR_GET_NAME: not PR_SET_PDEATHSIG, by which a build could outlive its supervisor.
 _PRCTL = (15, 16)
-_MADVISE = 64  # those above damage pages for everyone who maps them (MADV_HWPOISON), where root may
+_MADVISE = 64  # from 64 on: refused, since root could damage pages for all who map them (MADV_HWPOISON)
 _O_ACCMODE, _O_TRUNC, _O_TMPFILE = os.O_ACCMODE, os.O_TRUNC, os.O_TMPFILE & ~os.O_DIRECTORY
 _CLONE_THREAD, _CLONE_NEW_ANYTHING = 0x00010000, 0x7E020000
 
@@ -101,7 +101,8 @@ def program(machine: str, pid: int) -> list[bytes]:
 
 
 def _checks(pid: int) -> dict[str, list[bytes]]:
-    """Checks of the arguments of each of ``CHECKED``. All are C ints, or flags in the low word."""
+    """Instructions that check the arguments of each call in ``CHECKED``. These are C ints, or flags in the low 32
+    bits."""
     return {
         "open": _opening(1),
         "openat": _opening(2),
@@ -120,8 +121,8 @@ def _checks(pid: int) -> dict[str, list[bytes]]:
 
 
 def _opening(argument: int) -> list[bytes]:
-    """Check of open: no file without a name, which no listing shows, and no truncation of a file not opened for
-    writing, which Landlock before version 3 does not see."""
+    """Instructions that check the flags of open: no unnamed file, which a listing does not show, and no truncation of a
+    file that is not opened for writing, which Landlock before version 3 does not check."""
     return [
         _argument(argument), _one(_JUMP_BITS, _O_TMPFILE, 6), _one(_AND, _O_ACCMODE),
         _one(_JUMP_EQUAL, _O_ACCMODE, 4), _one(_JUMP_EQUAL, os.O_RDONLY, 0, 2),
@@ -135,7 +136,7 @@ def _one_of(argument: int, values: Iterable[int]) -> list[bytes]:
 
 
 def _argument(index: int) -> bytes:
-    """Loads an argument's low word."""
+    """Loads the low 32 bits of an argument."""
     return _one(_LOAD, 16 + 8 * index)
 
 

@@ -2,7 +2,7 @@
 
 PTX ISA 10 "Special Registers". A clock, the number of a grid or multiprocessor, or values set by a driver or profiler
 could tell a timed run from a checked one. The machine code is that of the PTX (:mod:`cutegen_lab.compile.reassemble`),
-so its registers (S2R, CS2R) need no list.
+so the registers that it reads (S2R, CS2R) need no list of their own.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _DECLARATION = re.compile(r"%([A-Za-z_$][\w$]*)\s*(?:<\s*(\d{1,9})\s*>)?")
 
 
 def objection(ptx: str, lines: Sequence[SourceLine]) -> str:
-    """The first forbidden register that a kernel reads, and the candidate's line; empty if there is none. Raises
-    PtxError."""
+    """A message that names the first forbidden register that a kernel reads, and the candidate's line; empty if there
+    is none. Raises PtxError."""
     code = ptx_text.code(ptx)
     declared = [match for part in _DECLARED.finditer(code) for match in _DECLARATION.finditer(part[1])]
     single = {match[1] for match in declared if match[2] is None}
@@ -49,8 +49,8 @@ def objection(ptx: str, lines: Sequence[SourceLine]) -> str:
             at = bisect_right(starts, code.count("\n", 0, match.start()) + 1) - 1
             where = f"line {lines[at].line} reads" if at >= 0 else "a kernel reads"
             return (
-                f"{where} the special register %{name}: a kernel may ask where in its grid it runs, and not when, how "
-                "or on what it is run. Remove it; where several blocks share work, count it in a workspace tensor"
+                f"{where} the special register %{name}: a kernel may read its position in the grid, but not when, "
+                "how or on what it runs. Remove this; if blocks take work in turn, count in a workspace tensor"
             )
     return ""
 

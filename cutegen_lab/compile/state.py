@@ -1,6 +1,6 @@
 """Variables of a GPU module: memory that outlives a launch and is covered by no plan, poison or bounds check.
 
-A kernel that counts its calls there, or stores an answer, could behave only while it is checked. Memory that a
+A kernel that counts its calls there, or stores an answer, could be right only while it is checked. Memory that a
 candidate needs between launches of one call it declares by ``workspace()``. PTX ISA 9.0, §5.1.4 (global state space):
 inline assembly can declare such a variable within a function too.
 """
@@ -23,7 +23,8 @@ _FORMAT = re.compile(r"printfFormat_\d+")
 
 
 def module_variables(cubin: bytes, ptx: str) -> tuple[str, ...]:
-    """Names of global variables that the cubin holds or the PTX declares. Raises ValueError for no ELF file or PTX."""
+    """Names of global variables that the cubin holds or the PTX declares. Raises ValueError if these are not an ELF
+    file and PTX."""
     words = " ".join(ptx_text.code(ptx).split())
     found = [match["name"] or "a variable without a name" for match in _DECLARATION.finditer(words)]
     try:
@@ -43,6 +44,6 @@ def module_variables(cubin: bytes, ptx: str) -> tuple[str, ...]:
 
 
 def print_format(name: str) -> bool:
-    """Whether the compiler gives a printf's format a name like this. A kernel with such a variable must not be
-    accepted, since a candidate can use the name too."""
+    """Whether the compiler gives such a name to the variable of a printf's format. A kernel with this variable must not
+    be accepted, since a candidate can use the name too."""
     return _FORMAT.fullmatch(name) is not None

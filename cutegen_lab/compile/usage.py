@@ -9,8 +9,8 @@ from typing import Any
 
 
 class Usage:
-    """Resource use of one build, by its pid (0: not known yet) and the folder it writes to ("": one with limits of its
-    own).
+    """Resource use of one build, by its pid (0: not known yet) and the folder it writes to ("": a folder with limits of
+    its own).
 
     Shared mappings escape resource limits, as do a privileged user's threads; the number of files has no limit. A
     forked build starts with the server's pages, so the memory limit applies to what it holds beyond those.

@@ -25,7 +25,7 @@ OUTPUT_TAIL = 256 << 10
 PHASES = ("import", "compile", "record")  # phases of a build, in order
 PARTS = 2 + wire.RECORDINGS  # parts of a build: its cubin, its PTX, and the log of each recording
 _CLAIM_BYTES, _ANSWER_BYTES = 128, 1 << 20
-_MANY = 4  # most answers of full size from one process
+_MANY = 4  # maximum number of answers of full size from one process
 
 
 @dataclass
@@ -77,7 +77,8 @@ def bounds(limits: Limits, builds: int, assembled: int) -> dict[bytes, wire.Boun
 
 
 class Watch:
-    """Follows the builds of one process through its three pipes, and ends it if one exceeds a limit or is cancelled."""
+    """Follows the builds of one process through its three pipes, and kills it if a build exceeds a limit or is
+    cancelled."""
 
     def __init__(
         self, limits: Limits, cancel: Cancel, builds: int, assembled: int, begun: Callable[[int], None]
@@ -96,7 +97,7 @@ class Watch:
         self._frames = wire.FrameReader(bounds(limits, builds, assembled))
 
     def run(self, send: Callable[[list[int]], None]) -> Endings:
-        """Runs the builds. ``send`` receives the other ends of the pipes: reply, output, status."""
+        """Runs the builds. ``send`` receives the write ends of the pipes: reply, output, status."""
         pipes = [os.pipe() for _ in range(3)]
         try:
             try:
@@ -160,8 +161,8 @@ class Watch:
             self._ending.malformed = f"reply: {error}"
 
     def _on_frame(self, kind: bytes, body: bytes) -> None:
-        """Handles a frame. Raises ValueError for one of a kind not allowed now, TypeError for one of the wrong
-        shape."""
+        """Handles a frame. Raises ValueError if its kind is not allowed at this point, TypeError if its body has the
+        wrong shape."""
         ending = self._ending
         if kind == wire.WORKLOAD:
             self._begin(wire.decode(body))

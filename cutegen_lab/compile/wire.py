@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 HEADER = 5
-# Recordings of each launcher, at different addresses: a launcher that depends on an address modulo 7 passes once in
-# 16,807.
+# Recordings of each launcher, at different addresses: a launcher that depends on an address modulo 7 passes with a
+# probability of 1 in 16,807.
 RECORDINGS = 6
 SEPARATOR = b"\n\x1e\n"  # printed by a process before the output of each build
 
@@ -31,11 +31,11 @@ class Bound:
     """Limit on frames of one kind."""
 
     size: int
-    """Most bytes of one frame."""
+    """Maximum bytes of one frame."""
     count: int
-    """Most frames."""
+    """Maximum number of frames."""
     total: int = 0
-    """Most bytes of all frames; 0 for no further limit."""
+    """Maximum bytes of all frames; 0 for no further limit."""
 
 
 def encode(kind: bytes, message: Any) -> bytes:
@@ -69,7 +69,8 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
-        """Kind and body of each frame completed by ``data``. Raises ValueError at the header of one over its limit."""
+        """Kind and body of each frame completed by ``data``. Raises ValueError at the header of a frame over its
+        limit."""
         self._buffer += data
         frames = []
         while len(self._buffer) >= HEADER:

@@ -121,7 +121,7 @@ def _ended(pid: int) -> bool:
 
 
 def _child_of(parent: int) -> int:
-    """Pid of its child as seen from here (0: not there yet); pids inside the namespace mean nothing outside."""
+    """Pid of the child of ``parent``, as seen from this namespace; 0 if there is none yet."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             if int(path.read_text().rsplit(") ", 1)[1].split()[1]) == parent:

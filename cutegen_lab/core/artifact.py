@@ -28,15 +28,15 @@ class KernelInfo:
     name: str
     """Name in the cubin."""
     registers: int
-    """Registers of a thread."""
+    """Registers per thread."""
     spill_store_bytes: int
     """Bytes of spill stores, as ptxas reports them."""
     spill_load_bytes: int
     """Bytes of spill loads, as ptxas reports them."""
     static_smem_bytes: int
-    """Static shared memory of a block in bytes."""
+    """Static shared memory per block in bytes."""
     local_bytes: int
-    """Local memory of a thread in bytes."""
+    """Local memory per thread in bytes."""
     param_sizes: tuple[int, ...]
     """Size of each kernel parameter in bytes, in order."""
 
@@ -72,7 +72,7 @@ class Launch:
     cluster: tuple[int, int, int]
     """Blocks of a cluster (x, y, z); (1, 1, 1) without clusters."""
     dynamic_smem_bytes: int
-    """Dynamic shared memory of a block in bytes."""
+    """Dynamic shared memory per block in bytes."""
     params: tuple[bytes, ...]
     """Raw bytes of each parameter; addresses in them are set by ``relocations``."""
     relocations: tuple[Relocation, ...]
@@ -136,7 +136,7 @@ class Build:
     inputs: int | None = None
     """Number of the plan's tensors that hold data before the first launch; None if not recorded."""
     prints: bool = False
-    """Whether kernels call printf, which the emulator shows; no judge accepts such a kernel."""
+    """Whether kernels call printf: the emulator shows the output, but the judge accepts no such kernel."""
 
     def source_line(self, ptx_line: int) -> int:
         """Line of the candidate's text for a PTX line; 0 if there is none."""
@@ -251,7 +251,7 @@ class Artifact:
 @dataclass(frozen=True)
 class TracedLayout:
     """A layout or a tensor in shared memory that a candidate makes, or a box of TMA, a tiled copy or a tensor-core
-    instruction that it uses. The candidate's own process reports it: for display only."""
+    instruction that it uses. Reported by the candidate's own process, so for display only."""
 
     line: int
     """Line of the candidate's text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-_NICE = 5  # nice value: where cores are scarce, a third of the CPU share of a process at 0
+_NICE = 5  # nice value: when all cores are busy, a third of the CPU time of a process at nice 0
 
 
 def yield_cores() -> None:

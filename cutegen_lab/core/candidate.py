@@ -14,8 +14,8 @@ Config = Mapping[str, Scalar]
 
 
 def nearest_legal(value: Scalar, domain: Sequence[Scalar]) -> str:
-    """Hint at the value of ``domain`` that was meant: the nearest number (of two, the larger) or the most similar word;
-    empty if none is close."""
+    """Sentence with the value of ``domain`` closest to ``value``: the nearest number (the larger of two equally near)
+    or the most similar word; empty if no word is similar."""
     if isinstance(value, int | float) and (numbers := [n for n in domain if isinstance(n, int | float)]) == [*domain]:
         return f"The nearest is {min(numbers, key=lambda n: (abs(n - value), -n))}."
     return did_you_mean(str(value), map(str, domain))
@@ -56,7 +56,7 @@ class Proposal:
     """A provider's answer: a candidate's text, before it has an id and a parent."""
 
     source: str
-    """Python text of the kernel module; the spec's text where it was ``refused``."""
+    """Python text of the kernel module; the spec's text if the spec was ``refused``."""
     title: str
     """One line ("threads 256 → 512")."""
     reason: str = ""
@@ -68,7 +68,7 @@ class Proposal:
     prompts: tuple[PromptRef, ...] = ()
     """Prompts that were sent."""
     usage: TokenUsage = TokenUsage()
-    """Tokens it took."""
+    """Tokens of the answer."""
     model: str = ""
     """Model that answered; empty without one."""
     spec: str = ""

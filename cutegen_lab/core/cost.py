@@ -15,7 +15,7 @@ _PRICE = re.compile(r"\$?(\d{1,6}(?:\.\d{1,6})?)/\$?(\d{1,6}(?:\.\d{1,6})?)")
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars for a million tokens."""
+    """Dollars per million tokens."""
 
     prompt_usd: float
     """For tokens sent."""
@@ -36,7 +36,7 @@ class _Run(Protocol):
 
 
 def tokens(run: _Run) -> TokenUsage:
-    """Tokens of all answers so far, also of those that became no candidate."""
+    """Tokens of all answers so far, including those that became no candidate."""
     return sum((each.proposal.usage for each in run.candidates.values()), run.wasted)
 
 

@@ -1,4 +1,4 @@
-"""Errors that are not the candidate's.
+"""Errors other than a candidate's failure.
 
 A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an exception. The tree::
 
@@ -27,7 +27,7 @@ from cutegen_lab.core.plain_text import plain
 
 class CutegenError(Exception):
     """Base of every error raised on purpose. ``message`` is one line; ``action`` says what to do next: a sentence, or a
-    ``hint`` that the front ends put into words of their own. Both may quote untrusted text: control characters are
+    ``hint`` that each front end turns into a sentence. Both may quote untrusted text: control characters are
     escaped."""
 
     exit_status = 2
@@ -103,7 +103,7 @@ class StoreError(CutegenError):
 
 
 class CageError(CutegenError):
-    """The compile cage failed; the candidate may be innocent."""
+    """The compile cage failed; the candidate may be correct."""
 
 
 class Cancelled(CutegenError):

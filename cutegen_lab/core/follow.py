@@ -8,7 +8,7 @@ from functools import lru_cache
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines as Python counts them: only ``\\n``, ``\\r`` and both end one."""
+    """Lines as Python counts them: a line ends only at ``\\n``, ``\\r`` or ``\\r\\n``."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -22,7 +22,7 @@ def followed(before: str, after: str, first: int, last: int) -> tuple[int, int] 
     return (there[0], there[-1]) if there else None
 
 
-@lru_cache(maxsize=1024)  # a view of a run calls this again with each event of the run
+@lru_cache(maxsize=1024)  # a run's view is built again after each event
 def _same_lines(before: str, after: str) -> Mapping[int, int]:
     old, new = lines_of(before), lines_of(after)
     head = 0

@@ -42,8 +42,8 @@ class ForkEnded(Exception):
 
 
 class Forks:
-    """A server process that imports ``modules`` and forks workers. It starts at once, in the background. All processes
-    end with :meth:`close` or with this process."""
+    """A server process that imports ``modules`` and forks workers. It starts immediately, in the background. All
+    processes end with :meth:`close` or with this process."""
 
     def __init__(self, modules: Sequence[str]) -> None:
         self._channel, theirs = socket.socketpair()
@@ -56,7 +56,8 @@ class Forks:
         self._lock = threading.Lock()
 
     def fork(self, function: Callable[..., T]) -> Forked[T]:
-        """Starts a process that calls ``function``, which is pickled once. Raises ForkEnded if that fails."""
+        """Starts a process that calls ``function``, which is pickled once. Raises ForkEnded if the process cannot be
+        started."""
         ours, theirs = socket.socketpair()
         forked = Forked[T](Connection(ours.detach()))
         try:
@@ -81,8 +82,8 @@ class Forked(Generic[T]):
         self._connection = connection
 
     def __call__(self, *arguments: object, cancelled: Callable[[], bool]) -> T:
-        """Calls the function with ``arguments``. Raises Cancelled once ``cancelled`` returns True (and closes this),
-        ForkEnded, and whatever the function raised."""
+        """Calls the function with ``arguments``. Raises Cancelled once ``cancelled`` returns True (after closing this
+        worker), ForkEnded, and whatever the function raised."""
         try:
             self.send(arguments)
             while not self._connection.poll(_POLL_SECONDS):
@@ -105,10 +106,9 @@ class Forked(Generic[T]):
 
 class Tasks:
     """Runs calls in the background, ``workers`` at a time: in processes of ``forks`` (one for each worker and
-    function), or on threads if that is None. :meth:`close` and ``cancel`` end them.
+    function), or on threads if ``forks`` is None. :meth:`close` and ``cancel`` end the calls.
 
-    Functions must be module-level. On a thread they receive a :class:`~cutegen_lab.core.protocols.Cancel` as
-    ``cancel``.
+    Functions must be module-level. On threads they receive a :class:`~cutegen_lab.core.protocols.Cancel` as ``cancel``.
     """
 
     def __init__(self, forks: Forks | None, cancel: Cancel, workers: int = 1) -> None:
@@ -127,7 +127,8 @@ class Tasks:
             forked.close()
 
     def is_set(self) -> bool:
-        """Whether calls should end; with :meth:`wait` this makes it a :class:`~cutegen_lab.core.protocols.Cancel`."""
+        """Whether calls should end. With :meth:`wait`, makes this object a
+        :class:`~cutegen_lab.core.protocols.Cancel`."""
         return self._closed.is_set() or self._cancel.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -163,7 +164,7 @@ def serve(fd: int, modules: Sequence[str]) -> None:
 
 
 def die_with_parent() -> None:
-    """Has this process killed when its parent ends (``prctl(2)``, PR_SET_PDEATHSIG)."""
+    """Makes Linux kill this process when its parent ends (``prctl(2)``, PR_SET_PDEATHSIG)."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 

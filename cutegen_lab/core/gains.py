@@ -1,5 +1,5 @@
-"""Whether a candidate is faster than what was accepted, and whether the scope of an approval still covers it. With an
-incumbent, an ambiguous comparison is never accepted."""
+"""Whether a candidate is faster than the accepted kernel, and whether the scope of an approval still covers the
+candidate. An ambiguous comparison with the incumbent never counts as faster."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cutegen_lab.core.stopwatch import COPY, INCUMBENT
 from cutegen_lab.core.trial import Timing, Trial
 
 MARGIN = {"measured": 0.01, "predicted": 0.0}
-"""Least relative gain over the fastest accepted candidate, if the two were not timed in the same rounds: clocks are
-noisy, the model is not."""
+"""Minimum relative gain over the fastest accepted candidate, if the two were not timed in the same rounds: measured
+times are noisy, predicted ones are not."""
 
 _WORDS = {"slower": "slower", "same": "not faster", "ambiguous": "not proven faster"}
 
 
 def scope_end(state: RunState) -> str:
-    """Why the analyst is asked at review although an approval has a scope; "" while the scope still answers."""
+    """Why the analyst is asked at review although an approval has a scope; "" while the scope still approves."""
     scope, current = state.scope, state.current_id
     trial = state.trials.get(current) if current else None
     if scope is None or state.step is not Step.REVIEW:
@@ -28,7 +28,7 @@ def scope_end(state: RunState) -> str:
     if slower := not_faster(trial.timing, state):
         return f"{current} is {slower}"
     if scope.until == "steps" and state.scope_used >= scope.steps:
-        return f"{scope.steps} of {scope.steps} given"
+        return f"{scope.steps} of {scope.steps} steps approved"
     least_us = _floor_us(trial, state)
     if scope.until == "floor" and trial.timing and trial.timing.time_us <= (1 + scope.within) * least_us:
         return f"{current} takes {trial.timing.time_us:.3g} µs, and the floor is {least_us:.3g} µs"
@@ -36,8 +36,8 @@ def scope_end(state: RunState) -> str:
 
 
 def _floor_us(trial: Trial, state: RunState) -> float:
-    """Microseconds that no kernel is expected to beat: a measured copy of the compulsory bytes, if none the attainable
-    time, if none the speed of light."""
+    """Microseconds that no kernel is expected to beat: the measured copy of the compulsory bytes (for a measured time)
+    or the attainable time (for a predicted one); the speed of light if that is unknown."""
     if trial.timing is not None and trial.timing.kind == "measured":
         return trial.timing.baselines.get(COPY, state.sol.time_us)
     return (attainable_us(trial.profile, state.sol) if trial.profile else None) or state.sol.time_us
@@ -56,7 +56,7 @@ def not_faster(timing: Timing | None, state: RunState) -> str:
     found = timing.against(INCUMBENT)
     if found and state.incumbent_id and best == state.trials[state.incumbent_id].timing:
         interval = (
-            f"{found.ratio:.4g} of {state.incumbent_id}'s time in turns (95%: {found.low:.4g} to {found.high:.4g})"
+            f"{found.ratio:.4g} of {state.incumbent_id}'s time, interleaved (95%: {found.low:.4g} to {found.high:.4g})"
         )
         return "" if found.better else f"{_WORDS[found.answer]}: {interval}"
     margin = MARGIN[timing.kind]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from cutegen_lab.core.run import RunState, Step
 
-_TEMPLATES = "templates"  # provider that changes parameters of its own kernels; deterministic
+_TEMPLATES = "templates"  # a deterministic provider: it changes parameters of its own kernels
 
 
 def by_templates(state: RunState) -> bool:
-    """Whether the run's provider is ``templates``, or ``templates:`` and a first config."""
+    """Whether the run's provider is ``templates``, or ``templates:`` followed by a first config."""
     return state.settings.provider.partition(":")[0] == _TEMPLATES
 
 
 def can_grow(state: RunState, parent_id: str) -> bool:
-    """Whether the provider can make a candidate from ``parent_id``: templates cannot from a text that is not theirs."""
+    """Whether the provider can make a candidate from ``parent_id``: templates can only refine texts of their own."""
     return not by_templates(state) or state.candidates[parent_id].provider == _TEMPLATES
 
 

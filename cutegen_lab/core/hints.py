@@ -1,7 +1,7 @@
-"""What an analyst may do about an error, as a code; and suggestions for misspelled words.
+"""What an analyst may do about an error, as codes; and suggestions for misspelled words.
 
-The front ends spell the codes (:mod:`cutegen_lab.views.hints`): options have other names on the command line than in a
-notebook.
+The front ends turn the codes into sentences (:mod:`cutegen_lab.views.hints`): options have other names on the command
+line than in a notebook.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class Hint:
     code: Advice
     """What to do."""
     values: tuple[str, ...] = ()
-    """What it is about: the archs that would serve, the known GPUs."""
+    """Choices for the action, such as the archs that are possible or the known GPUs."""
     seen: str = ""
     """A word that may be one of ``values``, misspelled."""
 
     @property
     def question(self) -> str:
-        """Which of the values was meant; ends with a space if it is not empty."""
+        """Question that suggests the most similar value, with a space at its end; empty if none is similar."""
         meant = did_you_mean(self.seen, self.values)
         return f"{meant} " if meant else ""
 
@@ -80,7 +80,7 @@ class Hint:
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """A question that names the most similar of ``known``; empty if none is similar. ``cutoff`` (0 to 1): least
+    """A question that names the most similar of ``known``; empty if none is similar. ``cutoff`` (0 to 1): minimum
     similarity, as in :func:`difflib.get_close_matches`."""
     near = difflib.get_close_matches(word, list(known), 1, cutoff)
     return f"Did you mean {near[0]!r}?" if near else ""

@@ -11,7 +11,7 @@ from cutegen_lab.core.trial import Profile
 
 SHOWN = 3
 _DIVERGED = 0.85  # fraction of active lanes below which divergence is mentioned
-_RESOURCES = (  # word of a limiter -> (the counter that measures it, name of the resource)
+_RESOURCES = (  # word in a profile's limiter -> (the counter that measures it, name of the resource)
     ("shared memory", "shared_wavefronts", "shared-memory wavefronts"),
     ("tensor", "tensor_ops", "tensor operations"),
     ("dependent", "warp_instructions", "instructions"),
@@ -33,7 +33,7 @@ class HotLine:
     share: str
     """Its share of the resource in words ("42% of global sectors")."""
     cost: str
-    """Cost of an access there in words ("4.0 sectors a request of 1 ideal"); empty if nothing stands out."""
+    """Cost of an access there in words ("bulk loads of 4,096 B"); empty if nothing stands out."""
 
     def __str__(self) -> str:
         return ", ".join(filter(None, (f"line {self.line}: {self.share}", self.cost)))
@@ -69,8 +69,8 @@ def _cost(counters: Mapping[str, float]) -> str:
     if requests := counters.get("shared_requests", 0.0):
         wavefronts = counters.get("shared_wavefronts", 0.0)
         ideal = wavefronts - counters.get("shared_conflicts", 0.0)
-        said.append(f"{wavefronts / requests:.1f} wavefronts a request of {ideal / requests:.3g} ideal")
-    # Bulk copies are started by one elected thread.
+        said.append(f"{wavefronts / requests:.1f} wavefronts per request, ideal {ideal / requests:.3g}")
+    # Bulk copies are issued by one elected thread: inactive lanes are no divergence there.
     elected = counters.get("bulk_loads", 0.0) + counters.get("bulk_stores", 0.0) > 0
     if (active := divergence(counters)) < _DIVERGED and not elected:
         said.append(f"{active:.0%} of lanes active")
@@ -78,13 +78,15 @@ def _cost(counters: Mapping[str, float]) -> str:
 
 
 def _sectors(counters: Mapping[str, float], way: str) -> str:
-    """Sectors of a request, compared with the ideal: the fewest that hold the requested bytes."""
+    """Sectors per request, and the ideal number: the minimum that holds the requested bytes."""
     requests = counters.get(f"global_{way}_requests", 0.0)
     if not requests:
         return ""
     sectors = counters.get(f"global_{way}_sectors", 0.0)
     ideal = min(sectors, counters.get(f"global_{way}_bytes", 0.0) / SECTOR_BYTES)
-    return f"{sectors / requests:.1f} sectors a request of {ideal / requests:.3g} ideal"
+    # The compiler moves a load to the first use of its value, and gives it that line.
+    what = "loads issued or first used here: " if way == "load" else ""
+    return f"{what}{sectors / requests:.1f} sectors per request, ideal {ideal / requests:.3g}"
 
 
 def _bulk(counters: Mapping[str, float], way: str) -> str:

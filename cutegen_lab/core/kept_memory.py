@@ -1,8 +1,8 @@
 """Keeps freed memory in the process while a kernel is judged.
 
-Judging allocates and frees tensors of hundreds of MB dozens of times. By default glibc returns each to the system,
-which zeroes the pages again: half of a check's time. (mallopt(3): ``M_TRIM_THRESHOLD``, ``M_MMAP_MAX``,
-``M_ARENA_MAX``.)
+Judging allocates and frees tensors of hundreds of MB dozens of times. By default glibc returns the memory of each to
+the system, which zeroes the pages again; this takes half of a check's time. (mallopt(3): ``M_TRIM_THRESHOLD``,
+``M_MMAP_MAX``, ``M_ARENA_MAX``.)
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -3, -4, -8
 _NEVER, _USUAL_TRIM, _USUAL_MMAPS = -1, 64 << 20, 65536
-_USUAL_MMAP_THRESHOLD = 32 << 20  # value at which glibc's dynamic threshold would end up; mallopt switches that off
-_IDLE_SECONDS = 10.0  # until memory is returned: the next candidate often comes earlier
+_USUAL_MMAP_THRESHOLD = 32 << 20  # the maximum of glibc's dynamic threshold, which mallopt switches off
+_IDLE_SECONDS = 10.0  # idle time before memory is returned: the next candidate often comes earlier
 
 
 class _Kept:
@@ -31,7 +31,7 @@ class _Kept:
         self._end: threading.Timer | None = None
 
     def one_arena(self) -> None:
-        """Has new threads share one malloc arena, for the rest of the process. An arena of their own holds at most 64
+        """Makes new threads share one malloc arena, for the rest of the process. An arena of their own holds at most 64
         MB; larger blocks would be mapped and unmapped each time."""
         if self._known:
             self._libc.mallopt(_ARENA_MAX, 1)
@@ -50,7 +50,7 @@ class _Kept:
                 self._set(_NEVER, 0)
             yield
         finally:
-            with self._lock, suppress(RuntimeError):  # no more threads: the process is ending and keeps the memory
+            with self._lock, suppress(RuntimeError):  # no new threads while the process ends: it keeps the memory
                 self._holders -= 1
                 if not self._holders:
                     self._end = threading.Timer(_IDLE_SECONDS, self._give_back)

@@ -1,5 +1,5 @@
-"""Memory of this machine, or of the container that this process runs in: a container's limit ends a process that the
-machine has room for (cgroups(7), ``memory.max`` of version 2 and ``memory.limit_in_bytes`` of version 1)."""
+"""Memory of this machine, or of the container that this process runs in: a container's limit kills a process even if
+the machine has free memory (cgroups(7), ``memory.max`` of version 2 and ``memory.limit_in_bytes`` of version 1)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psutil
 
-# By cgroup version: folder below the root, limit, use, and the name in memory.stat of the cache that is reclaimed first
+# By cgroup version: folder below the root, file with the limit, file with the use, and the key in memory.stat of the
+# cache that Linux reclaims first
 _VERSIONS = (
     ("", "memory.max", "memory.current", "inactive_file"),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -27,7 +28,7 @@ def available_bytes(root: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 def _limits(root: Path) -> Iterator[tuple[int, int]]:
-    """(limit, use) in bytes of each group that holds this process and has a limit."""
+    """(limit, use) in bytes of each control group that contains this process and has a limit."""
     for folder, limit, used, cache in _VERSIONS:
         for group in _groups(root / folder, folder):
             try:
@@ -39,7 +40,8 @@ def _limits(root: Path) -> Iterator[tuple[int, int]]:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """The group of this process and those around it. In a container its own is often all that is mounted."""
+    """The control group of this process and its parents. In a container often only the container's own group is
+    mounted."""
     try:
         lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     except OSError:

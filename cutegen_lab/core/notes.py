@@ -17,12 +17,12 @@ _PLACE = re.compile(
 
 @dataclass(frozen=True)
 class Place:
-    """What a note is about: lines of a candidate's text, or something in it by name."""
+    """What a note is about: lines of a candidate's text, or a named part of it."""
 
     candidate_id: str = ""
     """The candidate; empty for the current one."""
     first: int = 0
-    """First line, from 1; 0 for a place by name."""
+    """First line, from 1; 0 for a named place."""
     last: int = 0
     """Last line."""
     name: str = ""
@@ -36,19 +36,19 @@ class Note:
     id: str
     """Unique within its run: ``n1``, ``n2``, …"""
     candidate_id: str
-    """Candidate whose text it is on."""
+    """Candidate whose text the note is about."""
     text: str
     """The analyst's words."""
     first: int
-    """First line of the candidate's own text, from 1; 0 for a parameter without one."""
+    """First line of the candidate's own text, from 1; 0 for a parameter that has no line."""
     last: int
     """Last line."""
     quote: str
     """Text of the lines, or ``stages = 3`` for a parameter."""
     name: str = ""
-    """What it is on by name; empty for lines."""
+    """Name of the part that the note is about; empty for lines."""
     pin: bool = False
-    """Whether later candidates are checked against it."""
+    """Whether the note is a pin, against which later candidates are checked."""
 
     @property
     def what(self) -> str:
@@ -60,10 +60,10 @@ class Note:
 
 
 def place_of(text: str) -> Place:
-    """``c2:10-14``, ``10``, ``c2:stages``, ``epilogue`` as a place. Raises InputError for other text."""
+    """Reads ``c2:10-14``, ``10``, ``c2:stages`` or ``epilogue``. Raises InputError for other text."""
     found = _PLACE.fullmatch(text.strip())
     if found is None:
-        raise InputError(f"{text!r} names no lines and nothing of a candidate" if text else "nothing is named", USAGE)
+        raise InputError(f"{text!r} is neither lines nor a name of a candidate" if text else "no place is named", USAGE)
     first = int(found["first"] or 0)
     last = int(found["last"] or first)
     if not found["name"] and not 1 <= first <= last:
@@ -72,8 +72,9 @@ def place_of(text: str) -> Place:
 
 
 def place_text(candidate_id: str, lines: Sequence[int], name: str) -> str:
-    """The text that :func:`place_of` reads. Raises InputError for more, or less, than one place."""
+    """A place as the text that :func:`place_of` reads. Raises InputError unless either one or two ``lines`` or a
+    ``name`` is given."""
     if bool(lines) == bool(name) or len(lines) > 2:
-        raise InputError("a note is on lines or on a name", 'Write lines=(10, 14), lines=(10,) or name="stages".')
+        raise InputError("a note is on either lines or a name", 'Write lines=(10, 14), lines=(10,) or name="stages".')
     where = name or "-".join(map(str, lines))
     return f"{candidate_id}:{where}" if candidate_id else where

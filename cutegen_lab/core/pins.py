@@ -1,4 +1,5 @@
-"""Checks candidates against pins: the pinned lines, function or value must be the same code, however it is laid out."""
+"""Checks candidates against pins: the pinned lines, function or value must stay the same code; its formatting may
+change."""
 
 from __future__ import annotations
 
@@ -18,31 +19,31 @@ from cutegen_lab.core.verdict import Diagnostic
 
 CODE = "pin"
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
-_SHOWN = 12  # lines of an excerpt
+_SHOWN = 12  # maximum number of lines of an excerpt
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement without those in its blocks."""
+    """A statement without the statements in its blocks."""
 
     first: int
     """Its first line, from 1."""
     last: int
     """Its last line."""
     scope: str
-    """The functions and classes around it."""
+    """Qualified name of the functions and classes that contain it."""
     depth: int
-    """Number of statements around it."""
+    """Number of statements that contain it."""
     block: str
-    """The block of the enclosing statement that it is in."""
+    """Name of the block of the enclosing statement that contains it ("body", "orelse")."""
     code: str
     """Its syntax tree as text, without positions."""
 
 
 @dataclass(frozen=True)
 class _Text:
-    """What a pin is compared with: a text and its config. Hashable, so that comparisons are kept."""
+    """What a pin is compared with: a text and its config. Hashable, so that comparisons can be cached."""
 
     source: str
     """Text of the candidate."""
@@ -61,8 +62,8 @@ class _Text:
 
 
 def broken(pin: Note, anchor: Candidate, proposal: Proposal) -> Diagnostic | None:
-    """How ``proposal`` breaks ``pin``, which is on ``anchor``; None if it keeps it, or is not Python, which the gate
-    reports."""
+    """How ``proposal`` breaks ``pin``, which was made on ``anchor``; None if the pin is kept, or if the proposal is not
+    valid Python, which the gate reports."""
     if _keeps(pin, _Text.of(anchor.proposal), _Text.of(proposal)):
         return None
     place = place_in(pin, anchor, proposal)
@@ -76,21 +77,22 @@ def broken(pin: Note, anchor: Candidate, proposal: Proposal) -> Diagnostic | Non
 
 
 def broken_pins(pins: Sequence[Note], candidates: Mapping[str, Candidate], proposal: Proposal) -> list[Diagnostic]:
-    """How ``proposal`` breaks each of ``pins``, which are on ``candidates``."""
+    """How ``proposal`` breaks each of ``pins``, which were made on ``candidates``."""
     found = (broken(pin, candidates[pin.candidate_id], proposal) for pin in pins if pin.pin)
     return [each for each in found if each is not None]
 
 
 def place_in(note: Note, anchor: Candidate, proposal: Proposal) -> tuple[int, int] | None:
-    """First and last line of ``proposal``'s text that ``note`` is about now; None if they are gone, or it never had
-    any."""
+    """First and last line of ``proposal``'s text that ``note`` is about now; None if these lines are gone, or the note
+    never had lines."""
     if not note.name:
         return followed(anchor.source, proposal.source, note.first, note.last)
     return _lines_of_name(proposal.source, note.name)
 
 
 def noted_place(candidate: Candidate, place: Place, pin: bool) -> tuple[int, int, str]:
-    """First line, last line and quote of a new note. Raises InputError where there is nothing to note, or to pin."""
+    """First line, last line and quote of a new note. Raises InputError if ``place`` has no text to comment on, or no
+    code to pin."""
     who, proposal = candidate.id, candidate.proposal
     if place.name:
         known = [*_Text.of(proposal).values, *_names(candidate.source)]
@@ -104,19 +106,19 @@ def noted_place(candidate: Candidate, place: Place, pin: bool) -> tuple[int, int
         seen = f"it has {count}" if place.last > count else "they are empty"
         raise InputError(f"{who} has no text at lines {place.first} to {place.last}: {seen}", "Choose other lines.")
     if pin and not _between(candidate.source, place.first, place.last):
-        raise InputError(f"lines {place.first} to {place.last} of {who} have no code to keep", "Comment on them.")
+        raise InputError(f"lines {place.first} to {place.last} of {who} have no code to keep", "Comment instead.")
     return place.first, place.last, quote
 
 
 def quote_of(proposal: Proposal, name: str, first: int = 0, last: int = 0) -> str:
-    """A parameter by its value (``stages = 3``), else the lines."""
+    """Quote of a note: a parameter with its value (``stages = 3``), otherwise the lines."""
     values = _Text.of(proposal).values
     if name in values:
         return f"{name} = {values[name]}"
     return "\n".join(lines_of(proposal.source)[first - 1 : last]) if first else ""
 
 
-@lru_cache(maxsize=4096)  # a view of a run calls this again with each event of the run
+@lru_cache(maxsize=4096)  # a run's view is built again after each event
 def _keeps(pin: Note, before: _Text, after: _Text) -> bool:
     try:
         parse(after.source)
@@ -131,8 +133,8 @@ def _keeps(pin: Note, before: _Text, after: _Text) -> bool:
 
 
 def _contains(statements: Sequence[_Statement], wanted: Sequence[_Statement]) -> bool:
-    """Whether ``wanted`` occur somewhere one after another, with the same nesting and in the same function; in any
-    function if none has that name any more."""
+    """Whether ``wanted`` occur consecutively, with the same nesting and in a function of the same name (in any function
+    if none has that name any more)."""
     count, scopes = len(wanted), {each.scope for each in statements}
 
     def shape(some: Sequence[_Statement], of: Sequence[_Statement]) -> list[tuple[str, int, str, str]]:
@@ -185,8 +187,8 @@ def _head_lines(node: ast.AST, has_blocks: bool) -> tuple[int, int]:
 
 
 def _code(node: ast.AST, without: Collection[str] = ()) -> str:
-    """The tree below ``node`` as text, without positions; its own fields ``without`` are left out. (ast.dump
-    recurses, and a sum of hundreds of terms is too deep for that.)"""
+    """The tree below ``node`` as text, without positions; the fields of ``node`` in ``without`` are left out.
+    (``ast.dump`` is recursive and fails on a sum of hundreds of terms.)"""
     out: list[str] = []
     left: list[object] = [value for name, value in reversed([*ast.iter_fields(node)]) if name not in without]
     out.append(type(node).__name__)
@@ -201,14 +203,14 @@ def _code(node: ast.AST, without: Collection[str] = ()) -> str:
             case bool() | float() | complex() | str() | bytes() | None as value:
                 out.append(repr(value))
             case int() as value:
-                out.append(hex(value))  # decimal digits are limited
+                out.append(hex(value))  # Python limits decimal conversion to 4,300 digits
             case value:
                 out.append(repr(value))
     return " ".join(out)
 
 
 def _definitions(source: str) -> Iterator[tuple[str, ast.stmt]]:
-    """Functions, classes and what modules and classes assign, by qualified name."""
+    """Functions, classes and names assigned at the top level, by qualified name."""
     left: list[tuple[str, ast.stmt]] = [("", node) for node in reversed(parse(source).body)]
     while left:
         scope, node = left.pop()
@@ -236,7 +238,8 @@ def _names(source: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _lines_of_name(source: str, name: str) -> tuple[int, int] | None:
-    """Lines of the definition of ``name``, else of that parameter of ``launch``; None if there is none."""
+    """Lines of the definition of ``name``, otherwise of the parameter ``name`` of ``launch``; None if there is
+    neither."""
     try:
         known = list(_definitions(source))
     except (SyntaxError, ValueError):

@@ -10,15 +10,15 @@ from cutegen_lab.core.trial import Profile
 
 LAUNCH, STARTS, MEMORY, L2, COPY = "launch", "block starts", "memory", "L2", "copy"
 SPILLS = "spills"  # part of L2's term
-WAITS = "waits"  # sum of the waits of a block, which are:
+WAITS = "waits"  # sum of a block's waits, which are the terms in _WAITED
 LOADS, ARRIVAL, STAGES = "loads in flight", "loads arriving", "bulk copies"
 DEPENDENT, IN_ORDER, WORK = "dependent instructions", "instructions in order", "busiest unit"
 BARRIERS, CLUSTER, BLOCK = "barriers", "cluster waits", "block start"
 _WAITED = (LOADS, ARRIVAL, STAGES, DEPENDENT, IN_ORDER, WORK, BARRIERS, CLUSTER, BLOCK)
 LAUNCH_US = 2.0  # launch, ramp-up and drain of one kernel
-AT_THE_FLOOR = "at the floor"  # prefix of a limiter when nothing is left to gain
+AT_THE_FLOOR = "at the floor"  # begins a profile's limiter if no change would make the kernel faster
 _SHOWN = 0.05  # fraction of the longest term below which a term is left out
-_UNITS = 3  # most functional units that are mentioned
+_UNITS = 3  # maximum number of functional units that are mentioned
 
 
 def as_counters(parts: Mapping[str, float]) -> dict[str, float]:
@@ -34,19 +34,19 @@ def terms_us(profile: Profile) -> dict[str, float]:
 
 
 def _units(found: Mapping[str, float]) -> list[str]:
-    """Units that work at the same time, the one that takes longest first."""
+    """Terms of the units that work at the same time, longest first."""
     apart = (LAUNCH, COPY, SPILLS, WAITS, *_WAITED)
     return sorted((name for name in found if name not in apart), key=lambda name: -found[name])
 
 
 def terms_to_show(profile: Profile) -> list[tuple[str, float, bool]]:
-    """Terms of a predicted time in microseconds, the longest first and the launch last; whether a term is a part of the
-    one before it. Without those below 5% of the longest."""
+    """Terms of a predicted time as (name, microseconds, whether the term is a part of the waits): the longest first,
+    parts after the waits, the launch last. Terms below 5% of the longest are left out."""
     return named_terms(terms_us(profile))
 
 
 def named_terms(found: Mapping[str, float]) -> list[tuple[str, float, bool]]:
-    """:func:`terms_to_show` of microseconds by term."""
+    """As :func:`terms_to_show`, from microseconds by term."""
     if not found:
         return []
     least = _SHOWN * max(found.values())
@@ -74,7 +74,7 @@ def terms_text(profile: Profile, sol: SpeedOfLight | None) -> str:
 
 
 def attainable_us(profile: Profile, sol: SpeedOfLight | None) -> float | None:
-    """Predicted microseconds of a copy of the compulsory bytes, or the matrix operations, with a launch; None for a
-    profile without a prediction."""
+    """Attainable time in microseconds: a launch and the longer of a predicted copy of the compulsory bytes and the
+    matrix operations at peak rate; None for a profile without a prediction."""
     copy_us = terms_us(profile).get(COPY, 0.0)
     return LAUNCH_US + max(copy_us, sol.compute_us if sol else 0.0) if copy_us else None

@@ -40,7 +40,8 @@ class TensorSpec:
     strides: tuple[int, ...] = ()
     """Stride of each dimension in elements; () if dense and row-major."""
     below: int = 0
-    """Integers are drawn from 0 up to, not including, this; 0 if no limit is known. Sorted ones may reach it."""
+    """Exclusive upper limit of integers, which are drawn from 0 on (inclusive for the rule "sorted"); 0 if no limit is
+    known."""
     beside: tuple[int, ...] = ()
     """Further values that integers may take, such as a loss's ignore_index."""
     rule: Rule = ""
@@ -197,14 +198,14 @@ class Tolerances:
     budget: float = 3.0
     """Allowed multiple of PyTorch's error."""
     floor_eps: float = 0.5
-    """Least norm-wise limit, in machine epsilons of the output's dtype."""
+    """Minimum norm-wise limit, in machine epsilons of the output's dtype."""
     element_eps: float = 2.0
-    """Least limit for the worst element, in machine epsilons of the output's dtype."""
+    """Minimum limit for the worst element, in machine epsilons of the output's dtype."""
     floor_norm: float = 2e-6
-    """Least norm-wise limit for dtypes narrower than float64: the effect of contracting a multiply and an add in
+    """Minimum norm-wise limit for dtypes narrower than float64: the effect of contracting a multiply and an add in
     float32."""
     floor_element: float = 2e-5
-    """Least limit for the worst element, for dtypes narrower than float64."""
+    """Minimum limit for the worst element, for dtypes narrower than float64."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ class Problem:
     flops: int = 0
     """Floating-point operations of the matrix products in ``workloads[0]``; 0 if there are none."""
     inputs_text: str = ""
-    """Value of the option --inputs, where the source has no inputs() of its own."""
+    """Value of the option --inputs, if the source defines no inputs()."""
     tf32: bool = False
     """Whether matrix products may round fp32 operands to TF32 (10 bits of mantissa), because ``source`` sets PyTorch's
     flag."""
@@ -271,7 +272,7 @@ class Problem:
         return sha256(canonical_json(parts))
 
     def built_for(self, judged: Sequence[Workload]) -> tuple[Workload, ...]:
-        """Workloads a candidate is compiled for: the analyst's, then those of ``judged`` not among them."""
+        """Workloads a candidate is compiled for: the analyst's, then those of ``judged`` that are not among these."""
         return self.workloads + tuple(w for w in judged if w.name not in {own.name for own in self.workloads})
 
     def workload_named(self, name: str) -> Workload:
@@ -282,5 +283,5 @@ class Problem:
         raise KeyError(name)
 
     def with_workloads(self, workloads: tuple[Workload, ...]) -> Problem:
-        """A copy with other workloads of the analyst."""
+        """A copy in which ``workloads`` replace the analyst's."""
         return replace(self, workloads=workloads)

@@ -67,7 +67,7 @@ class GenerateRequest:
     language: Language = "dsl"
     """Language of the answer: "dsl" for a module, "spec" for a spec or a module."""
     wanted: bool = False
-    """Whether the analyst asked for one more, also if it is not expected to be faster."""
+    """Whether the analyst asked for one more candidate, even if none is expected to be faster."""
     notes: tuple[Note, ...] = ()
     """The analyst's comments and pins, on candidates of ``history``."""
 
@@ -82,7 +82,8 @@ class Provider(Protocol):
     name: str
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
-        """Raises ProviderExhausted when done, ProviderError when it cannot answer, Cancelled."""
+        """The next candidate. Raises ProviderExhausted if there is none, ProviderError if the provider cannot answer,
+        and Cancelled."""
         ...
 
 
@@ -92,13 +93,14 @@ class Compiler(Protocol):
     def compile(
         self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel
     ) -> Artifact | CompileFailure:
-        """One build for each workload, from the cache if it is there. Raises CageError, SetupError, Cancelled."""
+        """One build for each workload, from the cache if possible. Raises CageError, SetupError, Cancelled."""
         ...
 
     def layouts(
         self, source: str, config: Config, workload: Workload, arch: str, cancel: Cancel
     ) -> tuple[TracedLayout, ...] | CompileFailure:
-        """The layouts that a candidate makes for ``workload``, each once a line. Raises as :meth:`compile`."""
+        """The layouts that a candidate makes for ``workload``, each once per line of its text. Raises as
+        :meth:`compile`."""
         ...
 
 
@@ -107,7 +109,7 @@ class Execution:
     """Result of running a plan. Outputs and workspace are in the caller's buffers."""
 
     fault: Fault | None
-    """What stopped it; None if it ran to its end."""
+    """The fault that stopped the run; None if it ran to its end."""
     seconds: float
     """Seconds that it took on the host."""
     counters: Mapping[str, float] = field(default_factory=dict)
@@ -115,7 +117,7 @@ class Execution:
     launched: tuple[tuple[str, tuple[int, int, int]], ...] = ()
     """Each launch seen: kernel name and grid (x, y, z)."""
     printed: str = ""
-    """Output of the kernels' printf, where the device can tell."""
+    """Output of the kernels' printf, if the device can record it."""
 
 
 class Device(Protocol):
@@ -135,8 +137,8 @@ class Device(Protocol):
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
         counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
-        """Runs one call. ``counting``: False if the counters are not needed, which are then left out. ``flops``:
-        operations of the problem's matrix products, for a device that bounds what a kernel may execute."""
+        """Runs one call. ``counting``: False to leave out the counters. ``flops``: operations of the problem's matrix
+        products, for a device that limits the number of executed instructions."""
         ...
 
     def time(
@@ -149,7 +151,7 @@ class Device(Protocol):
 
 
 MakeEmulator = Callable[[], Device | None]
-"""Makes an emulator; None where none is installed."""
+"""Makes an emulator; returns None if none is installed."""
 
 
 @runtime_checkable
@@ -161,8 +163,8 @@ class Samples(Protocol):
         share: float, flops: int = 0,
     ) -> Execution | str:  # fmt: skip
         """Runs the first and the last cluster and random others, about ``share`` (0 to 1) of all. Outputs are
-        incomplete. Returns a text if a sample would prove nothing. ``flops`` as in :meth:`Device.execute`. Raises
-        Cancelled."""
+        incomplete. Returns the reason instead if a sample would prove nothing. ``flops`` as in :meth:`Device.execute`.
+        Raises Cancelled."""
         ...
 
 
@@ -171,8 +173,8 @@ class Examines(Protocol):
     """A device that finds some faults without running a build."""
 
     def examine(self, build: Build, tensors: Sequence[TensorSpec]) -> Fault | None:
-        """Fault of a build whose plan has these tensors; None if there is none; UNSUPPORTED if the device cannot read
-        it."""
+        """Fault of ``build``, whose plan has these tensors; None if no fault is found; a fault UNSUPPORTED if the
+        device cannot read the build."""
         ...
 
 
@@ -195,12 +197,12 @@ SanitizerTool = Literal["memcheck", "racecheck", "synccheck"]
 
 @dataclass(frozen=True)
 class Inspection:
-    """Result of one sanitizer run. With neither field set it looked and found nothing."""
+    """Result of one sanitizer run. If neither field is set, the sanitizer ran and found nothing."""
 
     fault: Fault | None = None
     """What the sanitizer found."""
     note: str = ""
-    """Why it could not look."""
+    """Why the sanitizer could not run."""
 
 
 @runtime_checkable
@@ -216,18 +218,18 @@ class Profiles(Protocol):
     """A device with a vendor's profiler."""
 
     def profile(self, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Profile | str:
-        """Counters of one execution, or a text that says why there are none. Raises Cancelled."""
+        """Counters of one execution, or the reason why there are none. Raises Cancelled."""
         ...
 
 
 @runtime_checkable
 class Records(Protocol):
-    """A device that can tell what the warps of a block do, one after another."""
+    """A device that can record what each warp of a block does, in order."""
 
     def timelines(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> tuple[Timeline, ...] | str:
-        """One block of each launch, or a text that says why that is not known. Raises Cancelled."""
+        """Timeline of one block of each launch, or the reason why there is none. Raises Cancelled."""
         ...
 
 
@@ -246,14 +248,13 @@ class Judge(Protocol):
         ...
 
     def profile(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> Profile | str:
-        """Counters of the main workload on ``device``, or a text that says why there are none. Raises Cancelled."""
+        """Counters of the main workload on ``device``, or the reason why there are none. Raises Cancelled."""
         ...
 
     def timelines(
         self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel
     ) -> tuple[Timeline, ...] | str:
-        """What the warps of one block of each launch do, or a text that says why that is not known. Raises
-        Cancelled."""
+        """Timeline of one block of each launch, or the reason why there is none. Raises Cancelled."""
         ...
 
 
@@ -261,7 +262,7 @@ class Lease(Protocol):
     """The exclusive right to drive a run, held until it is released or its process dies."""
 
     def release(self) -> None:
-        """Releases it; may be called more than once."""
+        """Releases the lease; may be called more than once."""
         ...
 
 
@@ -281,17 +282,17 @@ class Store(Protocol):
         ...
 
     def runs(self) -> list[RunSummary]:
-        """Every run, those in the trash too."""
+        """Every run, including those in the trash."""
         ...
 
     def put_artifact(self, artifact: Artifact, prefix: str = "") -> str:
-        """Stores ``artifact`` under ``prefix`` and its hash, which is returned."""
+        """Stores ``artifact`` under the key ``prefix`` + its hash, and returns this key."""
 
     def get_artifact(self, sha256: str) -> Artifact:
         """The artifact of that hash."""
 
     def lease(self, run_id: str) -> Lease:
-        """The exclusive right to drive ``run_id``. Raises StoreError naming the process that has it."""
+        """The exclusive right to drive ``run_id``. Raises StoreError naming the process that holds it."""
         ...
 
     def driven_by(self, run_id: str) -> str:

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
-# Where code ends and something else begins; then characters that PTX has no use for.
+# Beginnings of comments, strings and debugging directives, and characters that PTX code does not contain.
 _NOT_CODE = re.compile(r"""/[/*]|"|(?<![\w$%.])\.(?:loc|file|section|pragma)\b|[^\t\n -~]|[#\\`'?]""")
 _SPACE = r"[ \t]*"
 _END_OF_LINE = r"(?=[ \t]*(?://[^\n]*)?(?:\n|\Z))"
@@ -82,8 +82,8 @@ def code(ptx: str) -> str:
 
 @lru_cache(maxsize=16)
 def read(ptx: str) -> PtxText:
-    """In one pass, in time linear in the text's length. Raises PtxError for a comment or string without an end, a
-    string or debugging directive that is not written as PTX ISA has it, and characters that PTX has no use for."""
+    """``ptx`` split in one pass, in time linear in its length. Raises PtxError for a comment or string without an end,
+    a string or directive that is not in the form of PTX ISA, and characters that PTX code does not contain."""
     newlines = [match.start() for match in re.finditer("\n", ptx)]
 
     def line(position: int) -> int:
@@ -108,7 +108,7 @@ def read(ptx: str) -> PtxText:
         elif what in _DIRECTIVES:
             found = _DIRECTIVES[what].match(ptx, start)
             if found is None:
-                raise PtxError(f"has a {what} that is not written as PTX ISA has it", line(start))
+                raise PtxError(f"has a {what} that is not in the form of PTX ISA", line(start))
             if what == ".file":
                 files[int(found[1])] = found[2]
             elif what == ".loc":
@@ -118,7 +118,7 @@ def read(ptx: str) -> PtxText:
                 used_bytes += [(start, int(mask, 0)) for mask in _USED_BYTES.findall(found[0])]
             done = found.end()
         else:
-            raise PtxError(f"holds {what!r}, which is no part of an instruction", line(start))
+            raise PtxError(f"holds {what!r}, which PTX code does not contain", line(start))
         blank = _BLANKED.sub(" ", ptx[start:done])
         code.append(blank)
         listing.append(ptx[start:done] if what in _DIRECTIVES else blank)

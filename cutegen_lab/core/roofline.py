@@ -15,7 +15,7 @@ from cutegen_lab.core.problem import Problem
 
 @dataclass(frozen=True)
 class GpuSpec:
-    """One GPU model: limits of a block and a multiprocessor, and peak rates a second."""
+    """One GPU model: limits per block and per multiprocessor, and peak rates."""
 
     name: str
     """Model name as it occurs in CUDA's device name ("H200")."""
@@ -26,30 +26,30 @@ class GpuSpec:
     clock_hz: float
     """Boost clock in Hz."""
     dram_bytes_per_s: float
-    """Datasheet DRAM bandwidth in bytes a second."""
+    """Datasheet DRAM bandwidth in bytes per second."""
     copy_bytes_per_s: float
-    """Bandwidth that a large device-to-device copy reaches (reads plus writes), in bytes a second."""
+    """Bandwidth that a large device-to-device copy reaches (reads plus writes), in bytes per second."""
     l2_bytes: int
     """Size of L2 in bytes."""
     max_smem_per_block: int
-    """Most shared memory a block may use, in bytes."""
+    """Maximum shared memory per block in bytes."""
     smem_per_sm: int
-    """Shared memory of a multiprocessor in bytes."""
+    """Shared memory per multiprocessor in bytes."""
     registers_per_sm: int
-    """32-bit registers of a multiprocessor."""
+    """32-bit registers per multiprocessor."""
     max_threads_per_sm: int
-    """Most threads resident on a multiprocessor."""
+    """Maximum number of resident threads per multiprocessor."""
     max_blocks_per_sm: int
-    """Most blocks resident on a multiprocessor."""
+    """Maximum number of resident blocks per multiprocessor."""
     flops: Mapping[DType, float]
-    """Datasheet dense matrix rate by operand dtype, in operations a second."""
+    """Datasheet dense matrix rate by operand dtype, in operations per second."""
     max_threads_per_block: int = 1024
-    """Most threads of a block."""
+    """Maximum number of threads per block."""
     max_cluster: int = 16
-    """Most blocks of a cluster; 1 if the GPU has no clusters."""
+    """Maximum number of blocks per cluster; 1 if the GPU has no clusters."""
 
     def peak(self, dtype: DType, tf32: bool = False) -> float:
-        """Peak matrix operations a second for operands of ``dtype``.
+        """Peak matrix operations per second for operands of ``dtype``.
 
         An fp32 product runs on tensor cores as three products of split-fp16 operands (Ootomo and Yokota 2022), or, if
         ``tf32`` rounding is allowed, as one at half bf16's rate. 8-bit floats that the tensor cores lack are multiplied
@@ -86,7 +86,8 @@ _L40S = GpuSpec(  # NVIDIA L40S datasheet; limits of compute capability 8.9
            DType.F8E4M3: 733e12, DType.F8E5M2: 733e12},
 )  # fmt: skip
 
-# Copy rates: the H200's was measured (2026-11-20, 32768×8192 bf16), the others are scaled by its ratio to the bus.
+# Copy rates: the H200's was measured (2026-11-20, 32768×8192 bf16), the others are scaled from their DRAM bandwidth by
+# its ratio.
 GPUS: Mapping[str, GpuSpec] = {
     "H200": _hopper("H200", dram=4.8e12, copy=4.14e12, l2_mib=60),
     "H100": _hopper("H100", dram=3.35e12, copy=2.9e12, l2_mib=50),

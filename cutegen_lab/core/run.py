@@ -25,13 +25,13 @@ from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
 
 Language = Literal["dsl", "spec"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-"""What a model writes: CuTe modules, or specs, for which the templates write the modules."""
+"""What a model writes: CuTe modules, or specs, from which the templates make the modules."""
 PROVIDERS = ("templates", "openai", "manual", "manual:DIR", "replay:FILE", "templates:CONFIG")
 """How :attr:`RunSettings.provider` may be written."""
 
 
 class Step(str, Enum):
-    """The loop's steps, in order, and where a run rests."""
+    """The loop's steps in order; DONE is the end of a run."""
 
     GENERATE = "generate"
     COMPILE = "compile"
@@ -47,15 +47,15 @@ class Budget:
     """Limits at which a run ends by itself."""
 
     max_steps: int = 8
-    """Most candidates."""
+    """Maximum number of candidates."""
     max_fixes: int = 5
-    """Most consecutive candidates that fail."""
+    """Maximum number of consecutive candidates that fail."""
     max_seconds: float | None = None
-    """Most seconds of the run; None for no limit."""
+    """Maximum duration of the run in seconds; None for no limit."""
     max_tokens: int | None = None
-    """Most tokens of all answers; None for no limit."""
+    """Maximum number of tokens of all answers; None for no limit."""
     max_usd: float | None = None
-    """Most dollars of all answers at :attr:`RunSettings.price`; None for no limit."""
+    """Maximum cost of all answers in dollars, at :attr:`RunSettings.price`; None for no limit."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class RunSettings:
     """Everything the analyst chose for a run."""
 
     provider: str = "templates"
-    """Who proposes kernels, as in :data:`PROVIDERS`; behind "templates:" are parameters of the first one."""
+    """Who proposes kernels, as in :data:`PROVIDERS`; after "templates:" come parameters of the first kernel."""
     model: str = ""
     """Model name for the provider; empty for its default."""
     arch: str = "sm_90a"
@@ -84,7 +84,7 @@ class RunSettings:
     """Number of candidates that must pass before any is profiled (CuTeGen's delayed profiling)."""
 
     def __post_init__(self) -> None:
-        """Raises InputError for a cap in dollars that nothing could be compared with."""
+        """Raises InputError for a cap in dollars without a price of tokens."""
         if self.budget.max_usd is not None and self.price is None:
             cap = dollars(self.budget.max_usd)
             raise InputError(f"a cap of {cap} needs a price", Hint(Advice.GIVE_PRICE))
@@ -239,7 +239,8 @@ class Answered:
 
 @dataclass(frozen=True)
 class StepFailed:
-    """A step failed by our own fault (a broken cage, a lost device): the run rests at review and can be retried."""
+    """A step failed, but not because of the candidate (a broken cage, a lost device): the run waits for review and can
+    be retried."""
 
     step: Step
     """The step."""
@@ -253,7 +254,7 @@ class StepFailed:
 
 @dataclass(frozen=True)
 class Resumed:
-    """A new process took the run up; unfinished work starts again."""
+    """A new process took over the run; unfinished work starts again."""
 
     type: Literal["resumed"] = "resumed"
     """Tag of the event in the store."""
@@ -343,7 +344,7 @@ class RunState:
     scope: Scope | None = None
     """Scope of the last approval, while it holds."""
     scope_used: int = 0
-    """Answers that it has given."""
+    """Number of candidates that the scope has approved."""
     notes_made: int = 0
     """Number of comments and pins so far, also of those taken away."""
     feedback: str = ""
@@ -351,13 +352,13 @@ class RunState:
     failed_in_a_row: int = 0
     """Consecutive candidates that failed."""
     problem_note: str = ""
-    """Why the run rests or ended, if that is not obvious."""
+    """Why the run waits or ended, if that is not obvious."""
     problem_hint: Hint | None = None
     """What to do about it, if ``problem_note`` does not say so."""
     ask: Literal["generate", "fix", "refine"] = "generate"
     """What the provider is being asked for, or was last."""
     wanted: bool = False
-    """Whether the analyst asked for it."""
+    """Whether the analyst asked for this proposal."""
     ask_parent_id: str | None = None
     """Candidate that the proposal is to start from."""
     base_id: str | None = None
@@ -365,15 +366,15 @@ class RunState:
     compiled: Mapping[str, Compiled] = field(default_factory=dict)
     """Build results by candidate id, also before there is a verdict."""
     failed_step: Step | None = None
-    """Step that our own failure stopped, while the run rests because of it."""
+    """Step that failed, but not because of the candidate, while the run waits for that reason."""
     stumbles: int = 0
-    """Our own failures in a row."""
+    """Number of consecutive failures that were not because of a candidate."""
     stopped_at: Step | None = None
     """Step at which the analyst stopped the run, where it continues when resumed."""
     outcome: Literal["", "accepted", "nothing_accepted", "stopped", "failed"] = ""
     """How the run ended; "" while it is under way."""
     imported: str = ""
-    """Name of the file it was read from; such a run is only looked at."""
+    """Name of the file that the run was read from; such a run can only be viewed."""
 
     @property
     def current(self) -> Candidate | None:
@@ -427,7 +428,7 @@ class RunSummary:
     gpu: str = ""
     """GPU whose speed of light is the bound."""
     device: str = ""
-    """Device that its last trial ran on, or what the settings name before there is one."""
+    """Device of its last trial; before the first trial, the device in its settings."""
     best_id: str = ""
     """Its fastest candidate that passed; "" before there is one."""
     best_us: float | None = None
@@ -435,6 +436,6 @@ class RunSummary:
     best_kind: str = ""
     """"measured" or "predicted"."""
     speedup: float | None = None
-    """How many times as fast as :attr:`over` it is; None if there is nothing to compare it with."""
+    """Speedup of that candidate over :attr:`over`; None if there is nothing to compare it with."""
     over: str = ""
-    """A PyTorch baseline, or the first candidate that passed."""
+    """What :attr:`speedup` is relative to: a PyTorch baseline, or the first candidate that passed."""

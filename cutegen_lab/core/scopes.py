@@ -16,14 +16,15 @@ _SLOWER = re.compile(r"(?:until )?slower")
 
 @dataclass(frozen=True)
 class Scope:
-    """Until when candidates that pass and are faster are approved without asking. Anything else is always asked."""
+    """Until when candidates that pass and are faster are approved without asking. The analyst is asked about all
+    others."""
 
     until: Literal["steps", "floor", "slower"]
-    """A number of steps, a distance from the floor, or nothing but a candidate that is not faster."""
+    """What ends the scope: a number of steps, a time near the floor, or only a candidate that is not faster."""
     steps: int = 0
-    """Most answers that it gives ("steps")."""
+    """Maximum number of candidates that it approves ("steps")."""
     within: float = 0.0
-    """Fraction of the floor within which the analyst is asked again ("floor")."""
+    """Distance from the floor, as a fraction of it, at which the analyst is asked again ("floor")."""
 
     def __str__(self) -> str:
         match self.until:
@@ -35,7 +36,8 @@ class Scope:
 
 
 def scope_of(text: str) -> Scope | None:
-    """``3 steps``, ``within 5%``, ``until slower``; None for an empty text. Raises InputError for other text."""
+    """Reads ``3 steps``, ``within 5%`` or ``until slower``; None for an empty text. Raises InputError for other
+    text."""
     said = " ".join(text.lower().split())
     if not said:
         return None

@@ -7,7 +7,7 @@ from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote, unquote
 
 _USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?(.*)@")  # up to the last @: a password may contain one unescaped
-_SHORTEST = 6  # fewest characters that are masked: masking fewer would tear words apart and protect nothing
+_SHORTEST = 6  # minimum length of a masked secret: masking shorter ones would garble words and protect nothing
 MASK = "***"
 
 

@@ -18,15 +18,16 @@ class Standing:
     time_us: float
     """Its time in microseconds."""
     kind: Literal["measured", "predicted"]
-    """How that was obtained."""
+    """Whether the time was measured or predicted."""
     speedup: float | None = None
-    """How many times as fast it is as :attr:`over`; None if there is nothing to compare it with."""
+    """Speedup over :attr:`over`; None if there is nothing to compare it with."""
     over: str = ""
-    """The fastest PyTorch baseline timed with it, or else the first candidate that passed."""
+    """What :attr:`speedup` is relative to: the fastest PyTorch baseline timed with the candidate, or else the first
+    candidate that passed."""
 
 
 def best_id(state: RunState) -> str | None:
-    """The fastest candidate that passed; measured and predicted times are not compared with each other."""
+    """The fastest candidate that passed; predicted times count only if none is measured."""
     timed = [(key, t.timing) for key, t in state.trials.items() if t.timing is not None and t.verdict.passed]
     measured = [found for found in timed if found[1].kind == "measured"]
     return min(measured or timed, key=lambda found: found[1].time_us, default=(None, None))[0]

@@ -18,13 +18,13 @@ from cutegen_lab.core.verdict import Fault
 
 Mode = Literal["cold", "warm", "events", "records"]
 """``cold``: a CUDA graph of calls, each on another set of tensors. ``warm``: the same on one set. ``events``: single
-calls between two CUDA events, each after L2 was written over. ``records``: single calls by the profiler's records of
-their kernels, each after L2 was read over."""
+calls between two CUDA events, each after L2 was overwritten. ``records``: single calls, timed by the profiler's kernel
+records, each after other data were read into L2."""
 
 ReferenceKind = Literal["eager", "compile", "max-autotune", "channels_last"]
-"""``channels_last``: eager, with images and weights of four dimensions in that layout."""
+"""``channels_last``: eager, with images and weights of four dimensions in that memory format."""
 
-INCUMBENT = "incumbent"  # the accepted kernel, beside which a refinement is timed
+INCUMBENT = "incumbent"  # the accepted kernel, timed in the same rounds as a refinement
 COPY = "copy of the compulsory bytes"  # the subject that every candidate is compared with
 
 
@@ -45,7 +45,7 @@ class Samples:
     """Samples of one subject in one mode."""
 
     times_us: tuple[float, ...]
-    """Microseconds a call, one for each sample, in the order taken."""
+    """Microseconds per call, one value for each sample, in the order taken."""
     clock: str
     """How time was measured ("CUDA graph of 12 calls between two events")."""
     flush: str
@@ -77,7 +77,7 @@ class Stopwatch(Protocol):
         """Prepares the reference in PyTorch, to be sampled as ``name``."""
 
     def add_copy(self, name: str) -> Subject | Fault:
-        """A device-to-device copy that moves the workload's compulsory bytes."""
+        """Prepares a device-to-device copy that moves the workload's compulsory bytes, to be sampled as ``name``."""
         ...
 
     def sample(self, name: str, mode: Mode, count: int, seed: int) -> Samples | Fault:
@@ -91,7 +91,7 @@ class Stopwatch(Protocol):
         ...
 
     def open_another(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> Stopwatch | Fault:
-        """A stopwatch for another workload on the same device, open no longer than this one; arguments as in
+        """A stopwatch for another workload on the same device, to be closed before this one; arguments as in
         :meth:`HasStopwatch.stopwatch`."""
         ...
 
@@ -107,8 +107,8 @@ class HasStopwatch(Protocol):
 
     def prepare(self, problem: Problem) -> None:
         """Compiles the reference by torch.compile in the background until a stopwatch is opened, so that adding it
-        there takes less. It may do nothing: for a second problem, or for one whose tensors take more than a small part
-        of the device's memory."""
+        there takes less time. May do nothing: for a second problem, or for one whose tensors take more than a small
+        part of the device's memory."""
         ...
 
     def stopwatch(

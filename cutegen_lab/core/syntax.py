@@ -41,7 +41,7 @@ def parse(source: str, filename: str = "<unknown>") -> ast.Module:
 
 
 def parse_problem(source: str, filename: str = "<unknown>") -> ast.Module:
-    """The tree of a problem's text, without PyTorch, whose import takes seconds.
+    """The syntax tree of a problem's text. Does not import PyTorch, which takes seconds.
 
     Raises ProblemError for text that is empty, has only comments, or is not Python.
     """
@@ -80,7 +80,7 @@ def _parse(source: str, filename: str, mode: str = "exec") -> ast.AST:
         return ast.parse(source, filename, mode)  # noqa: TID251
 
 
-@lru_cache(maxsize=64)  # a view of a run calls this again with each event of the run
+@lru_cache(maxsize=64)  # a run's view is built again after each event
 def launch_defaults(source: str) -> Mapping[str, str] | None:
     """Parameters of ``launch`` with defaults as text ("" for none); None if the source does not parse or a default is
     nested too deeply for ``ast.unparse``."""
@@ -102,7 +102,8 @@ def launch_defaults(source: str) -> Mapping[str, str] | None:
 
 
 def dotted(node: ast.AST) -> str:
-    """``a.b.c`` of names and attributes; any other expression counts as empty (``.c``)."""
+    """The dotted name of ``node``: ``a.b.c``. An expression that is not a name counts as empty: ``f().c`` gives
+    ``.c``."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -143,7 +144,7 @@ class Nodes:
 
 
 def merged_imports(lines: Iterable[str]) -> list[str]:
-    """Lines ``from m import a, b``, each module once with all names that any of them imports from it."""
+    """Merges lines ``from m import a, b``: one line for each module, with all names that ``lines`` import from it."""
     found = dict[str, set[str]]()
     for line in lines:
         module, _, names = line.partition(" import ")

@@ -1,4 +1,4 @@
-"""What each warp of a block did, one thing after another: in the emulator's order of execution, or by a GPU's clock."""
+"""What each warp of a block did, in the emulator's order of execution or by a GPU's clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Kind = Literal["run", "wait", "copy in", "copy out", "product"]
 shared memory is under way; ``copy out``: a bulk copy out of it; ``product``: wgmma is under way."""
 GENERATOR = "cutegen-lab"
 TRACE_MARK = f'"generator": "{GENERATOR}"'
-"""text that every trace written here contains"""
+"""Text that every trace written here contains."""
 EMULATED = "the emulator's order of execution, not time"
 
 
@@ -31,7 +31,7 @@ class Span:
     label: str
     """The instruction that began it; empty for ``run``."""
     line: int
-    """Line of the candidate's text; 0 where it is of none."""
+    """Line of the candidate's text; 0 if the instruction belongs to none."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Timeline:
     block: tuple[int, int, int]
     """The block (x, y, z)."""
     warps: int
-    """Warps of the block."""
+    """Number of warps of the block."""
     length: int
     """Length of the axis."""
     spans: tuple[Span, ...]
@@ -54,7 +54,7 @@ class Timeline:
     """Unit of the axis: instructions that the block has executed (warps that execute one together count once), or
     cycles of the multiprocessor."""
     per_us: float = 1.0
-    """Units of the axis that are a microsecond of a trace."""
+    """Units of the axis per microsecond of a trace."""
     what: str = EMULATED
     """What was recorded, and how."""
 
@@ -77,14 +77,14 @@ _TRACKS: Sequence[tuple[str, tuple[Kind, ...]]] = (
 
 
 _STEPS = 4096
-"""Time steps of a microsecond: viewers add start and duration, and multiples of these add exactly, so that one event
+"""Time steps per microsecond: viewers add start and duration, and multiples of a step add exactly, so that one event
 ends where the next begins. A cycle is two steps."""
 
 
 def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
     """Trace for Perfetto or Chrome (``Trace Event Format``, complete events): a process for each block, a thread for
-    each warp, and more for what it has under way. Cycles of a GPU become time; an emulator's instruction is one
-    microsecond."""
+    each warp, and more threads for its copies and products under way. Cycles of a GPU become time; an emulator's
+    instruction is one microsecond."""
     found: list[dict[str, Any]] = []
     threads = count(1)
     for process, timeline in enumerate(timelines, 1):  # process 0 is the idle process
@@ -110,8 +110,8 @@ def said_of(timelines: Iterable[Timeline]) -> str:
 
 
 def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
-    """As few lists as hold the spans without overlaps: Perfetto drops events of a thread that overlap and do not
-    nest."""
+    """The spans in the minimum number of lists without overlaps: Perfetto drops events of a thread that overlap and do
+    not nest."""
     lanes: list[list[Span]] = []
     for span in sorted(spans, key=lambda span: (span.start, span.end)):
         free = next((lane for lane in lanes if lane[-1].end <= span.start), None)

@@ -113,7 +113,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Times of one subject, taken in one way."""
+    """Times of one subject by one method."""
 
     subject: str
     """"candidate", "incumbent", "eager PyTorch", "torch.compile" or "copy of the compulsory bytes"."""
@@ -124,7 +124,7 @@ class Measurement:
     samples: int
     """Number of samples."""
     time_us: float
-    """Median, in microseconds a call."""
+    """Median, in microseconds per call."""
     iqr_us: float
     """Interquartile range in microseconds."""
     half_width_us: float
@@ -136,11 +136,11 @@ class Comparison:
     """A candidate compared with another subject, timed in the same rounds."""
 
     against: str
-    """Name of the other ("incumbent")."""
+    """Name of the other subject ("incumbent")."""
     answer: Literal["faster", "slower", "same", "ambiguous"]
     """What the interval proves about the candidate."""
     ratio: float
-    """The candidate's time over the other's."""
+    """The candidate's time divided by the other's."""
     low: float
     """Lower end of the ratio's 95% interval."""
     high: float
@@ -161,7 +161,7 @@ class Timing:
     kind: Literal["measured", "predicted"]
     """"measured" on a GPU, or "predicted" by a model."""
     time_us: float
-    """Microseconds a call with a cold L2."""
+    """Microseconds per call with a cold L2."""
     method: str
     """Clock, flush and count ("CUDA events, cold L2, 30 launches"), or the model's name."""
     device: str
@@ -177,13 +177,13 @@ class Timing:
     half_width_us: float = 0.0
     """Half the 95% confidence interval of ``time_us`` in microseconds."""
     warm_us: float | None = None
-    """Microseconds a call with a warm L2; None if not measured."""
+    """Microseconds per call with a warm L2; None if not measured."""
     measurements: tuple[Measurement, ...] = ()
-    """Every number behind these."""
+    """The measurements behind these numbers."""
     comparisons: tuple[Comparison, ...] = ()
     """Comparisons with the incumbent and the baselines."""
     rounds_us: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Microseconds a call with a cold L2 by subject, one for each round in which all were sampled, in order."""
+    """Microseconds per call with a cold L2 by subject, one value for each round in which all were sampled, in order."""
     notes: tuple[str, ...] = ()
     """What to know before trusting the numbers."""
     conditions: Mapping[str, str] = field(default_factory=dict)
@@ -211,16 +211,16 @@ AccessWay = Literal["load", "store", "ldmatrix", "stmatrix"]
 
 @dataclass(frozen=True)
 class SharedAccess:
-    """An instruction that loads or stores shared memory with bank conflicts, and one warp's access by it."""
+    """An instruction that loads or stores shared memory with bank conflicts, and one access by a warp."""
 
     line: int
     """Line from 1; 0 for code that belongs to no line."""
     way: AccessWay
     """The instruction: a load, a store, ldmatrix or stmatrix."""
     width: int
-    """Bytes of a lane; of ldmatrix and stmatrix 16, the bytes of a row."""
+    """Bytes per lane; 16 for ldmatrix and stmatrix: the bytes of a row."""
     lanes: tuple[int, ...]
-    """Numbers of the lanes that take part, from 0; of ldmatrix and stmatrix, of the rows."""
+    """Numbers of the participating lanes, from 0; for ldmatrix and stmatrix, numbers of the rows."""
     offsets: tuple[int, ...]
     """Address of each of ``lanes``, in bytes from the 128-byte line of the lowest."""
     wavefronts: int
@@ -258,8 +258,8 @@ class Profile:
     launches: tuple[LaunchCounters, ...] = ()
     """Counters of each launch in order; empty where there is one, whose counters are ``counters``."""
     accesses: tuple[SharedAccess, ...] = ()
-    """Accesses with bank conflicts, the most conflicts first, one for each line and way; empty if the source cannot
-    tell."""
+    """Accesses with bank conflicts, the most conflicts first, one for each line and kind of access; empty if the source
+    cannot tell."""
 
     def __repr__(self) -> str:
         return f"<Profile by the {self.source}: {self.limiter or 'no limiter'}; {len(self.counters)} counters>"
@@ -270,19 +270,19 @@ class Resources:
     """Static cost of the main workload's build: the largest over its kernels."""
 
     registers: int
-    """Registers of a thread."""
+    """Registers per thread."""
     spill_bytes: int
     """Bytes of spill loads and stores, as ptxas reports them."""
     static_smem_bytes: int
-    """Static shared memory of a block in bytes."""
+    """Static shared memory per block in bytes."""
     dynamic_smem_bytes: int
-    """Dynamic shared memory of a block in bytes."""
+    """Dynamic shared memory per block in bytes."""
     kernels: int
     """Number of kernels."""
 
     @property
     def smem_bytes(self) -> int:
-        """Shared memory of a block in bytes."""
+        """Shared memory per block in bytes."""
         return self.static_smem_bytes + self.dynamic_smem_bytes
 
 

@@ -86,11 +86,11 @@ class Answer:
     text: str = ""
     """Edited source (edit) or reason (reject)."""
     target_id: str | None = None
-    """Candidate to grow from (branch)."""
+    """Candidate to branch from (branch)."""
     by: Literal["analyst", "auto", "scope"] = "analyst"
     """Who answered: the analyst, "auto" under :attr:`RunSettings.auto`, or the scope of an earlier approval."""
     scope: Scope | None = None
-    """What else an approval is for, or the scope that gave it; None for this step alone."""
+    """Scope of an approval, or the earlier scope that gave this answer; None for this step alone."""
 
 
 def answer_of(kind: AnswerKind, argument: str = "", note: str = "") -> Answer:

@@ -11,7 +11,7 @@ class Verdict(str, Enum):
 
     PASSED = "passed"
     # From the gate: the source never reached the compiler.
-    REJECTED_SOURCE = "rejected_source"  # the gate: a forbidden import, name or dunder
+    REJECTED_SOURCE = "rejected_source"  # a forbidden import, name or dunder
     PIN_BROKEN = "pin_broken"  # it changes what the analyst pinned
     CONTRACT = "contract"  # no launch(), wrong number of tensors, bad TUNABLE or workspace
     # From the cage.
@@ -19,7 +19,7 @@ class Verdict(str, Enum):
     COMPILE_TIMEOUT = "compile_timeout"
     COMPILE_CRASH = "compile_crash"  # a signal, os._exit, a broken result
     COMPILE_LIMIT = "compile_limit"  # memory, processes, output or file size
-    HOST_READS_DATA = "host_reads_data"  # the launcher touched a tensor's contents while it was recorded
+    HOST_READS_DATA = "host_reads_data"  # launch() used a tensor's contents while its launches were recorded
     UNSTABLE_PLAN = "unstable_plan"  # recordings at other addresses differ beyond relocations and padding
     # From the launch.
     INVALID_PLAN = "invalid_plan"  # grid, block, cluster, shared memory or a relocation out of bounds
@@ -39,11 +39,11 @@ class Verdict(str, Enum):
     NON_DETERMINISTIC = "non_deterministic"
     INPUT_MODIFIED = "input_modified"
     UNREAD_INPUT = "unread_input"  # fewer bytes of an input were loaded than the answer depends on
-    TOO_FAST = "too_fast"  # a measured time under the speed-of-light floor: quarantined, never averaged
+    TOO_FAST = "too_fast"  # a measured time below the speed of light: quarantined, never averaged
     INCONCLUSIVE = "inconclusive"  # all checks passed, but too little of a workload of the analyst's could run
     # Our own failures.
     CANCELLED = "cancelled"
-    DEVICE_ERROR = "device_error"  # the device or its worker failed; the candidate may be innocent
+    DEVICE_ERROR = "device_error"  # the device or its worker failed; the candidate may be correct
 
     @property
     def passed(self) -> bool:

@@ -13,16 +13,18 @@ LEGAL = (1, 2, 4, 8, 16)  # legal alignments in bytes; the contract aligns every
 
 
 def vector_width(option: Option, template: Template) -> int:
-    """Elements of the narrowest type in one access of that many bytes. Raises SpecError if rows do not start at
-    multiples of them; the message names the tensor."""
+    """Number of elements of the narrowest dtype in one access of as many bytes as ``option`` says. Raises SpecError if
+    rows of a tensor do not start at multiples of that; the message names the tensor."""
     (size,) = option.values
     if not isinstance(template, Single):
-        raise option.place.error("align is for one kernel, and this takes several", "Name each by a `step`.")
+        raise option.place.error(
+            "align applies to one kernel, and the spec takes several", "Name each kernel by a `step`."
+        )
     if not isinstance(size, int) or size not in LEGAL:
         nearest = max((v for v in LEGAL if isinstance(size, int) and v <= size), default=LEGAL[0])
         words = ", ".join(map(str, LEGAL))
         raise option.place.error(
-            f"align is {size}; it may be {words} bytes, for tensors begin at multiples of 16",
+            f"align is {size}; it may be {words} bytes, since tensors begin at multiples of 16",
             f"The nearest is {nearest}.",
         )
     tensors = [tensor for workload in template.problem.workloads for tensor in workload.tensors]
@@ -30,7 +32,7 @@ def vector_width(option: Option, template: Template) -> int:
         for pitch in _pitches(tensor):
             if pitch % size:
                 raise option.place.error(
-                    f"align is {size}, and rows of {tensor} begin every {pitch} bytes",
+                    f"align is {size}, but rows of {tensor} begin every {pitch} bytes",
                     f"The nearest is {math.gcd(pitch, size)}.",
                 )
     return max(1, size // min(tensor.dtype.itemsize for tensor in tensors))

@@ -26,11 +26,11 @@ _POSITIONAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "cluster": (("cluster_m", "cluster_n"),),
     "split": (("split_k",), ("cluster_k",)),
 }
-_STATEMENTS = (*_POSITIONAL, "schedule", "stages")  # a kind of setting, not a misspelt parameter
+_STATEMENTS = (*_POSITIONAL, "schedule", "stages")  # names of statements, which are not misspelt parameters
 _AT_LINE = re.compile(r" at line (\d+): .*$")
-_WHOLE = "main"  # step name of a spec without steps, which may be any number of kernels
+_WHOLE = "main"  # step name of a spec without steps, which may take several kernels
 Settings = dict[str, tuple[Scalar, Option]]
-"""Parameters that a step sets, with value and place."""
+"""Parameters that a step sets → (value, the option that sets it)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def compile_for(problem: Problem, arch: str, text: str) -> Kernel:
     of the problem. Raises SpecError."""
     spec = parse(text)
     if spec.arch != arch:
-        raise spec.place.error(f"the spec is for {spec.arch}, and {arch} was asked for", f"Write `for {arch}`.")
+        raise spec.place.error(f"the spec is for {spec.arch}, not for {arch}", f"Write `for {arch}`.")
     mine = problem_of(spec)
     check_tensors(spec, mine.workload, problem.workload)
     if spec.tf32 and not problem.tf32:
@@ -69,7 +69,7 @@ def compile_for(problem: Problem, arch: str, text: str) -> Kernel:
 
 
 def compile_spec(spec: Spec, problem: Problem | None = None) -> Kernel:
-    """Compiles a parsed spec; with ``problem``, for the workloads of that. Raises SpecError."""
+    """Compiles a parsed spec, for the workloads of ``problem`` if that is given. Raises SpecError."""
     try:
         target_gpu(spec.arch)
     except InputError as error:
@@ -79,7 +79,7 @@ def compile_spec(spec: Spec, problem: Problem | None = None) -> Kernel:
     template = _template(spec, problem)
     graphs = [template.graph] if isinstance(template, Single) else [s.kernel.graph for s in template.steps]
     if spec.tf32 and not any(dot.tf32 for graph in graphs for _, dot in graph.dots()):
-        raise spec.place.error("in tf32, and no matrix product of f32 tensors is in the spec", "Leave out `in tf32`.")
+        raise spec.place.error("the spec is in tf32, but has no matrix product of f32 tensors", "Leave out `in tf32`.")
     config, given = dict[str, Scalar](), set[str]()
     for prefix, step, part in _parts(spec, template):
         settings = _set(step, part)
@@ -154,7 +154,9 @@ def _set(step: Step, template: Template) -> Settings:
     for option in step.options:
         for name, value in _meant(option, template):
             if name in found:
-                raise option.place.error(f"{name} is set twice", f"The first time at line {found[name][1].place.line}.")
+                raise option.place.error(
+                    f"{name} is set twice", f"It is set first at line {found[name][1].place.line}."
+                )
             found[name] = (_legal(name, value, option, template), option)
     return found
 
@@ -173,7 +175,7 @@ def _names(option: Option, template: Template) -> tuple[str, ...]:
     for names in candidates:
         if all(name in template.domains for name in names):
             if len(option.values) > len(names):
-                raise option.place.error(f"{option.name} has {len(option.values)} sizes; there are {len(names)}: "
+                raise option.place.error(f"{option.name} has {len(option.values)} sizes; it takes up to {len(names)}: "
                                          f"{', '.join(names)}")  # fmt: skip
             return names[: len(option.values)]
     if option.name == "cluster" and isinstance(template, Single) and target_gpu(template.arch).max_cluster == 1:
@@ -183,8 +185,8 @@ def _names(option: Option, template: Template) -> tuple[str, ...]:
     if not near and option.name not in _STATEMENTS:
         hint = did_you_mean(option.name, template.domains)
     if isinstance(template, Pipeline) and option.name in _STATEMENTS:
-        hint = "It takes several kernels: name each by a `step`, or write `with` and the parameter."
-    has = f"{hint} It has: {', '.join(template.domains)}.".strip()
+        hint = "The spec takes several kernels: name each by a `step`, or write `with` and the parameter."
+    has = f"{hint} The template has: {', '.join(template.domains)}.".strip()
     raise option.place.error(f"the template ({template.name}) has no {option.name}", has)
 
 

@@ -1,4 +1,4 @@
-"""A spec as typed data. Every part has its place in the text, for error messages."""
+"""A spec as typed data. Every part records its position in the text, for error messages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Dim = int | str
 
 @dataclass(frozen=True)
 class Input:
-    """An input. ``strides`` in elements; empty if it is row-major and dense."""
+    """An input. ``strides``: in elements; empty if the tensor is row-major and dense."""
 
     name: str
     dtype: DType
@@ -98,9 +98,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Spec:
-    """A whole spec. ``sizes``: one mapping of size names for each workload, main first; a single empty one if all
-    sizes are numbers. ``tf32``: matrix products round fp32 operands to TF32. ``place``: of the architecture, or of
-    the name."""
+    """A whole spec. ``sizes``: one mapping of size names for each workload, main first; a single empty one if all sizes
+    are numbers. ``tf32``: matrix products round fp32 operands to TF32. ``place``: position of the architecture, or of
+    the name if there is none."""
 
     name: str
     arch: str

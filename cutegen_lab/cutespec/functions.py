@@ -93,7 +93,8 @@ _INSTEAD = {"maximum": "Write clamp(x, min=…).", "minimum": "Write clamp(x, ma
 
 def folded(apply: Apply, numbers: Sequence[float | None]) -> float | None:
     """Value of ``apply`` if all arguments are numbers; None if one is a tensor (None). Evaluated in fp64, because
-    Python would compute 9 ** 9 ** 9 exactly and never end. Raises SpecError if fp64 cannot represent the value."""
+    Python would compute 9 ** 9 ** 9 exactly, which takes too long. Raises SpecError if fp64 cannot represent the
+    value."""
     if apply.function not in _OF_NUMBERS or None in numbers:
         return None
     try:
@@ -110,8 +111,8 @@ def _and(numbers: Sequence[float | None]) -> str:
 
 
 def call(apply: Apply, arguments: list[str], numbers: Sequence[float | None]) -> str:
-    """PyTorch text of ``apply`` from the texts of its arguments and the values of those that are ``numbers``. Raises
-    SpecError."""
+    """PyTorch text of ``apply`` from the texts of its arguments. ``numbers``: value of each argument that is a number,
+    else None. Raises SpecError."""
     name, place = apply.function, apply.place
     function = FUNCTIONS.get(name)
     if function is None:
@@ -119,11 +120,11 @@ def call(apply: Apply, arguments: list[str], numbers: Sequence[float | None]) ->
         raise place.error(f"there is no function {name!r}", did_you_mean(name, FUNCTIONS, 0.5) or every)
     if not function.least <= len(arguments) <= function.most:
         takes = str(function.least) if function.least == function.most else f"{function.least} to {function.most}"
-        raise place.error(f"{name} takes {takes} tensors, and has {len(arguments)}")
+        raise place.error(f"{name} takes {takes} tensors, not {len(arguments)}")
     for position, number in enumerate(numbers, 1):
         if number is not None and name not in _MAY_TAKE_NUMBERS:
             hint = _INSTEAD.get(name, "Write its value." if len(numbers) == 1 else "")
-            raise place.error(f"{name} takes tensors, and argument {position} is the number {number:g}", hint)
+            raise place.error(f"{name} takes tensors, but argument {position} is the number {number:g}", hint)
     for missing in (k for k in function.required if k not in apply.keywords):
         raise place.error(f"{name} needs {missing}=…", f"Write {name}(x, {missing}=-1).")
     named = "".join(f", {key}={_keyword(name, function, key, v, place)}" for key, v in apply.keywords.items())
@@ -137,5 +138,5 @@ def _keyword(name: str, function: Function, key: str, value: Setting, place: Pla
         raise place.error(f"{name} has no keyword {key!r}", f"It has: {has}.")
     if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
         wanted = " or ".join(_KINDS[kind] for kind in allowed)
-        raise place.error(f"{name}'s {key} is {value!r}", f"It is {wanted}.")
+        raise place.error(f"{name}'s {key} is {value!r}", f"It must be {wanted}.")
     return repr(list(value)) if isinstance(value, tuple) else repr(value)

@@ -20,7 +20,7 @@ from cutegen_lab.cutespec.form import Apply, Dim, Expr, Input, Name, Number, Opt
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 ARCH = "sm_90a"
 MOST_CHARACTERS = 20_000
-MOST_DEPTH = 64  # largest depth of an expression
+MOST_DEPTH = 64  # maximum depth of an expression
 MOST_DIGITS = 15
 _BINARY = {"add", "subtract", "multiply", "divide", "matmul", "power", "less", "less_equal", "greater", "greater_equal",
            "equal", "not_equal"}  # fmt: skip
@@ -69,7 +69,7 @@ def _unexpected(error: UnexpectedInput, text: str) -> SpecError:
     misspelt = not rest and first not in STATEMENTS  # a name here may be a misspelled keyword
     hint = did_you_mean(first, STATEMENTS, 0.5) if misspelt else ""
     expected = _expected(allowed)
-    if misspelt and "EQUAL" in allowed:  # a single name, which may also start a line
+    if misspelt and "EQUAL" in allowed:  # a single name, which may begin a definition
         expected = f"A line begins with one of {', '.join(STATEMENTS)}, or with a name and '='."
     return SpecError(f"{str(token)[:40]!r} does not fit here", f"{hint} {expected}".strip(), line, column)
 
@@ -101,7 +101,7 @@ class _Reader:
         name, arch, tf32 = head.children  # type: ignore[union-attr]
         inputs: list[Input] = []
         sizes: list[Mapping[str, int]] = []
-        sized: list[Token] = []  # names in the sizes
+        sized: list[Token] = []  # names of given sizes, with their positions
         steps: list[tuple[Step, list[Value], list[Option]]] = []
         for statement in statements:
             assert isinstance(statement, Tree)
@@ -180,7 +180,9 @@ class _Reader:
     def _expr(self, item: Any, depth: int = 0) -> Expr:
         place = _place(item)
         if depth > MOST_DEPTH:
-            raise place.error(f"an expression more than {MOST_DEPTH} deep", "Name a part of it on a line of its own.")
+            raise place.error(
+                f"an expression nested more than {MOST_DEPTH} deep", "Name a part of it on a line of its own."
+            )
         data, children = str(item.data), item.children
         if data == "name":
             return Name(str(children[0]), place)

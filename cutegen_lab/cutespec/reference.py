@@ -32,7 +32,7 @@ def problem_of(spec: Spec) -> Problem:
 
 
 def _read(spec: Spec, tmps: bool = False) -> Problem:
-    """The problem, as PyTorch reads the reference. Raises SpecError."""
+    """The problem that PyTorch makes of the reference's text. Raises SpecError."""
     source, places = reference(spec, tmps)
     inputs = "; ".join(", ".join(_declared(i, sizes) for i in spec.inputs) for sizes in spec.sizes)
     try:
@@ -48,7 +48,7 @@ def _read(spec: Spec, tmps: bool = False) -> Problem:
 
 
 def reference(spec: Spec, tmps: bool = False) -> tuple[str, dict[int, Place]]:
-    """Text of the PyTorch reference, and the place in the spec of each of its lines. ``tmps``: it also returns the
+    """(text of the PyTorch reference, line of the text → place in the spec). ``tmps``: the reference also returns the
     values stored between steps, before its results. Raises SpecError."""
     names = _Names(spec)
     arguments = ", ".join(i.name for i in spec.inputs)
@@ -99,13 +99,13 @@ class _Names:
             if number is not None:
                 self._numbers[value.name] = number
         elif number is not None:
-            raise value.expr.place.error(f"{value.name} is a number, and no tensor", "Compute it from an input.")
+            raise value.expr.place.error(f"{value.name} is a number, not a tensor", "Compute it from an input.")
 
     def _add(self, name: str, place: Place) -> None:
         if keyword.iskeyword(name) or name in _TAKEN or name.startswith("__"):
             raise place.error(f"{name!r} cannot be a name", "Choose another.")
         if before := self._known.get(name):
-            raise place.error(f"{name} is defined twice", f"The first time at line {before.line}.")
+            raise place.error(f"{name} is defined twice", f"It is defined first at line {before.line}.")
         self._known[name] = place
 
     def text(self, expr: Expr) -> str:
@@ -167,12 +167,14 @@ def check_tensors(spec: Spec, mine: Workload, asked: Workload) -> None:
     for kind, given, wanted, written in kinds:
         if len(given) != len(wanted):
             raise written[-1].place.error(
-                f"the spec has {len(given)} `{kind}` and the problem {len(wanted)}: {', '.join(map(str, wanted))}",
-                "Write the problem's, in its order.",
+                f"the spec has {len(given)} `{kind}`, but the problem has {len(wanted)}: {', '.join(map(str, wanted))}",
+                "Write those of the problem, in the same order.",
             )
         for number, (ours, theirs, line) in enumerate(zip(given, wanted, written, strict=True), 1):
             if (ours.dtype, ours.shape, ours.stride) != (theirs.dtype, theirs.shape, theirs.stride):
-                raise line.place.error(f"`{kind}` {number} is {ours}, and the problem has {theirs}", "Write it so.")
+                raise line.place.error(
+                    f"`{kind}` {number} is {ours}, but the problem has {theirs}", "Declare the same."
+                )
 
 
 def _check_results(spec: Spec, problem: Problem, written: Sequence[Value]) -> None:
@@ -184,7 +186,7 @@ def _check_results(spec: Spec, problem: Problem, written: Sequence[Value]) -> No
             wanted = tuple(_size(dim, sizes, value.place) for dim in value.dims)
             if wanted != found.shape:
                 raise value.place.error(
-                    f"{value.name} is declared as {_shape(wanted)}, and its expression gives {_shape(found.shape)}"
+                    f"{value.name} is declared as {_shape(wanted)}, but its expression gives {_shape(found.shape)}"
                 )
 
 

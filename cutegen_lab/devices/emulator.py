@@ -25,11 +25,11 @@ from cutegen_lab.emulator.execution_order import CLOCK_BITS
 from cutegen_lab.perfmodel import MODEL, error_band, predict_plan
 
 SAMPLE_BLOCKS = 64
-FEWEST_BLOCKS = 6  # least blocks of a sample: the first, the last, and four others
-# Clusters of each launch with race detection (3 to 8 times slower) in a build's first large runs.
+FEWEST_BLOCKS = 6  # minimum number of blocks of a sample: the first, the last, and four others
+# Clusters of each launch that run with race detection (3 to 8 times slower) in a build's first large runs.
 WATCHED = 4
-_WATCHED_RUNS = 4  # runs that are watched: the first draw's two, and the mixed draws, which cover most branches
-RECORDED = 50_000  # instructions after which a block that is recorded alone is taken to wait for other blocks
+_WATCHED_RUNS = 4  # such runs: the first draw's two, and the mixed draws, which cover most branches
+RECORDED = 50_000  # instructions after which a block recorded alone is assumed to wait for other blocks
 MANY_INSTRUCTIONS = (
     2e6  # warp instructions of a block sample that is large enough: more takes seconds and changes little
 )
@@ -40,9 +40,9 @@ class EmulatorDevice:
 
     Consecutive executions of one build in a thread form pairs, to expose a kernel whose result depends on the execution
     order, addresses or clocks. The first of a pair runs the blocks by number (in later pairs in random order), the
-    second in reverse order, with other addresses and clock values. Approximate arithmetic has its largest error in
-    every other pair, beginning with the first, and about the hardware's in the others.
-    ``seed_source`` returns 62-bit seeds.
+    second in reverse order, with other addresses and clock values. Approximate arithmetic has its largest permitted
+    error in every other pair, beginning with the first, and about the hardware's error in the others. ``seed_source``
+    returns 62-bit seeds.
     """
 
     name = "emulator"
@@ -75,8 +75,8 @@ class EmulatorDevice:
         share: float, flops: int = 0,
     ) -> Execution | str:  # fmt: skip
         """Runs random blocks: about ``share`` (0 to 1) of all, at least six clusters, at most 64 blocks beyond these.
-        Returns a text if a sample would prove nothing. Reading a byte of an output, the workspace or shared memory that
-        no sampled block has written is a fault. Raises Cancelled."""
+        Returns the reason instead if a sample would prove nothing. Reading a byte of an output, the workspace or shared
+        memory that no sampled block has written is a fault. Raises Cancelled."""
         if why := why_not_alone(build):
             return why
         launch = build.plan.launches[0]
@@ -121,8 +121,8 @@ class EmulatorDevice:
     def timelines(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> tuple[Timeline, ...] | str:
-        """Timelines of one block of each launch, or a text that says why there are none. Bulk copies complete as late
-        as possible. ``buffers`` are partly overwritten. Raises Cancelled."""
+        """Timelines of one block of each launch, or the reason why there are none. Bulk copies complete as late as
+        possible. ``buffers`` are partly overwritten. Raises Cancelled."""
         whole = replace(self._options, shadow=False, races=True, record=True)
         alone = replace(whole, sample_blocks=1, budget=RECORDED)
         result = run_plan(build, tensors, buffers, cancel, alone)

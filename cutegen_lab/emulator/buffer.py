@@ -9,7 +9,7 @@ from cutegen_lab.emulator.ptx.types import Array
 
 @dataclass
 class Buffer:
-    """One tensor. ``written``: a bool for each byte, or None where reads need no check. ``constant``: read-only."""
+    """One tensor. ``written``: a bool for each byte, or None if reads need no check. ``constant``: read-only."""
 
     name: str
     base: int
@@ -17,10 +17,10 @@ class Buffer:
     views: dict[int, Array]
     written: Array | None = None
     constant: bool = False
-    writers: Array | None = None  # last writers, for :class:`GlobalRaces` …
-    readers: tuple[Array, Array] | None = None  # … and readers, if any
+    writers: Array | None = None  # last writer of each cell, for :class:`GlobalRaces`
+    readers: tuple[Array, Array] | None = None  # readers of each cell, for :class:`GlobalRaces`
     owners: Array | None = None  # cluster that stored each cell, for :class:`StoreOwners`
-    initial: Array | None = None  # contents before the first launch, where kept
+    initial: Array | None = None  # contents before the first launch, if kept
     end: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """The execution order of a run, one of those that hardware may take: a kernel's result must not depend on it.
 
-CUDA C++ Programming Guide, "Thread Hierarchy": blocks run in any order, and so do warps. A clock starts anywhere (PTX
-ISA 10.23 %clock, 10.26 %globaltimer), and tensors lie anywhere that is aligned to 16 bytes.
+CUDA C++ Programming Guide, "Thread Hierarchy": blocks run in any order, and so do warps. A clock starts at any value
+(PTX ISA 10.23 %clock, 10.26 %globaltimer), and tensors lie at any address that is aligned to 16 bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CLOCK_BITS = 62
 SLOT = 1 << 24  # bytes; tensors never share a slot
 _ROUND = 512
 _MOST_SLOTS = 1 << 14
-_MOST_SHUFFLED = 1 << 31  # clusters: products of two numbers below it fit an int64
+_MOST_SHUFFLED = 1 << 31  # maximum number of clusters that are shuffled: products of two numbers below it fit an int64
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,7 @@ class Order:
         return mixed if mixed & 1 else None
 
     def clusters(self, first: int, stop: int, count: int) -> Array:
-        """Numbers of the clusters that run from place ``first`` up to, not including, ``stop`` in the order of
-        ``count`` clusters."""
+        """Numbers of the clusters at places ``first`` to ``stop`` (excluded) in the order of ``count`` clusters."""
         at = np.arange(first, min(stop, count), dtype=np.int64)
         if self.reverse:
             at = count - 1 - at
@@ -61,8 +60,8 @@ class Order:
     def placed(self, tensors: int) -> tuple[int, list[tuple[int, int]]]:
         """Placement of tensors, random with seed ``clock``: offset of the first tensor in units of ``SLOT``, and for
         each tensor by ascending address (tensor, bytes past a multiple of ``SLOT``). Bytes are multiples of 512, as
-        from an allocator, plus 16 where ``reverse``."""
-        draw = random.Random(self.clock)  # noqa: S311 - a place is no secret from a program that ends with it
+        from an allocator, plus 16 if ``reverse``."""
+        draw = random.Random(self.clock)  # noqa: S311 - a place in memory is no secret
         far = draw.randrange(_MOST_SLOTS) if self.clock else 0
         past = [draw.randrange(SLOT // _ROUND) * _ROUND if self.clock else 0 for _ in range(tensors)]
         order = reversed(range(tensors)) if self.reverse else range(tensors)

@@ -48,6 +48,6 @@ class Trap(EmulatorStop):
         self.address = address
         self.block: int | None = None  # basic block, if the trap was raised between instructions
         self.waiting: list[tuple[str, Quoted]] = []  # (who waits, at which instruction)
-        self.instruction: Quoted | None = None  # set if it is not the one being executed
+        self.instruction: Quoted | None = None  # the instruction to blame, if it is not the one being executed
         self.earlier: Quoted | None = None  # the earlier access that it conflicts with
         self.follows = False  # for an uninitialised read: it is a fault only if an effect depends on the value

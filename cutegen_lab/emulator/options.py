@@ -9,35 +9,38 @@ from cutegen_lab.emulator.execution_order import Order
 # Lanes in lockstep: enough to hide a dispatch, few enough that the registers stay in cache.
 LANES = 8192
 BUDGET = 2_000_000  # instructions dispatched for a CTA batch, in addition to EACH
-PLAN_BUDGET = 40_000_000  # … and for all launches
-EACH = 64  # further instructions for each byte or operation of a thread; an honest kernel takes about eight
-FEW_THREADS = 128  # least number of parallel threads assumed in the limit of a plan
+PLAN_BUDGET = 40_000_000  # instructions dispatched for all launches, in addition to EACH
+EACH = 64  # further instructions per byte or FLOP of a thread's share; an honest kernel needs about eight
+FEW_THREADS = 128  # minimum number of parallel threads assumed in the limit of a plan
 BATCH_COST = 100  # time to set up a batch of CTAs, in dispatched instructions
 RACES_BYTES = 8 << 20
-RACE_TABLE_BYTES = 512 << 20  # access table of a tensor where few clusters are watched; most pages are never touched
-# If blocks wait for each other, a whole CTA batch is checked for races, which is 3 to 8 times slower, if there
-FEW_BATCHES = 4  # … are at least this many batches,
-FEW_BYTES = 4 * RACES_BYTES  # or tensors have at most this size
+# Maximum size of a tensor's access table if few clusters are watched; most of its pages are never touched.
+RACE_TABLE_BYTES = 512 << 20
+# For kernels whose blocks wait for each other, a whole CTA batch is checked for races, which is 3 to 8 times slower, if
+# there are at least FEW_BATCHES batches or the tensors have together at most FEW_BYTES bytes.
+FEW_BATCHES = 4
+FEW_BYTES = 4 * RACES_BYTES
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to run.
+    """How to run a plan.
 
     ``shadow``: track every written byte of shared memory, outputs and workspace, and trap reads of other bytes; without
     it, such reads return poison. ``sample_blocks``: run about that many blocks of each launch in whole clusters, spread
-    evenly over the grid (where ``order`` is shuffled: the first, the last and random others), and scale the counters;
+    evenly over the grid (if ``order`` is shuffled: the first, the last and random others), and scale the counters;
     outputs are then incomplete. ``order``: None for blocks by number.
     ``counting``: count memory accesses, which takes up to half of the time; without it there are no counters.
-    ``races``: race detection. None: if the problem's tensors (without the candidate's workspace) have together at most
-    8 MiB (``RACES_BYTES``) and every block runs; else only in the first ``watched`` clusters of one random CTA batch of
-    each launch (by the order's ``clock``), or in all of that batch if blocks may wait for each other.
+    ``races``: race detection. None: everywhere if the problem's tensors (without the candidate's workspace) have
+    together at most 8 MiB (``RACES_BYTES``) and every block runs; else only in the first ``watched`` clusters of one
+    random CTA batch of each launch (by the order's ``clock``), or in all of that batch if blocks may wait for each
+    other.
 
     A CTA batch that does not end within ``budget`` instructions plus an allowance for its work is a hang
     (:meth:`most`); so is a plan that exceeds ``plan_budget`` and its allowance. Time is not limited.
     ``hidden_addresses``: refuse kernels whose branches or results depend on addresses (:mod:`address_use`).
     ``record``: record a timeline of the first block of each launch (:mod:`recorder`).
-    ``flops``: of the problem's matrix products.
+    ``flops``: FLOPs of the problem's matrix products, for the allowance.
     """
 
     shadow: bool = True
@@ -54,9 +57,9 @@ class Options:
     record: bool = False
 
     def most(self, tensor_bytes: int, threads: int) -> int:
-        """Instructions that may be dispatched for one CTA batch of a launch of ``threads`` threads."""
+        """Maximum number of instructions dispatched for one CTA batch of a launch of ``threads`` threads."""
         return self.budget + EACH * (tensor_bytes + self.flops) // max(threads, 1)
 
     def most_in_all(self, tensor_bytes: int) -> int:
-        """Instructions that may be dispatched for the plan."""
+        """Maximum number of instructions dispatched for the plan."""
         return self.plan_budget + EACH * (tensor_bytes + self.flops) // FEW_THREADS

@@ -48,14 +48,15 @@ class Program:
     functions: tuple[BlockFunction, ...]
     live_in: tuple[Rows, ...]
     live_sums: tuple[Live, ...]  # by block: live accumulators of wgmma, and their rows
-    hammocks: dict[int, tuple[Rows, Rows]]  # a branch over one block: (rows it reads, rows it leaves)
+    # Block whose branch skips only the next block -> rows that the skipped block (reads, writes).
+    hammocks: dict[int, tuple[Rows, Rows]]
     guard_rows: tuple[int, ...]
     asks_memory: tuple[bool, ...]  # by block: whether it has strong reads, as loops that poll memory have
     wait_rows: tuple[int | None, ...]  # by block: predicate row that its try_wait writes
     rows_needed: dict[str, int]
-    sites: int  # number of instructions that touch memory
+    sites: int  # number of instructions that access memory
     straight: tuple[DependencyChains, ...]  # chains of straight-line code, by the block that starts it
-    predicated: dict[int, int]  # blocks that ptxas predicates: the block before
+    predicated: dict[int, int]  # block that ptxas predicates -> the block before
     static_smem: int
     local_bytes: int
     params: tuple[tuple[str, int], ...]
@@ -66,10 +67,10 @@ class Program:
     uses_wgmma: bool
     access_unit: int  # bytes of the narrowest access
     fences: bool  # whether strong operations may order others
-    blocks_may_wait: bool  # … also those of several blocks
+    blocks_may_wait: bool  # whether blocks of different clusters may synchronise
     blocks_may_meet: bool  # whether blocks may wait for each other, even by relaxed operations
     fences_global_proxy: bool  # whether some fence orders global writes of threads before bulk copies
-    guesses: frozenset[ptx.Instruction]  # loads for a compare-and-swap to compare with
+    guesses: frozenset[ptx.Instruction]  # loads of values that a compare-and-swap expects
     reads_unwritten: bool  # whether some register may be read before it is written
     unwritten_sites: tuple[Site, ...] | None  # reads of uninitialised values, if tracked
     generated: str
@@ -218,7 +219,8 @@ def _wait_row(block: Block, rows: dict[str, tuple[str, int]]) -> int | None:
 
 
 def _hammocks(blocks: list[Block], rows: dict[str, tuple[str, int]]) -> dict[int, tuple[Rows, Rows]]:
-    """Branches over exactly one straight block: it runs in place on the lanes that fall through, with no split."""
+    """Branches that skip exactly one straight-line block: it runs in place on the lanes that do not branch, and the
+    group is not split."""
     found = {}
     for i, block in enumerate(blocks[:-2]):
         body = blocks[i + 1]

@@ -16,13 +16,13 @@ class HasLanes(Protocol):
     gid: Array  # thread numbers: block in the CTA batch · padded threads + thread
 
     @property
-    def hardware(self) -> bool: ...  # whether it is a bulk copy on behalf of the threads …
+    def hardware(self) -> bool: ...  # whether the access is by a bulk copy that the threads issued
 
     @property
-    def until(self) -> tuple[int, int] | None: ...  # … until (column of an mbarrier, completed phases)
+    def until(self) -> tuple[int, int] | None: ...  # when the read is complete: (column of an mbarrier, phases)
 
     @property
-    def copies(self) -> bool: ...  # whether it is a cp.async
+    def copies(self) -> bool: ...  # whether the access is by a cp.async
 
 
 class Group(HasLanes, Protocol):
@@ -63,15 +63,15 @@ class GeneratedCode(Protocol):
     def fences_global_proxy(self) -> bool: ...  # whether some fence orders global writes of threads before bulk copies
 
     @property
-    def guesses(self) -> frozenset[Instruction]: ...  # loads whose value a compare-and-swap compares with
+    def guesses(self) -> frozenset[Instruction]: ...  # loads of values that a compare-and-swap expects
 
 
 class Blocks(Protocol):
     """A CTA batch: the blocks that run together."""
 
     count: int  # number of blocks
-    cluster_size: int  # blocks of a cluster
-    padded_threads: int  # threads of a block, rounded up to whole warps
+    cluster_size: int  # blocks per cluster
+    padded_threads: int  # threads per block, rounded up to whole warps
 
     @property
     def program(self) -> GeneratedCode: ...  # the program that they execute

@@ -72,7 +72,8 @@ class Result:
         return [account.by_line(build) for account in self.accounts]
 
     def accesses(self, build: Build) -> tuple[SharedAccess, ...]:
-        """Accesses to shared memory with bank conflicts, the most conflicts first, one for each line and way."""
+        """Accesses to shared memory with bank conflicts, the most conflicts first: one for each line and kind of access
+        (load, store, ldmatrix, stmatrix)."""
         return most_conflicting(access for account in self.accounts for access in account.accesses(build))
 
 
@@ -87,8 +88,8 @@ def run_plan(
     """Runs every launch of ``build.plan`` in order.
 
     ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data (None: the number
-    that the build records, else all but the workspace). A store to one of them is a fault if the number is known; with
-    ``options.shadow`` a read of an unwritten byte of the others is one. After a read of an uninitialised register or
+    that the build records, else all but the workspace). A store to one of these is a fault if the number is known; with
+    ``options.shadow``, so is a read of an unwritten byte of the others. After a read of an uninitialised register or
     uninitialised shared or local memory the plan runs again with tracking of such values (:mod:`origin_rules`). A
     candidate's failure is ``execution.fault``, and so is a plan that exceeds the emulator's limits. Raises Cancelled.
     """
@@ -115,7 +116,7 @@ def run_plan(
 
 
 def _launched(runner: _Runner, build: Build) -> tuple[Result, Fault | None, list[tuple[str, tuple[int, int, int]]]]:
-    """Every launch up to the first that fails."""
+    """Runs every launch up to the first that fails."""
     launched: list[tuple[str, tuple[int, int, int]]] = []
     result = Result(Execution(None, 0.0))
     fault = None
@@ -138,16 +139,16 @@ class _Runner:
         options: Options, inputs: int | None, followed: bool = False,
     ) -> None:  # fmt: skip
         self._build, self._cancel, self._options, self._followed = build, cancel, options, followed
-        self.read_unwritten = False  # set if the plan must run again, with tracking
+        self.read_unwritten = False  # set if the plan must run again, with tracking of uninitialised values
         self.accounts: list[LaunchCounts] = []
         self.timelines: list[Timeline] = []
         self._bytes = sum(b.nbytes for b in buffers)
         self._left = options.most_in_all(self._bytes)
-        # Tensors without the workspace.
+        # Bytes of the tensors without the workspace.
         own = sum(b.nbytes for b in buffers[: len(buffers) - len(build.plan.workspace)])
         small = options.sample_blocks is None and own <= RACES_BYTES
         self._races = small if options.races is None else options.races
-        # Clusters of each launch that are watched.
+        # Number of clusters of each launch that are watched.
         self._watched = 0 if self._races or options.races is not None else options.watched
         most = None if self._races else RACE_TABLE_BYTES
         self._watch = GlobalRaces(_access_unit(build), most) if self._races or self._watched else None
@@ -213,11 +214,11 @@ class _Runner:
     def _too_much(self, launch: Launch, program: Program, division: LaunchSplit) -> tuple[Verdict, str] | None:
         if (size := cluster_bytes(program, launch)) > MOST_BYTES:
             what = "block" if division.cluster == 1 else f"cluster of {division.cluster} blocks"
-            return Verdict.OUT_OF_MEMORY, f"a {what} takes {size >> 20} MiB here; the emulator has {MOST_BYTES >> 20}"
+            return Verdict.OUT_OF_MEMORY, f"a {what} needs {size >> 20} MiB; the emulator has {MOST_BYTES >> 20}"
         if self._options.sample_blocks is None and division.batches * BATCH_COST > self._left:
             most = self._left // BATCH_COST * division.step * division.cluster
             blocks = division.clusters * division.cluster
-            return Verdict.HANG, f"a grid of {blocks} blocks; the emulator runs {most} of this size before it gives up"
+            return Verdict.HANG, f"a grid of {blocks} blocks: the emulator runs at most {most} of this size"
         return None
 
     def _parameters(self, launch: Launch, program: Program) -> Array:
@@ -301,7 +302,7 @@ class _Runner:
         return None
 
     def _batches(self, program: Program, launch: Launch, division: LaunchSplit) -> Iterator[tuple[Array, bool]]:
-        """(block numbers, race detection) of each batch. Where blocks may wait for each other, a whole batch is watched
+        """(block numbers, race detection) of each batch. If blocks may wait for each other, a whole batch is watched
         (:data:`FEW_BATCHES`, :data:`FEW_BYTES`)."""
         apart = self._watched
         if apart and program.blocks_may_meet:
@@ -310,7 +311,7 @@ class _Runner:
         return division.watched(division.numbers(self._order, self._options.sample_blocks), apart, self._order.clock)
 
     def _dram(self, counters: Counters, scale: float) -> dict[str, float]:
-        """DRAM bytes: at most each tensor's size, since repeated accesses are taken to hit L2."""
+        """DRAM bytes: at most each tensor's size, since repeated accesses are assumed to hit L2."""
         found = {"dram_load_bytes": 0.0, "dram_store_bytes": 0.0}
         for (kind, slot), touched in self._by_tensor(counters).items():
             found[f"dram_{kind}_bytes"] += min(touched * SECTOR_BYTES * scale, float(len(self._buffers[slot].data)))
@@ -369,7 +370,7 @@ class _Contents:
         self._said = replace(memory.printed, lines=[*memory.printed.lines])
 
     def restore(self) -> _Contents:
-        """Restores the snapshot. Returns a snapshot of the state before."""
+        """Restores the snapshot. Returns one of the state before."""
         until = _Contents(self._memory)
         for buffer, data, written in self._each:
             buffer.data[:] = data
@@ -380,7 +381,7 @@ class _Contents:
 
 
 def _access_unit(build: Build) -> int:
-    """Bytes of the narrowest access in any launch that can be read."""
+    """Bytes of the narrowest access in any launch whose PTX the emulator can read."""
     found = [4]
     for kernel in {launch.kernel for launch in build.plan.launches}:
         with suppress(Unsupported, MemoryError):

@@ -14,12 +14,12 @@ from cutegen_lab.exports.shapes import plain_ascii
 from cutegen_lab.exports.subject import Subject, identifier
 
 _CLUSTER_DIMENSION = 4  # CUlaunchAttributeID
-_PARAM_ALIGNMENT = 64  # of a tensor map
+_PARAM_ALIGNMENT = 64  # bytes, of a tensor map
 
 
 def c_object(subject: Subject) -> dict[str, bytes]:
-    """The object file is for this machine's processor. The header needs ``cuda.h`` and has a function for each of the
-    analyst's workloads."""
+    """An object file for this machine's processor, and a header, which needs ``cuda.h`` and has functions for each of
+    the analyst's workloads."""
     prefix = f"{subject.name}_{subject.key}"
     data, functions = dict[str, bytes](), list[dict[str, object]]()
     for workload, build in subject.builds:
@@ -62,7 +62,7 @@ def _launch(number: int, launch: Launch) -> dict[str, object]:
 
 
 def _parameters(launch: Launch) -> tuple[bytes, list[int]]:
-    """All parameters in one block, each aligned as a tensor map, and their offsets."""
+    """(all parameters in one block, each aligned as a tensor map must be; their offsets)."""
     blob, offsets = bytearray(), []
     for value in launch.params:
         blob.extend(bytes(-len(blob) % _PARAM_ALIGNMENT))

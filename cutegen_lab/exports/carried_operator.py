@@ -19,7 +19,7 @@ import torch
 from cutegen_lab.devices.cuda.launching import Library, LoadedModule
 from cutegen_lab.exports.carried_shapes import Served
 
-_ALIGNMENT_BYTES = 16  # of inputs, which the kernel's accesses assume
+_ALIGNMENT_BYTES = 16  # alignment of inputs that the kernel's accesses assume
 
 
 class Operator:
@@ -43,7 +43,7 @@ class Operator:
         if any(tensor.device != device for tensor in tensors):
             raise ValueError("the inputs are on different devices")
         if any(tensor.data_ptr() % _ALIGNMENT_BYTES for tensor in tensors):
-            raise ValueError(f"an input's address is no multiple of {_ALIGNMENT_BYTES} bytes: pass a clone()")
+            raise ValueError(f"an input's address is not a multiple of {_ALIGNMENT_BYTES} bytes: pass a clone()")
         _check_gpu(self.builds[number]["arch"], torch.cuda.get_device_capability(device))
         with torch.cuda.device(device):
             outputs = self._served.outputs(number, tensors[0])

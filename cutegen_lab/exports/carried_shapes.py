@@ -18,8 +18,8 @@ class Served:
         self.workloads = workloads
 
     def find(self, tensors: Sequence[torch.Tensor]) -> int:
-        """Number of the set that these inputs are of. Raises ValueError for others. Sizes that are symbols, as in
-        torch.compile and torch.export, are from here on those of the set."""
+        """Number of the set of shapes that these inputs have. Raises ValueError if there is none. Symbolic sizes, as in
+        torch.compile and torch.export, are fixed to those of the set."""
         for number, workload in enumerate(self.workloads):
             specs = workload["inputs"]
             if len(specs) == len(tensors) and all(map(_fits, tensors, specs)):
@@ -32,7 +32,7 @@ class Served:
         return [_empty(spec, like) for spec in self.workloads[number]["outputs"]]
 
     def workspace(self, number: int, like: torch.Tensor) -> list[torch.Tensor]:
-        """Scratch tensors that the kernel needs besides."""
+        """Scratch tensors that the kernel also needs."""
         return [_empty(spec, like) for spec in self.workloads[number]["workspace"]]
 
 
@@ -41,7 +41,7 @@ def _empty(spec: dict[str, Any], like: torch.Tensor) -> torch.Tensor:
 
 
 def _numbers(sizes: Sequence[int]) -> list[int]:
-    return [int(size) for size in sizes]  # a symbol by its example
+    return [int(size) for size in sizes]  # of a symbolic size, its example value
 
 
 def _fits(tensor: torch.Tensor, spec: dict[str, Any]) -> bool:

@@ -51,7 +51,7 @@ _TYPES = {
     torch.int64: "Int64", torch.int32: "Int32", torch.int16: "Int16", torch.int8: "Int8", torch.uint8: "Uint8",
     torch.bool: "Boolean", torch.float8_e4m3fn: "Float8E4M3FN", torch.float8_e5m2: "Float8E5M2",
 }  # fmt: skip
-_AS_BYTES = (torch.bool, torch.float8_e4m3fn, torch.float8_e5m2)  # types that not every DLPack carries
+_AS_BYTES = (torch.bool, torch.float8_e4m3fn, torch.float8_e5m2)  # types that some versions of DLPack lack
 
 
 def _fake(tensor: torch.Tensor) -> Any:

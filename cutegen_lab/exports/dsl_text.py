@@ -36,7 +36,8 @@ def dsl_module(subject: Subject, docstring: str, tail: Sequence[str]) -> str:
 
 
 def _without_head(source: str) -> tuple[str, bool]:
-    """(``source`` without docstring and ``from __future__``, which must begin a file; whether it had the latter)."""
+    """(``source`` without its docstring and ``from __future__``, which must begin a file; whether it had ``from
+    __future__``)."""
     lines, statements = source.splitlines(), parse(source).body
     first = statements[0] if statements else None
     docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)

@@ -11,14 +11,14 @@ MACHINES: Mapping[str, int] = {"x86_64": 62, "aarch64": 183}  # EM_X86_64, EM_AA
 _HEADER, _SECTION, _SYMBOL = 64, 64, 24  # bytes of Elf64_Ehdr, Elf64_Shdr, Elf64_Sym
 _ALIGNMENT = 64
 _PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
-_ALLOC = 2  # SHF_ALLOC: read only
+_ALLOC = 2  # SHF_ALLOC alone: read-only
 _GLOBAL_OBJECT = 1 << 4 | 1  # STB_GLOBAL, STT_OBJECT
 _RODATA = 1  # index of the section
 
 
 def data_object(data: Mapping[str, bytes], machine: str = "") -> bytes:
-    """An object file that defines one global symbol for each item of ``data``, its bytes aligned to 64. ``machine``: of
-    :data:`MACHINES`; this one by default."""
+    """An object file that defines one global symbol for each item of ``data``, its bytes aligned to 64. ``machine``: a
+    key of :data:`MACHINES`; this machine's by default."""
     code = MACHINES[machine or platform.machine()]
     contents, symbols, names = bytearray(), bytearray(_SYMBOL), bytearray(1)
     for name, value in data.items():

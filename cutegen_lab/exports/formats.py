@@ -12,7 +12,7 @@ from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.exports.subject import Subject
 
 Files = Mapping[str, bytes]
-"""Contents by suffix of the file's name, which the caller chooses; a key without a leading dot is a whole name."""
+"""File contents by suffix (with its dot; the caller chooses the stem), or by whole file name (no leading dot)."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,12 @@ class Format:
     help: str
     """A short description, as a noun phrase."""
     needs: str
-    """Requirements of its user."""
+    """What its user needs."""
     of: Literal["kernel", "run"] = "kernel"
     """Whether it holds one kernel or the whole run."""
     made_by: str = ""
-    """``module:function`` in this package that makes it from a :class:`Subject`; empty if the session does."""
+    """``module:function`` in this package that makes its files from a :class:`Subject`; empty if the session makes
+    them."""
     machine_code: bool = False
     """Whether it has machine code, which is not exported for a run read from a file."""
 
@@ -77,22 +78,22 @@ _ALL = (
     Format("run", ".cutegen", "the whole run, to send", "cutegen-lab", of="run"),
 )  # fmt: skip
 FORMATS: Mapping[str, Format] = {each.name: each for each in _ALL}
-"""By name, in the order they are listed."""
+"""All formats by name, in the order in which they are listed."""
 
 
 def format_of(name: str, file_name: str) -> Format:
     """The format called ``name`` or, if that is empty, the first whose suffix ``file_name`` has. Raises InputError if
-    there is none, and if the file's name has another suffix."""
+    there is none, or if ``file_name`` does not have the suffix of the format called ``name``."""
     if name and name not in FORMATS:
         raise InputError(f"no format {name!r}", did_you_mean(name, FORMATS) or f"Formats: {', '.join(FORMATS)}.")
     if name:
         found = FORMATS[name]
         if not file_name.endswith(found.suffix):
-            raise InputError(f"{file_name!r} is no name for the format {name}", f"Let it end in {found.suffix}.")
+            raise InputError(f"{file_name!r} is not a file name of the format {name}", f"Let it end in {found.suffix}.")
         return found
     by_suffix = dict[str, Format]()
     for each in _ALL:
-        if each.suffix != ".json":  # which two formats have
+        if each.suffix != ".json":  # two formats have this suffix
             by_suffix.setdefault(each.suffix, each)
     # The longest suffix decides: .cutegen-run.json is not .json.
     for suffix in sorted(by_suffix, key=len, reverse=True):
@@ -101,5 +102,5 @@ def format_of(name: str, file_name: str) -> Format:
     *some, last = (f"{s} ({f.help})" for s, f in by_suffix.items())
     raise InputError(
         f"cannot tell from the name {file_name!r} what to write",
-        f"Name a file {', '.join(some)} or {last}, or a format too: {', '.join(FORMATS)}.",
+        f"Let the file name end in {', '.join(some)} or {last}, or give a format too: {', '.join(FORMATS)}.",
     )

@@ -1,4 +1,5 @@
-"""Comments above an exported Python text. Its hash there shows that cutegen may overwrite the file."""
+"""Comments above an exported Python text. The hash of the text in these comments shows that cutegen may overwrite the
+file."""
 
 from __future__ import annotations
 

@@ -50,13 +50,13 @@ def model_new(subject: Subject) -> dict[str, bytes]:
     try:
         compile(text, "model_new.py", "exec")
     except SyntaxError as error:
-        raise InputError(f"the reference cannot stand in a function: {error.msg}", "Import names one by one.") from None
+        raise InputError(f"the reference cannot be in a function: {error.msg}", "Import names one by one.") from None
     return {".py": under(subject.claims, text).encode()}
 
 
 def _reference(problem: Problem) -> str:
-    """``_reference(wanted)``, which returns the Model or another name of the reference. Its text is in a function, so
-    that its names do not collide with the kernel's."""
+    """``_reference(wanted)``, which returns what the reference calls ``wanted``, such as Model. Its text is in a
+    function, so that its names do not collide with the kernel's."""
     if problem.kind != "kernelbench":
         return f"def _reference(wanted):\n{textwrap.indent(_PLAIN_MODEL, '    ')}\n    return locals()[wanted]"
     statements = [

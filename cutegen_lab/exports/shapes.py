@@ -20,7 +20,7 @@ def shapes(workload: Workload, build: Build) -> dict[str, Any]:
 
 
 def torch_name(spec: TensorSpec) -> str:
-    """Name of its element type in torch (``bfloat16``)."""
+    """Name of the tensor's element type in torch (``bfloat16``)."""
     return str(TORCH[spec.dtype]).removeprefix("torch.")
 
 

@@ -45,7 +45,7 @@ class Subject:
 
     @property
     def key(self) -> str:
-        """First digits of the artifact's hash, which tell kernels of one name apart."""
+        """First digits of the artifact's hash, which distinguish kernels of one name."""
         return self.artifact.sha256[:8]
 
     @property
@@ -55,7 +55,7 @@ class Subject:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Names of the inputs as parameters of a function; numbered if they cannot be."""
+        """Names of the inputs as parameters of a function; ``input_0``, … if the names cannot be parameters."""
         names = tuple(spec.name for spec in self.problem.workload.inputs)
         good = all(n.isascii() and n.isidentifier() and not keyword.iskeyword(n) for n in names)
         return names if good and len({*names}) == len(names) else tuple(f"input_{i}" for i in range(len(names)))

@@ -73,8 +73,8 @@ def _docstring(subject: Subject, qualified: str) -> str:
         f"It serves these inputs and outputs, and raises ValueError for others:\n\n{shapes}\n\n"
         f"It runs the machine code that was judged (artifact {subject.artifact.sha256}), for {subject.artifact.arch},\n"
         "without a compiler, on the current stream. Call it once before a CUDA graph is captured: the first call\n"
-        "loads the machine code. torch.compile and torch.export can trace it. A dynamic size becomes the served one\n"
-        "that it is traced with: torch.compile traces again for others, and torch.export refuses Dim() there. It has\n"
+        "loads the machine code. torch.compile and torch.export can trace it. Sizes are fixed when it is\n"
+        "traced: torch.compile traces again for other sizes, and torch.export refuses Dim() for them. It has\n"
         "no autograd formula: register one with register_autograd to train with it.\n"
     )
 

@@ -22,8 +22,8 @@ _MODE = 0o100644 << 16
 
 
 def wheel(subject: Subject) -> dict[str, bytes]:
-    """The file has the name that pip requires. Its version is the cutegen-lab version with the artifact's hash as local
-    part, so that two kernels of one problem are two versions."""
+    """The wheel, under the file name that pip requires. Its version is the cutegen-lab version with the artifact's hash
+    as local part, so that two kernels of one problem are two versions."""
     package, version = f"{subject.name}_kernel", f"{__version__}+{subject.key}"
     info = f"{package}-{version}.dist-info"
     members = {
@@ -71,7 +71,7 @@ def _metadata(subject: Subject, package: str, version: str) -> str:
 
 
 def _test(subject: Subject, package: str) -> str:
-    """A test that needs no GPU, and one that does."""
+    """Text of a module with a test that needs no GPU, and one that does."""
     return f'''"""Run with ``python -m unittest {package}.test_operator``."""
 
 import unittest
@@ -112,12 +112,12 @@ if __name__ == "__main__":
 def _license(subject: Subject) -> str:
     """The licence of cutegen-lab's parts; a kernel by another author has no licence from cutegen-lab."""
     package = Path(__file__).parents[1]
-    places = (package / "LICENSE", package.parent / "LICENSE")  # installed, and in a checkout
+    places = (package / "LICENSE", package.parent / "LICENSE")  # if installed, and in a checkout
     text = next(place for place in places if place.exists()).read_text(encoding="utf-8")
     if subject.of_template:
         return text
     note = (
         "The launcher in __init__.py and the tests are from cutegen-lab, under the licence below. The kernel\n"
-        "(kernel.py and its machine code) is not: whoever wrote it says under which licence it is.\n"
+        "(kernel.py and its machine code) is not: its licence is for its author to say.\n"
     )
     return f"{note}\n{text}"

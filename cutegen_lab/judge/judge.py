@@ -244,16 +244,14 @@ class StandardJudge:
         return found
 
     def profile(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> Profile | str:
-        """Counters from the emulator or the GPU's profiler, or a text that says why there are none. Raises
-        Cancelled."""
+        """Counters from the emulator or the GPU's profiler, or the reason why there are none. Raises Cancelled."""
         say(f"profile {problem.workload.name} on {device.name}")
         return profile(problem, artifact, device, self._seed(), cancel)
 
     def timelines(
         self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel
     ) -> tuple[Timeline, ...] | str:
-        """What the warps of one block of each launch do, or a text that says why that is not known. Raises
-        Cancelled."""
+        """What the warps of one block of each launch do, or the reason why that is not known. Raises Cancelled."""
         say(f"record the warps of {problem.workload.name} on {device.name}")
         return timelines(problem, artifact, device, self._seed(), cancel)
 
@@ -275,7 +273,7 @@ def _unchecked(
     found = [f"the candidate's constraints() leave out every small workload{but} ({left_out})"] if left_out else []
     if not problem.check_workloads:
         found.append("no small workload could be derived from the reference")
-    next_steps = ["serve at least one of them: some errors show nowhere else"] if left_out else []
+    next_steps = ["serve at least one small workload: some errors show only there"] if left_out else []
     if too_large := [w for w in problem.workloads if w not in workloads]:
         names = ", ".join(w.name for w in too_large)
         found.append(f"the {device.name} cannot afford {names} ({excess_size(problem, too_large[0])})")

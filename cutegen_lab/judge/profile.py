@@ -13,7 +13,7 @@ from cutegen_lab.judge.execution.buffers import POISONS, Buffers
 
 
 def profile(problem: Problem, artifact: Artifact, device: Device, seed: int, cancel: Cancel) -> Profile | str:
-    """Counters of the main workload on ``device``, or a text that says why there are none. Raises Cancelled."""
+    """Counters of the main workload on ``device``, or the reason why there are none. Raises Cancelled."""
     buffers = _buffers(problem, artifact, seed)
     if isinstance(device, Profiles):
         return device.profile(buffers.build, buffers.views, cancel)
@@ -25,7 +25,7 @@ def profile(problem: Problem, artifact: Artifact, device: Device, seed: int, can
 def timelines(
     problem: Problem, artifact: Artifact, device: Device, seed: int, cancel: Cancel
 ) -> tuple[Timeline, ...] | str:
-    """What the warps of one block of each launch do, or a text that says why that is not known. Raises Cancelled."""
+    """What the warps of one block of each launch do, or the reason why that is not known. Raises Cancelled."""
     if not isinstance(device, Records):
         return f"{device.name} does not record what warps do"
     buffers = _buffers(problem, artifact, seed)

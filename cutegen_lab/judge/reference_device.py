@@ -1,6 +1,7 @@
 """Where references run and outputs are compared: on the CPU, or, if they are large, on the GPU of the candidate.
 
-A GPU is used from the judge's own process, after the candidate ran in the worker's: they do not share memory.
+A GPU is used from the judge's own process, after the candidate has run in the worker's process: the two do not share
+GPU memory.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ReferenceDevice:
     by element."""
 
     def __init__(self, device: Device, workload: Workload) -> None:
-        """``large``: whether to use a GPU, if there is one."""
+        """Sets ``large``: whether to use a GPU, if there is one."""
         dtypes = [spec.dtype for spec in workload.inputs]
         slow = workload.compulsory_bytes >= LARGE_BYTES or any(dtype.is_float8 for dtype in dtypes)
         self.large = slow and all(dtype.is_float for dtype in dtypes)
@@ -45,7 +46,8 @@ class ReferenceDevice:
             try:
                 with _own_precision(), torch.device(self._where):
                     return work(self._where)
-            except (RuntimeError, NotImplementedError):  # if the GPU was not the cause, the CPU raises it again
+            # An error that the GPU did not cause is raised again on the CPU.
+            except (RuntimeError, NotImplementedError):
                 self._where = CPU
                 free_gpu_cache()
         return work(CPU)

@@ -8,9 +8,10 @@ from cutegen_lab.core.protocols import Device
 
 EMULATOR_BYTES = 1 << 28  # compulsory traffic the emulator executes in a few seconds
 EMULATOR_FLOPS = 1 << 31
-SAMPLED_FLOPS = 1 << 40  # most FLOPs of a workload that is sampled: PyTorch computes its float64 reference in a minute
+# Maximum FLOPs of a workload of which some blocks are checked: PyTorch computes its float64 reference in a minute.
+SAMPLED_FLOPS = 1 << 40
 _SHARE_OF_MEMORY = 0.75
-MEMORY_FACTOR = 32  # memory of a draw, in compulsory bytes: measured 30 for a row reduction of bf16
+MEMORY_FACTOR = 32  # memory of a draw divided by the compulsory bytes: 30 was measured for a row reduction of bf16
 
 
 def can_execute(workload: Workload, flops: int, device: Device) -> bool:

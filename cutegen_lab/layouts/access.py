@@ -24,7 +24,7 @@ WARP = 32
 
 @dataclass(frozen=True)
 class Lane:
-    """The access of one lane: ``elements`` are numbers of coordinates, ``address`` is in bytes."""
+    """The access of one lane: ``elements`` are linear coordinates, ``address`` is in bytes."""
 
     number: int
     elements: tuple[int, ...]
@@ -33,7 +33,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Wavefront:
-    """``banks``: the lanes that each bank serves, all with one word."""
+    """One pass through shared memory. ``banks``: by bank, the lanes that it serves, all with the same word."""
 
     phase: int
     banks: dict[int, tuple[int, ...]]
@@ -41,7 +41,7 @@ class Wavefront:
 
 @dataclass(frozen=True)
 class Access:
-    """One warp's access of ``width`` bytes a lane. ``ideal``: its wavefronts without conflicts."""
+    """One warp's access of ``width`` bytes per lane. ``ideal``: its number of wavefronts without conflicts."""
 
     width: int
     lanes: tuple[Lane, ...]
@@ -54,7 +54,7 @@ class Access:
 
 
 def contiguous_mode(layout: AnyLayout, count: int) -> int | None:
-    """The mode along which ``count`` elements from each multiple of ``count`` are contiguous; None if there is none."""
+    """The mode along which each aligned run of ``count`` elements is contiguous in memory; None if there is none."""
     for at, mode in enumerate(plain_part(layout).modes[:2]):
         if mode.size % count == 0 and _side_by_side(layout, at, count):
             return at
@@ -77,8 +77,7 @@ def _side_by_side(layout: AnyLayout, mode: int, count: int) -> bool:
 
 
 def runs(layout: AnyLayout, mode: int, count: int) -> list[tuple[int, ...]]:
-    """Numbers of the coordinates of each ``count`` elements along ``mode``, from multiples of ``count``, first mode
-    first."""
+    """The linear coordinates of each aligned run of ``count`` elements along ``mode``, in column-major order."""
     sizes = [part.size for part in plain_part(layout).modes]
     step = sizes[0] if mode else 1
     firsts = [at for at in range(layout.size) if at // step % sizes[mode] % count == 0]
@@ -86,16 +85,16 @@ def runs(layout: AnyLayout, mode: int, count: int) -> list[tuple[int, ...]]:
 
 
 def access(layout: AnyLayout, itemsize: int, width: int, places: Sequence[tuple[int, int]]) -> Access:
-    """Thread i of a warp takes ``width`` bytes at ``places[i]``: (row, column) of the grid of pieces of ``width``
-    bytes, rows being the first mode. Raises InputError for a width or place that does not exist."""
+    """Thread i of a warp takes ``width`` bytes at ``places[i]``: (row, column) in the grid of pieces of ``width``
+    bytes; rows are the first mode. Raises InputError for a width or place that does not exist."""
     if width not in WIDTHS:
         raise InputError(f"a load or store cannot be {width} bytes wide", f"Use {', '.join(map(str, WIDTHS))}.")
     count = max(1, width // itemsize)
     mode = contiguous_mode(layout, count)
     if width < itemsize or mode is None:
-        message = f"{width} bytes are no piece of {layout} with elements of {itemsize} bytes"
+        message = f"an access of {width} bytes does not fit {layout} with elements of {itemsize} bytes"
         raise InputError(
-            message, f"Use a narrower access, from {itemsize} bytes, or a layout where they are contiguous."
+            message, f"Use a narrower access of at least {itemsize} bytes, or a layout in which these are contiguous."
         )
     pieces = runs(layout, mode, count)
     rows = plain_part(layout).modes[0].size // (1 if mode else count)
@@ -112,8 +111,8 @@ def access(layout: AnyLayout, itemsize: int, width: int, places: Sequence[tuple[
 
 
 def access_of_lanes(lanes: Sequence[Lane], width: int, of_rows: bool = False) -> Access:
-    """The wavefronts of an access of ``width`` bytes a lane; ``of_rows``: of the rows of ldmatrix or stmatrix, whose
-    phases never merge."""
+    """The wavefronts of an access of ``width`` bytes per lane. ``of_rows``: the lanes access rows of ldmatrix or
+    stmatrix, whose phases never merge."""
     return Access(width, tuple(lanes), *_served(lanes, width, of_rows))
 
 

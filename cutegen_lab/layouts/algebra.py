@@ -33,8 +33,8 @@ def coalesce(layout: Layout) -> Layout:
 
 
 def composition(outer: Layout, inner: Tiler) -> Layout:
-    """``coordinate → outer(inner(coordinate))``, shaped as ``inner``; by mode where ``inner`` is a tuple (the DSL drops
-    modes that it has no tile for; C++ keeps them)."""
+    """``coordinate → outer(inner(coordinate))``, shaped as ``inner``; mode by mode if ``inner`` is a tuple (the DSL
+    drops modes that it has no tile for; C++ keeps them)."""
     if isinstance(inner, int):
         return composition(outer, Layout.dense(inner))
     if isinstance(inner, tuple):
@@ -49,7 +49,8 @@ def composition(outer: Layout, inner: Tiler) -> Layout:
 
 
 def _of_one_mode(outer: Layout, extent: int, stride: int) -> Layout:
-    """``outer`` at 0, stride, 2·stride, …: skips the first ``stride`` elements of each mode and takes ``extent``."""
+    """CuTe's composition of ``outer`` with ``extent:stride``: every ``stride``-th element of ``outer``, the first
+    ``extent`` of these."""
     pairs = list(_extensible(outer).pairs())
     found: list[tuple[int, int]] = []
     left, step = extent, stride
@@ -59,7 +60,9 @@ def _of_one_mode(outer: Layout, extent: int, stride: int) -> Layout:
                 found.append((left, step * out))
             break
         if size % step and step % size:
-            raise _undefined(outer, extent, stride, f"its mode of {size} and the stride {step} do not divide")
+            raise _undefined(
+                outer, extent, stride, f"its mode of {size} and the stride {step} do not divide each other"
+            )
         here = min(max(1, size // step), left)
         if left % here:
             raise _undefined(outer, extent, stride, f"{here} elements of a mode do not divide the {left} to take")
@@ -71,7 +74,8 @@ def _of_one_mode(outer: Layout, extent: int, stride: int) -> Layout:
 
 
 def _extensible(layout: Layout) -> Layout:
-    """The coalesced layout, which keeps the stride of a last mode of extent 1: it extends beyond the layout."""
+    """The coalesced layout, with a last mode of extent 1 extended to 2, so that its stride is kept beyond the
+    layout."""
     *firsts, (extent, step) = layout.pairs()
     return coalesce(_of_pairs([*firsts, (max(extent, 2), step)]))
 
@@ -106,7 +110,7 @@ def right_inverse(layout: Layout) -> Layout:
 
 
 def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """(coordinate in a tile, tile), by mode where ``tiler`` is a tuple."""
+    """(coordinate in a tile, tile index), mode by mode if ``tiler`` is a tuple."""
     if isinstance(tiler, tuple):
         return Layout.joined(*_by_mode(logical_divide, layout, tiler), *layout.modes[len(tiler) :])
     tile = Layout.dense(tiler) if isinstance(tiler, int) else tiler
@@ -114,7 +118,7 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """((coordinates in a tile), (tiles)), one of each for each mode."""
+    """((coordinates in a tile), (tile indices)), with an entry of both for each mode."""
     if not isinstance(tiler, tuple):
         return logical_divide(layout, tiler)
     parts = [zipped_divide(mode, part) for mode, part in _zip(layout, tiler)]
@@ -123,7 +127,7 @@ def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def tiled_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """((coordinates in a tile), tiles of the first mode, tiles of the second, …)."""
+    """((coordinates in a tile), tile index of the first mode, tile index of the second, …)."""
     tile, rest = zipped_divide(layout, tiler).modes
     return Layout.joined(tile, *rest.modes)
 
@@ -135,13 +139,13 @@ def logical_product(layout: Layout, tiler: Layout) -> Layout:
 
 
 def blocked_product(layout: Layout, tiler: Layout) -> Layout:
-    """Each mode is (coordinate in the block, block)."""
+    """Each mode is (coordinate in the block, block index)."""
     block, repeats = _padded(layout, tiler)
     return Layout.joined(*map(Layout.joined, block, repeats))
 
 
 def raked_product(layout: Layout, tiler: Layout) -> Layout:
-    """Each mode is (block, coordinate in the block), coalesced: blocks interleave."""
+    """Each mode is (block index, coordinate in the block), coalesced: blocks interleave."""
     block, repeats = _padded(layout, tiler)
     return Layout.joined(*(coalesce(Layout.joined(*both)) for both in zip(repeats, block, strict=True)))
 
@@ -155,7 +159,7 @@ def thread_value(threads: Layout, values: Layout) -> tuple[IntTuple, Layout]:
 
 
 def swizzle_kept(layout: AnyLayout, change: Callable[[Layout], Layout]) -> AnyLayout:
-    """Applies ``change`` to the layout below a swizzle, and keeps the swizzle."""
+    """Applies ``change`` to the layout inside a swizzle, and keeps the swizzle."""
     changed = change(plain_part(layout))
     return Swizzled(layout.swizzle, layout.offset, changed) if isinstance(layout, Swizzled) else changed
 
@@ -186,7 +190,7 @@ def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler
 
 
 def _padded(layout: Layout, tiler: Layout) -> tuple[tuple[Layout, ...], tuple[Layout, ...]]:
-    """Modes of the logical product, of equally many modes each."""
+    """(modes of the block, modes of its repetitions) of the logical product, padded to the same number of modes."""
     rank = max(layout.rank, tiler.rank)
     one, other = (Layout.joined(*x.modes, *[Layout(1, 0)] * (rank - x.rank)) for x in (layout, tiler))
     block, repeats = logical_product(one, other).modes
@@ -194,5 +198,5 @@ def _padded(layout: Layout, tiler: Layout) -> tuple[tuple[Layout, ...], tuple[La
 
 
 def tiler_text(tiler: Tiler) -> str:
-    """As CuTe prints it."""
+    """``tiler`` as CuTe prints it."""
     return written(tiler)

@@ -13,7 +13,8 @@ from cutegen_lab.layouts.picture import Picture
 
 @dataclass(frozen=True)
 class ConflictingAccess:
-    """One warp's access, as a picture: where its lanes access shared memory, and which bank serves whom when."""
+    """One warp's access, as a picture: where its lanes access shared memory, and which lanes each bank serves in each
+    wavefront."""
 
     access: SharedAccess
 
@@ -24,16 +25,16 @@ class ConflictingAccess:
 
     @property
     def layout(self) -> str:
-        """A description: "load of 4 bytes a lane: 8 wavefronts for 1"."""
+        """A description: "load of 4 bytes per lane: 8 wavefronts instead of 1"."""
         unit = "row" if self._of_rows else "lane"
         return (
-            f"{self.access.way} of {self.access.width} bytes a {unit}: {self.access.wavefronts} wavefronts for "
-            f"{self.access.ideal}"
+            f"{self.access.way} of {self.access.width} bytes per {unit}: {self.access.wavefronts} wavefronts "
+            f"instead of {self.access.ideal}"
         )
 
     @property
     def what(self) -> str:
-        """What it is, as of a layout."""
+        """What it is, in tables that also list layouts."""
         return "access with bank conflicts"
 
     def picture(self) -> Picture:
@@ -48,7 +49,7 @@ class ConflictingAccess:
         notes = (
             f"One warp at line {self.access.line}; the instruction has {self.access.conflicts:,.0f} bank conflicts in "
             "the whole launch",
-            "A bank serves one 4-byte word in a wavefront: other words of the same bank wait for the next",
+            "A bank serves one 4-byte word per wavefront: other words of the same bank wait for the next one",
         )
         return Picture(self.layout, (addresses_panel(access), wavefronts_panel(access)), notes, facts)
 

@@ -23,7 +23,7 @@ _FONT = 11
 _CHARACTER = 6.7  # width of a monospace character in pixels
 _LINE = 13
 _GAP = 26  # between panels, and around them
-_BESIDE = 1500  # most pixels of panels next to each other
+_BESIDE = 1500  # maximum width in pixels of panels next to each other
 _STYLE = Template("""\
 .cgl{--cgl-page:var(--jp-layout-color0,$page);--cgl-text:var(--jp-content-font-color1,$text);\
 --cgl-muted:var(--jp-content-font-color2,$muted)}
@@ -179,7 +179,7 @@ def _tile_lines(place: _Place) -> str:
 
 
 def _text(x: float, y: float, text: str, kind: str = "") -> str:
-    """``kind``: classes: b bold, h the heading, m muted, t centred, r ends at ``x``."""
+    """A text element. ``kind``: CSS classes: b bold, h the heading, m muted, t centred, r ends at ``x``."""
     chosen = f' class="{kind}"' if kind else ""
     return f'<text{chosen} x="{x:g}" y="{y:g}">{_escaped(text)}</text>'
 

@@ -18,10 +18,10 @@ from cutegen_lab.layouts.layout import Layout
 TF32 = "tf32"
 _SMALL = dict.fromkeys(("f8e4m3fn", "f8e5m2", "i8", "u8"), 1)
 ITEMSIZE = {"f16": 2, "bf16": 2, TF32: 4, **_SMALL}
-"""Bytes of an element of A and B, by type."""
-_SM80_DEPTHS = {1: (16, 32), 2: (8, 16), 4: (4, 8)}  # K of mma.sync by itemsize
+"""Bytes per element of A and B, by type."""
+_SM80_DEPTHS = {1: (16, 32), 2: (8, 16), 4: (4, 8)}  # legal K of mma.sync, by itemsize
 WGMMA_BYTES = 32
-"""Bytes of K of one wgmma."""
+"""Bytes along K of one wgmma."""
 SM80, SM90 = "sm80", "sm90"
 
 
@@ -36,11 +36,13 @@ class Instruction:
     def __post_init__(self) -> None:
         if self.dtype not in ITEMSIZE:
             raise InputError(
-                f"no tensor-core instruction takes {self.dtype!r} here",
+                f"no known tensor-core instruction takes {self.dtype!r}",
                 f"{did_you_mean(self.dtype, ITEMSIZE)} Use {', '.join(ITEMSIZE)}.".strip(),
             )
         if self.arch not in (SM80, SM90):
-            raise InputError(f"no instructions are known of {self.arch!r}", f"Use {SM80} (mma.sync) or {SM90} (wgmma).")
+            raise InputError(
+                f"no instructions are known for {self.arch!r}", f"Use {SM80} (mma.sync) or {SM90} (wgmma)."
+            )
         m, n, k = self.shape
         if self.arch == SM80 and ((m, n) != (16, 8) or k not in _SM80_DEPTHS[self.itemsize]):
             depths = " or ".join(f"16x8x{depth}" for depth in _SM80_DEPTHS[self.itemsize])
@@ -67,7 +69,7 @@ class Fragment:
     layout: Layout
 
     def owners(self) -> dict[tuple[int, int], tuple[int, int]]:
-        """(thread, value) of each (row, column); the first if several have it."""
+        """(thread, value) of each (row, column); the first one if several hold the element."""
         threads, values = (mode.size for mode in self.layout.modes)
         found: dict[tuple[int, int], tuple[int, int]] = {}
         for value in range(values):
@@ -80,10 +82,13 @@ class Fragment:
 def fragment(instruction: Instruction, operand: str) -> Fragment:
     """Registers of operand A, B or C (and D). Raises InputError for B of wgmma, which is in shared memory."""
     m, n, k = instruction.shape
-    packed = 4 // instruction.itemsize  # elements of A or B in a register
+    packed = 4 // instruction.itemsize  # elements of A or B per register
     warps = 4 if instruction.arch == SM90 else 1
     if operand == "B" and warps == 4:
-        raise InputError("wgmma reads B from shared memory", "Ask for operand B of its shared memory, or for A or C.")
+        raise InputError(
+            "wgmma reads B from shared memory",
+            "Take A or C here; B has no registers: its tile in shared memory is shared.operand_tile().",
+        )
     if operand == "C":
         return _fragment(instruction, operand, (m, n), 2, warps, ((m // warps // 8, 8), (n // 8, 8 * m)))
     extent = m if operand == "A" else n
@@ -97,7 +102,8 @@ def _fragment(
     instruction: Instruction, operand: str, shape: tuple[int, int], together: int, warps: int,
     further: tuple[tuple[int, int], ...],
 ) -> Fragment:  # fmt: skip
-    """``together`` neighbouring columns of a thread; ``further``: extents and strides of its other values."""
+    """The fragment in which a thread has ``together`` neighbouring columns. ``further``: extents and strides of its
+    other values."""
     rows, columns = shape
     threads = [(4, together * rows), (8, 1), *[(4, 16)] * (warps > 1)]
     values = [pair for pair in ((together, rows), *further) if pair[0] > 1]

@@ -22,7 +22,7 @@ from cutegen_lab.layouts.int_tuple import (
 class Layout:
     """Maps coordinates of ``shape`` to indices: the sum of each coordinate times its ``stride``, of equal nesting.
 
-    Raises InputError for other strides, or extents below 1.
+    Raises InputError if the nesting differs, or for extents below 1.
     """
 
     shape: IntTuple
@@ -56,7 +56,7 @@ class Layout:
 
     @property
     def cosize(self) -> int:
-        """Greatest minus least index, plus 1."""
+        """Largest minus smallest index, plus 1."""
         return 1 + sum((extent - 1) * abs(step) for extent, step in self.pairs())
 
     @property
@@ -80,9 +80,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class Swizzle:
-    """``Sw<bits,base,shift>``: xors bits ``base`` … of an index with those ``shift`` above (below, if negative).
+    """``Sw<bits,base,shift>``: xors ``bits`` bits of an index, from bit ``base`` on, with the bits ``shift`` above
+    (below, if negative).
 
-    Raises InputError where ``bits`` is more than ``shift``, which CuTe does not allow either.
+    Raises InputError if ``bits`` is more than the magnitude of ``shift``, which CuTe does not allow either.
     """
 
     bits: int
@@ -91,7 +92,7 @@ class Swizzle:
 
     def __post_init__(self) -> None:
         if self.bits < 0 or self.base < 0 or abs(self.shift) < self.bits:
-            raise InputError(f"{self} is no swizzle", "Use bits and base from 0, and a shift of at least bits.")
+            raise InputError(f"{self} is no swizzle", "Use bits and base of at least 0, and a shift of at least bits.")
 
     def __call__(self, index: int) -> int:
         mask = ((1 << self.bits) - 1) << self.base + max(self.shift, 0)
@@ -120,7 +121,7 @@ class Swizzled:
 
     @property
     def cosize(self) -> int:
-        """Cosize of the layout below, as in CuTe."""
+        """Cosize of the layout without the swizzle, as in CuTe."""
         return self.layout.cosize
 
     def __call__(self, coordinate: IntTuple) -> int:
@@ -134,7 +135,7 @@ AnyLayout = Layout | Swizzled
 
 
 def plain_part(layout: AnyLayout) -> Layout:
-    """The layout below the swizzle, if there is one."""
+    """The layout without its swizzle, if it has one."""
     return layout.layout if isinstance(layout, Swizzled) else layout
 
 
@@ -144,5 +145,5 @@ def _index(coordinate: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
             return coordinate * stride
         return _index(idx2crd(coordinate, shape), shape, stride)
     if isinstance(shape, int) or isinstance(stride, int) or len(shape) != len(coordinate):
-        raise InputError(f"{written(coordinate)} is no coordinate of {written(shape)}", "Nest it as the shape.")
+        raise InputError(f"{written(coordinate)} is no coordinate of {written(shape)}", "Nest it like the shape.")
     return sum(map(_index, coordinate, shape, stride))

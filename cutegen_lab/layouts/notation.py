@@ -46,7 +46,8 @@ def read_tiler(text: str) -> Tiler:
 
 
 def read_swizzle(text: str, itemsize: int) -> Swizzle | None:
-    """``3,4,3``, of indices of elements; or a mode (``128B``), of the addresses of elements of ``itemsize`` bytes.
+    """Reads a swizzle: ``3,4,3`` acts on element indices; a mode (``128B``) acts on addresses of elements of
+    ``itemsize`` bytes.
 
     Returns None for ``none``. Raises InputError.
     """
@@ -66,7 +67,7 @@ def swizzle_mode(name: str, itemsize: int) -> Swizzle | None:
 
 
 def of_addresses(swizzle: Swizzle, itemsize: int) -> Swizzle:
-    """A swizzle of byte addresses, as one of indices of elements. Raises InputError where it would split elements."""
+    """Converts a swizzle of byte addresses to one of element indices. Raises InputError if it would split elements."""
     lower = itemsize.bit_length() - 1
     if swizzle.base < lower:
         raise InputError(
@@ -141,9 +142,9 @@ class _Reader:
         shown = one_line(self._text)
         shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
         if "?" in self._text:
-            return InputError(f"{shown!r} has dynamic extents or strides", "Write the numbers that they have.")
+            return InputError(f"{shown!r} has dynamic extents or strides", "Write their values as numbers.")
         if "@" in self._text:
-            return InputError(f"{shown!r} has strides of a coordinate (1@0)", "Only whole numbers can be drawn.")
+            return InputError(f"{shown!r} has coordinate strides (1@0)", "Only whole numbers can be drawn.")
         where = f"cannot read {rest[:20]!r}" if rest else "something is missing at the end"
         return InputError(f"{shown!r} is no layout: {where}", EXAMPLE)
 

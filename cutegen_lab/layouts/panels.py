@@ -39,7 +39,7 @@ def _cut(name: str, window: tuple[int, int], count: int) -> range:
 
 
 def left_out(rows: range, columns: range, shape: tuple[int, int]) -> dict[str, Hint]:
-    """A note for each direction in which the grid is not drawn completely, with a hint how to choose the part."""
+    """A note for each direction in which the grid is not drawn completely, with a hint on how to choose the part."""
     parts = [("rows", rows, shape[0]), ("columns", columns, shape[1])]
     return {
         f"Shown: {name} {seen.start} to {seen.stop - 1} of {count}": Hint(Advice.CHOOSE_PART, (name,))
@@ -58,7 +58,7 @@ class Grid:
 
     @classmethod
     def of(cls, layout: AnyLayout, together: int = 1) -> Grid:
-        """``together`` elements a cell if these are contiguous, else one."""
+        """A grid with ``together`` elements per cell if these are contiguous, else with one."""
         mode = contiguous_mode(layout, together) if together > 1 else 0
         return cls(layout, 1) if mode is None else cls(layout, together, mode)
 
@@ -144,7 +144,7 @@ def _labels(numbers: range, step: int) -> tuple[str, ...]:
 def _changes(
     tiles: Sequence[int] | None, grid: Grid, pieces: Sequence[tuple[int, ...]], rows: range, columns: range, way: int
 ) -> frozenset[int]:
-    """Rows (``way`` 0) or columns before which the tile changes somewhere."""
+    """Rows (``way`` 0) or columns (1) at which some cell begins a new tile."""
     if tiles is None:
         return frozenset()
     table = [[tiles[grid.piece(row, column, pieces)[0]] for column in columns] for row in rows]
@@ -153,7 +153,7 @@ def _changes(
 
 
 def memory_panel(grid: Grid, window: Window, itemsize: int, banks: bool) -> Panel | None:
-    """Coordinate of each index of the drawn cells, in memory order; None if it is too sparse to draw."""
+    """Coordinate of each index of the drawn cells, in memory order; None if these indices are too sparse to draw."""
     rows, columns = window.within(*grid.shape)
     pieces, table = grid.pieces(), indices(grid.layout)
     found: dict[int, list[int]] = {}

@@ -27,7 +27,7 @@ class Cell:
     colour: int | None = None
     """Number of its colour; None for none."""
     span: int = 1
-    """Columns that it takes."""
+    """Number of columns that it spans."""
     marked: bool = False
     """Whether the cell has a frame: an access touches it."""
 
@@ -65,7 +65,7 @@ class Picture:
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     hints: Mapping[str, Hint] = field(default_factory=dict, repr=False)
-    """Hints for notes, by text. Only a front end with options shows them."""
+    """Hints by the text of their notes. Only a front end with options shows hints."""
 
     def advised(self, spell: Callable[[Hint], str]) -> Picture:
         """A copy of the picture with its hints in its notes, in the words of ``spell``."""

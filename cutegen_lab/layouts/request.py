@@ -28,15 +28,15 @@ from cutegen_lab.layouts.panels import (
 from cutegen_lab.layouts.picture import Picture
 
 MOST_ELEMENTS = 1 << 18
-_LISTED = 1 << 14  # most indices in the facts
-_PIECE = 16  # bytes that a swizzle moves as a piece
-_REGISTER_CELLS = 512  # most cells of a panel of registers
+_LISTED = 1 << 14  # maximum number of indices in the facts
+_PIECE = 16  # bytes that a swizzle moves together
+_REGISTER_CELLS = 512  # maximum number of cells in a panel of registers
 _OPERANDS = ("A", "B", "C", "A-registers")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to draw, as texts of the options."""
+    """What to draw, as the texts of the options."""
 
     layout: str = ""
     swizzle: str = ""
@@ -55,7 +55,7 @@ class Request:
 
     @classmethod
     def of(cls, arguments: object) -> Request:
-        """From parsed arguments, which have the names of the options."""
+        """The request of parsed arguments, which have the names of the options."""
         given = {field.name: getattr(arguments, field.name) for field in fields(cls)}
         return cls(**{name: _unquoted(name, value) for name, value in given.items()})
 
@@ -130,7 +130,7 @@ class Request:
         times = threads * values // len(holders)
         notes = (
             f"{threads} threads, {values} values each: {found.layout} is (thread, value) → row + {found.rows} · column",
-            *([f"Each element is held {times} times; drawn: its first holder"] if times > 1 else []),
+            *([f"Each element is held {times} times; its first holder is drawn"] if times > 1 else []),
             *cut,
         )
         owners = [[row, column, *owner] for (row, column), owner in sorted(holders.items())]
@@ -141,7 +141,7 @@ class Request:
         return Picture(found.title, (panel, *further), notes, facts, cut)
 
     def _memory(self, title: str, layout: AnyLayout, itemsize: int, banks: bool, piece: int) -> Picture:
-        """A layout of elements in memory. ``piece``: bytes that a cell shows, with ``banks``."""
+        """A layout of elements in memory. ``piece``: bytes per cell if ``banks``."""
         if layout.size > MOST_ELEMENTS:
             message = f"{layout} has {layout.size:,} coordinates, over the {MOST_ELEMENTS:,} of a picture"
             raise InputError(message, Hint(Advice.DRAW_PART))
@@ -173,9 +173,7 @@ class Request:
         if isinstance(layout, Swizzled) and itemsize > 1 and banks:
             at, lower = layout.swizzle, itemsize.bit_length() - 1
             addresses = f"Sw<{at.bits},{at.base + lower},{at.shift}>"
-            notes.append(
-                f"{at} is of indices of elements, as in a composed layout; of byte addresses it is {addresses}"
-            )
+            notes.append(f"{at} acts on element indices, as in a composed layout; on byte addresses it is {addresses}")
         cut = left_out(*window.within(*grid.shape), grid.shape)
         plain = plain_part(layout)
         facts |= {
@@ -188,12 +186,12 @@ class Request:
     def _access(self, layout: AnyLayout, itemsize: int) -> Access | None:
         if not self.access:
             if self.threads:
-                raise InputError("threads say where an access goes, and there is none", Hint(Advice.GIVE_ACCESS))
+                raise InputError("threads say where an access goes, and no access is given", Hint(Advice.GIVE_ACCESS))
             return None
         self._refuse("divide", why="an access colours by banks")
         found = re.fullmatch(r"(\d{1,3})\s*[bB]?", self.access.strip())
         if found is None:
-            raise InputError(f"cannot read the access {self.access!r}", "Write bytes a thread: 4B, 8B or 16B.")
+            raise InputError(f"cannot read the access {self.access!r}", "Write the bytes per thread: 4B, 8B or 16B.")
         threads = read_layout(self.threads or "32")
         if isinstance(threads, Swizzled):
             raise InputError("a layout of threads takes no swizzle", "Write it as 32, (1,32) or (8,4):(4,1).")
@@ -205,7 +203,7 @@ class Request:
     def _refuse(self, *names: str, why: str) -> None:
         for name in names:
             if getattr(self, name):
-                raise InputError(f"{name!r} does not go with this: {why}", Hint(Advice.LEAVE_OUT, (name,)))
+                raise InputError(f"{name!r} does not apply: {why}", Hint(Advice.LEAVE_OUT, (name,)))
 
 
 def _unquoted(name: str, value: Any) -> Any:
@@ -254,13 +252,13 @@ def _plain(layout: AnyLayout) -> Layout:
 
 
 def itemsize_of(dtype: str) -> int:
-    """Bytes of an element. Raises InputError for an unknown dtype."""
+    """Bytes per element of type ``dtype``. Raises InputError for an unknown dtype."""
     short = _short(dtype)
     return ITEMSIZE[short] if short in ITEMSIZE else DType(short).itemsize
 
 
 def _short(dtype: str) -> str:
-    """Raises InputError for an unknown dtype."""
+    """The short name of a dtype. Raises InputError for an unknown one."""
     if dtype in ITEMSIZE:
         return dtype
     try:

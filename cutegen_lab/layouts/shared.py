@@ -15,7 +15,7 @@ from cutegen_lab.layouts.layout import AnyLayout, Layout, Swizzled
 from cutegen_lab.layouts.notation import SWIZZLE_MODES, swizzle_mode
 
 _WIDTH = {"none": 16, "32B": 32, "64B": 64, "128B": 128}  # bytes of a row of the pattern
-_MOST_EXTENT, _MOST_RANK = 256, 5  # most elements along a dimension of a box, and most dimensions
+_MOST_EXTENT, _MOST_RANK = 256, 5  # maximum extent of a dimension of a box, and maximum number of dimensions
 
 
 def checked_mode(name: str) -> str:
@@ -25,14 +25,15 @@ def checked_mode(name: str) -> str:
 
 
 def smem_atom(mode: str, itemsize: int, k_major: bool = True) -> AnyLayout:
-    """Layout atom of a swizzle mode, (rows, K): eight rows with K contiguous, or with rows contiguous."""
+    """Layout atom of a swizzle mode, (rows, K): eight rows with K contiguous, or eight elements of K with rows
+    contiguous."""
     width = _WIDTH[checked_mode(mode)] // itemsize
     layout = Layout((8, width), (width, 1)) if k_major else Layout((width, 8), (1, width))
     return _over(mode, itemsize, layout)
 
 
 def operand_tile(instruction: Instruction, operand: str, mode: str, k_major: bool = True) -> AnyLayout:
-    """A or B of wgmma: :func:`smem_atom` repeated to its rows, and in K to one pattern or the K of an instruction.
+    """A or B of wgmma: :func:`smem_atom` repeated over the rows, and along K to at least the K of the instruction.
 
     Raises InputError for another instruction or operand, or rows that the pattern does not divide.
     """
@@ -62,7 +63,7 @@ def box(extents: tuple[int, ...], itemsize: int, mode: str) -> AnyLayout:
         message = f"the innermost extent of the box is {row_bytes} bytes"
         raise InputError(message, f"Use a multiple of 16 bytes: {max(1, 16 // itemsize)} elements.")
     if checked_mode(mode) != "none" and row_bytes > _WIDTH[mode]:
-        message = f"the innermost extent of the box is {row_bytes} bytes, over the {mode} of its swizzle"
+        message = f"the innermost extent of the box is {row_bytes} bytes, wider than the {mode} of its swizzle"
         raise InputError(message, f"Use at most {_WIDTH[mode] // itemsize} elements, or several boxes.")
     strides = tuple(prod(extents[at + 1 :]) for at in range(len(extents)))
     layout = Layout(extents, strides) if len(extents) > 1 else Layout((1, *extents), (0, 1))

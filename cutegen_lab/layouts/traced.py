@@ -18,7 +18,7 @@ from cutegen_lab.layouts.picture import Picture
 from cutegen_lab.layouts.request import Request, itemsize_of
 
 Kind = Literal["tensor in shared memory", "TMA box", "tensor-core operand", "tiled copy", "layout"]
-"""In the order in which they are listed."""
+"""Kinds of layouts, in the order in which these are listed."""
 _LAYOUT = re.compile(r'!cute\.(?:composed_)?layout<"([^"]+)">')
 _TENSOR = re.compile(r'!cute\.memref<(\w+), smem, [^"]*?(?:S<(\d+),(\d+),(-?\d+)>[^"]*?)?"([^"]+)">')
 _BOX = re.compile(r'!cute_nvgpu\.atom\.tma_(?:load|store)<(\w+),[^"]*.*tma_gbasis = <"\(?([\d,]+)\)?:[^"]*">>')
@@ -83,8 +83,8 @@ def made_layouts(traced: Iterable[TracedLayout]) -> tuple[MadeLayout, ...]:
 
 
 def _read(kind: str, on_same_line: Sequence[str]) -> Iterator[MadeLayout]:
-    """Layouts in a type, without lines. ``on_same_line``: other types of its line. A pointer swizzles addresses.
-    Raises InputError."""
+    """Layouts in the type ``kind``, with no ``lines`` yet. ``on_same_line``: all types of the same line. A pointer
+    swizzles addresses. Raises InputError."""
     if tensor := _TENSOR.fullmatch(kind):
         dtype, *swizzle, text = tensor.groups()
         layout = read_layout(text)
@@ -133,9 +133,9 @@ def _copy(layout: str, tiler: str) -> Iterator[MadeLayout]:
 
 
 def _tiled(made: MadeLayout) -> Fragment:
-    """Its fragment. Raises InputError for a layout that is no thread-value layout of the tile."""
+    """The fragment of a tiled copy. Raises InputError if the layout is not a thread-value layout of the tile."""
     layout = read_layout(made.layout)
     rows, columns = made.tile
     if not isinstance(layout, Layout) or len(layout.modes) != 2 or layout.cosize > prod(made.tile):
-        raise InputError(f"{layout} is no thread-value layout of {rows}x{columns}")
+        raise InputError(f"{layout} is not a thread-value layout of {rows}x{columns}")
     return Fragment(f"Tiled copy of {rows}x{columns}", rows, columns, layout)

@@ -13,7 +13,7 @@ from cutegen_lab.loop.budget import spent
 from cutegen_lab.loop.edits import edited
 from cutegen_lab.loop.notes import breaks_a_pin, broken_by
 
-REOPENING = ("branch", "edit")  # answers that a finished run accepts: an analyst may always want one more candidate
+REOPENING = ("branch", "edit")  # answers that a finished run accepts: they add another candidate
 
 
 def answered(state: RunState, answer: Answer) -> RunState:
@@ -26,7 +26,7 @@ def answered(state: RunState, answer: Answer) -> RunState:
         what = f"{state.current_id} " if state.current_id else ""
         raise InputError(
             f"cannot {answer.kind}: the run is at {state.step.value} {what}".rstrip(),
-            "Answers are taken at review; stop works at any step.",
+            "The run takes answers only at review, but stop at any step.",
         )
     if answer.candidate_id not in (None, state.current_id) and answer.kind != "branch":
         raise InputError(
@@ -39,15 +39,16 @@ def answered(state: RunState, answer: Answer) -> RunState:
 
 
 def stop(state: RunState, reason: str) -> RunState:
-    """Ends the run at its current step, from which it can be resumed. Its outcome is "stopped" if work was broken off
-    and nothing accepted."""
+    """Ends the run at its current step, from which it can be resumed. Its outcome is "stopped" if a step was
+    interrupted and nothing accepted."""
     ended = replace(finish(state, reason), stopped_at=state.step)
     broken_off = ended.outcome == "nothing_accepted" and state.step not in (Step.REVIEW, Step.DONE)
     return replace(ended, outcome="stopped") if broken_off else ended
 
 
 def finish(state: RunState, note: str) -> RunState:
-    """Ends the run normally: accepted if any candidate was, failed if our own failure is why none was."""
+    """Ends the run. Its outcome: "accepted" if any candidate was, otherwise "failed" after a failed step (not the
+    candidate's failure), otherwise "nothing_accepted"."""
     failed = state.failed_step is not None
     outcome = "accepted" if state.accepted else "failed" if failed else "nothing_accepted"
     hint = state.problem_hint if note == state.problem_note else None
@@ -58,9 +59,9 @@ def finish(state: RunState, note: str) -> RunState:
 def ask(
     state: RunState, kind: str, parent_id: str | None, feedback: str = "", unlimited: bool = False, wanted: bool = False
 ) -> RunState:  # fmt: skip
-    """Goes to the provider, or to the end if the budget is spent. An analyst's own request (``unlimited``) is always
-    granted: a branch after the budget means one more candidate. ``wanted``: the analyst asked for it, also if it is not
-    expected to be faster."""
+    """The state that asks the provider for a candidate, or the end of the run if the budget is spent. ``unlimited``:
+    ask even beyond the budget. ``wanted``: the analyst asked for the candidate, even if it is not expected to be
+    faster."""
     reason = "" if unlimited else spent(state)
     if reason:
         return finish(state, reason)
@@ -78,7 +79,7 @@ def ask(
 
 
 def with_candidate(state: RunState, candidate: Candidate) -> RunState:
-    """Adds a new candidate to the tree and goes to compile it."""
+    """The state with a new candidate in the tree, at its compile step."""
     return replace(
         state,
         step=Step.COMPILE,
@@ -102,7 +103,7 @@ def _approve(state: RunState, answer: Answer) -> RunState:
         seen = f"it ended {trial.verdict.value}" if trial else "it has no check evidence"
         raise InputError(
             f"cannot approve {current.id}: {seen}",
-            "Retry or edit it, reject it, or accept the risk by name with approve_unproven.",
+            "Retry or edit it, reject it, or accept it unproven with approve_unproven.",
         )
     return _accept(state, answer, current)
 
@@ -127,8 +128,7 @@ def _reject(state: RunState, answer: Answer) -> RunState:
     current = _under_review(state, "reject")
     state = _with_answer(replace(state, failed_in_a_row=0), answer)
     if state.base_id is None and current.parent_id is not None and not can_grow(state, current.id):
-        # Nothing is accepted and the provider cannot continue from the analyst's text: the edited text is reviewed
-        # again.
+        # Nothing is accepted and the provider cannot refine the analyst's text: its parent is reviewed again.
         return replace(state, current_id=current.parent_id, failed_step=None, problem_note="", problem_hint=None)
     parent = state.base_id or current.id
     return ask(state, _kind(state, parent), parent, answer.text, wanted=answer.by == "analyst")
@@ -140,8 +140,8 @@ def _edit(state: RunState, answer: Answer) -> RunState:
         raise InputError("the edited text is empty", "Give the whole candidate module.")
     candidate = edited(current, answer.text, next_id(state))
     if found := broken_by(state, candidate.proposal):
-        raise InputError(f"the edited text breaks {found[0].message}", "Leave that as it is, or lift the pin.")
-    # The text becomes that of the new candidate.
+        raise InputError(f"the edited text breaks {found[0].message}", "Keep the pinned text, or lift the pin.")
+    # The text is stored in the new candidate, not in the answer.
     state = _with_answer(replace(state, failed_in_a_row=0), replace(answer, text=""))
     return with_candidate(state, candidate)
 
@@ -149,7 +149,7 @@ def _edit(state: RunState, answer: Answer) -> RunState:
 def _retry(state: RunState, answer: Answer) -> RunState:
     if state.failed_step not in (None, Step.GENERATE):
         return replace(state, step=state.failed_step, failed_step=None, problem_note="", problem_hint=None)
-    if state.failed_step is None:  # otherwise the answer is about the failed request
+    if state.failed_step is None:  # otherwise the answer is to the failed request, not to a candidate
         state = _with_answer(state, answer)
     return ask(state, state.ask, state.ask_parent_id, state.feedback, unlimited=True, wanted=answer.by == "analyst")
 
@@ -175,12 +175,12 @@ def _with_answer(state: RunState, answer: Answer) -> RunState:
     before = state.answers.get(state.current_id)
     kept = {"approve", "approve_unproven"} | ({"reject"} if before is not None and before.kind == "reject" else set())
     if before is not None and before.kind in kept and answer.kind not in kept:
-        return state  # a later branch, edit or retry does not revoke a verdict
+        return state  # a later branch, edit or retry does not revoke an approval or a rejection
     return replace(state, answers={**state.answers, state.current_id: replace(answer, candidate_id=state.current_id)})
 
 
 def _kind(state: RunState, parent_id: str) -> str:
-    """ "fix" for a parent that is known to fail, otherwise "refine"."""
+    """Kind of request: "fix" for a parent that is known to fail, otherwise "refine"."""
     trial = state.trials.get(parent_id)
     return "fix" if trial is not None and not trial.verdict.passed else "refine"
 

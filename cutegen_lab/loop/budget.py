@@ -15,7 +15,7 @@ _AS_FAST = 0.01  # fraction of a copy's time within which two times count as equ
 
 
 def spent(state: RunState) -> str:
-    """Why no further candidate may be requested, or "". The driver counts seconds."""
+    """Why no further candidate may be requested, or "". The driver checks the limit of seconds."""
     budget = state.settings.budget
     if (beyond := len(state.candidates) - budget.max_steps) >= 0:
         edited = f", and {beyond} more edited by the analyst" if beyond else ""
@@ -29,9 +29,8 @@ def spent(state: RunState) -> str:
 
 
 def nothing_to_gain(state: RunState) -> str:
-    """Reason for an unattended run to request no refinement of the accepted kernel, or "". The reason: its time is
-    predicted to be compulsory bytes and launch overhead alone and, if it was measured, a copy of these bytes is no
-    faster."""
+    """Why an unattended run need not refine the accepted kernel, or "": the kernel is at the floor and, if its time was
+    measured, a copy of the compulsory bytes is not faster."""
     trial = state.trials.get(state.incumbent_id or "")
     if trial is None or trial.timing is None or trial.profile is None:
         return ""
@@ -47,8 +46,8 @@ def fixes_left(state: RunState) -> bool:
 
 
 def working_seconds(events: Sequence[StoredEvent]) -> float:
-    """Seconds that a run has worked: from the start of each step to its result. Waiting for an answer does not count,
-    nor does the time between a crash and the resume."""
+    """Seconds that a run has worked: the sum over steps, from the start of each to its result. Waiting for an answer
+    does not count, nor does the time between a crash and the resume."""
     return sum(
         after.at - before.at
         for before, after in pairwise(events)

@@ -1,6 +1,6 @@
 """Drives one run: performs the machine's next step and stores each event before the state changes.
 
-Work happens on the thread that calls :meth:`Driver.work`; answers may come from any other. :class:`ThreadedDriver` has
+Work happens on the thread that calls :meth:`Driver.work`; answers may come from any thread. :class:`ThreadedDriver` has
 a worker thread of its own, for notebooks.
 """
 
@@ -40,11 +40,11 @@ _log = logging.getLogger(__name__)
 
 
 class Driver:
-    """Drives the run with this history, which must be all that ``services.store`` has of it. Safe to answer, stop and
-    subscribe to from any thread."""
+    """Drives the run with this history, which must be all that ``services.store`` has of the run. Any thread may call
+    :meth:`answer`, :meth:`stop` and :meth:`subscribe`."""
 
     def __init__(self, history: History, services: Services, provider: Provider) -> None:
-        """Raises SetupError, InputError if a service that the run needs cannot be had here."""
+        """Raises SetupError, InputError if a service that the run needs is not available."""
         self.run_id = history.state.run_id
         self._store = services.store
         self._steps = Steps(services, provider, history.state.settings)
@@ -67,16 +67,17 @@ class Driver:
 
     @property
     def resting(self) -> bool:
-        """Whether nothing can be done until an answer comes: at review (unless answered by auto) or done."""
+        """Whether the run waits: at review for the analyst's answer, or done."""
         effect = next_step(self._state)
         return isinstance(effect, Finish) or (isinstance(effect, AskReview) and effect.answer is None)
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        """Calls ``callback(notice)`` for each notice, on the thread it arises. Returns a function that unsubscribes."""
+        """Calls ``callback(notice)`` for each notice, on the thread that causes it. Returns a function that
+        unsubscribes."""
         return self._subscribers.add(callback)
 
     def answer(self, answer: Answer) -> RunState:
-        """Stores the analyst's answer; it is durable on return. Raises InputError if it is not legal now."""
+        """Stores the analyst's answer; it is durable on return. Raises InputError if the state does not accept it."""
         with self._lock:
             before, after = self._state, self._record(Answered(answer))
         if before.finished and after is before and answer.kind != "stop":
@@ -84,8 +85,8 @@ class Driver:
         return after
 
     def note(self, verb: NoteVerb, argument: str, words: str) -> RunState:
-        """Stores a comment, a pin or a lift; it is durable on return, and the current step continues. Raises InputError
-        for a place that does not exist."""
+        """Stores a comment, a pin or the removal of one; it is durable on return, and the current step continues.
+        Raises InputError for a place that does not exist."""
         with self._lock:
             return self._record(note_event(self._state, verb, argument, words))
 
@@ -99,7 +100,8 @@ class Driver:
             return self._record(event)
 
     def work(self) -> RunState:
-        """Performs steps until the run rests. Ctrl-C stops the run (it can be resumed) and is re-raised."""
+        """Performs steps until the run waits for the analyst or is done. Ctrl-C stops the run (it can be resumed) and
+        is re-raised."""
         try:
             while not self.resting:
                 self._step()
@@ -117,7 +119,7 @@ class Driver:
         self._events.append(stored)
         self._state = after
         if not isinstance(event, StepStarted | Noted | NoteLifted):
-            self._cancel.set()  # the current step is over, even if its worker has not noticed yet
+            self._cancel.set()  # the current step is over, even if its thread has not noticed yet
         self._wake.notify_all()
         self._subscribers.tell(Notice(after, stored))
         return after
@@ -174,9 +176,9 @@ class DriverReleased(Exception):
 
 
 class ThreadedDriver(Driver):
-    """A driver with its own daemon thread, which sleeps while the run rests.
+    """A driver with its own daemon thread, which sleeps while the run waits for the analyst.
 
-    With ``ended`` it releases a finished run: the thread ends, calling ``ended(self)`` last, and verbs raise
+    With ``ended``, the driver releases a finished run: the thread ends, calling ``ended(self)`` last, and verbs raise
     :class:`DriverReleased`.
     """
 
@@ -198,8 +200,8 @@ class ThreadedDriver(Driver):
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> RunState:
-        """Waits until the run rests or ``timeout`` seconds have passed; returns the state then. A finished run has been
-        released on return.
+        """Waits until the run waits for the analyst or is done, at most ``timeout`` seconds; returns the state then. A
+        finished run has been released on return.
 
         Raises StoreError if the run stopped because its events could not be written.
         """
@@ -240,7 +242,7 @@ class ThreadedDriver(Driver):
                 self._step()
             except DriverReleased:
                 break
-            except Exception as error:  # the store failed: nothing may happen that cannot be recorded
+            except Exception as error:  # an event could not be stored: the run must not continue unrecorded
                 self._broken = error
                 self.close()
                 return

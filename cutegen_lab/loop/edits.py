@@ -1,4 +1,4 @@
-"""Config of a text that the analyst edited."""
+"""The candidate that an edit by the analyst makes, and its config."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ANALYST = "analyst"  # the provider of edited text
 
 
 def edited(parent: Candidate, text: str, candidate_id: str) -> Candidate:
-    """The candidate that runs ``text`` unchanged."""
+    """The candidate whose text is ``text``, unchanged."""
     proposal = Proposal(
         source=text,
         title=f"an edit of {parent.id}",
@@ -20,13 +20,13 @@ def edited(parent: Candidate, text: str, candidate_id: str) -> Candidate:
 
 
 def config_after_edit(parent: Candidate, text: str) -> Config:
-    """The parent's config without the parameters whose value the edit decides.
+    """The parent's config without the parameters whose default the edit changed or removed.
 
-    A value in the config overrides the default in the source. If the analyst changed that default or removed the
-    parameter, the text decides; otherwise the edit would silently have no effect.
+    A value in the config overrides the default in the source. A default that the analyst changed must
+    count, or the edit would silently have no effect.
     """
     before, after = launch_defaults(parent.source), launch_defaults(text)
-    if after is None:  # does not parse: the gate will say so with a line number
+    if after is None:  # the text does not parse: the gate will report the line
         return dict(parent.config)
     return {
         name: value

@@ -1,4 +1,4 @@
-"""The effects of a run as frozen data: the next step, which the driver performs."""
+"""Effects: the possible next steps of a run as frozen data. The driver performs them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class AskReview:
-    """Rest until there is an answer."""
+    """Wait for an answer."""
 
     candidate_id: str | None
     """Candidate under review; None if there is none."""

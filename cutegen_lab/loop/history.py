@@ -1,4 +1,4 @@
-"""A run's events with the state they lead to, so that they need not be folded again."""
+"""A run's events with the state they lead to, so that the events need not be folded again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that can be abandoned: Python cannot interrupt a thread, so one that does not end is left behind."""
+"""Calls that can be abandoned: Python cannot interrupt a thread, so one that does not end keeps running, abandoned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _POLL_SECONDS = 0.02
 
 
 def call(work: Callable[[], T], cancel: threading.Event, name: str, grace: float = GRACE_SECONDS) -> T:
-    """Calls ``work()`` on a new thread. Raises what it raises, and :class:`Cancelled` once ``cancel`` is set.
+    """The result of ``work()``, called on a new thread. Raises what ``work`` raises, and :class:`Cancelled` once
+    ``cancel`` is set.
 
     After ``cancel`` the work has ``grace`` seconds to end by itself (and to kill its child processes); then it is
     abandoned and its result dropped.

@@ -1,7 +1,7 @@
 """The life of a run, without clock, disk or thread: ``advance(state, event) -> state``, ``next_step(state) -> effect``.
 
 Steps go generate → compile → check → time → profile → review. A candidate that fails goes back to the provider while
-fixes remain, then rests at review; one that could not be judged rests there at once. The next step follows from the
+fixes remain, then waits at review; one that could not be judged waits there immediately. The next step follows from the
 state alone (:func:`next_step`), so a run resumes from its events.
 """
 
@@ -121,7 +121,7 @@ def _generate_failed(state: RunState, event: GenerateFailed) -> RunState:
 
 
 def _editing(state: RunState) -> bool:
-    """Whether the analyst's own text failed, so that the run waits for the next one."""
+    """Whether the current candidate is an edit by the analyst that failed: the run then waits for the next edit."""
     current, trial = state.current, state.trials.get(state.current_id or "")
     failed = trial is not None and not trial.verdict.passed
     return failed and current is not None and current.provider == ANALYST and not state.settings.auto
@@ -136,7 +136,7 @@ def _compiled(state: RunState, event: Compiled) -> RunState:
 def _compile_failed(state: RunState, event: CompileFailed) -> RunState:
     _expect(state, Step.COMPILE, event, event.candidate_id)
     trial = trials.compile_failed(state, event)
-    if event.verdict is Verdict.PIN_BROKEN and not state.settings.auto:  # only the analyst can lift it
+    if event.verdict is Verdict.PIN_BROKEN and not state.settings.auto:  # only the analyst can lift the pin
         note = f"{event.candidate_id} is not judged: lift the pin that it breaks, or reject it"
         return replace(_with_trial(state, trial), step=Step.REVIEW, problem_note=note, stumbles=0)
     return _failed(state, trial)
@@ -146,7 +146,7 @@ def _checked(state: RunState, event: Checked) -> RunState:
     _expect(state, Step.CHECK, event, event.candidate_id)
     trial = trials.checked(state, event)
     if trial.verdict is Verdict.INCONCLUSIVE:  # no error is known: there is nothing to fix
-        note = f"{trial.candidate_id} is neither right nor wrong as far as can be told here"
+        note = f"{trial.candidate_id} is inconclusive: no error was found, but too little ran to prove it right"
         return replace(_with_trial(state, trial), step=Step.REVIEW, problem_note=note)
     if not trial.verdict.passed:
         return _failed(state, trial)
@@ -176,13 +176,13 @@ def _answered(state: RunState, event: Answered) -> RunState:
 
 def _step_failed(state: RunState, event: StepFailed) -> RunState:
     if state.step is Step.REVIEW:
-        raise InputError("review has no work that could fail", "The store or the driver is broken.")
+        raise InputError("a run at review performs no step that could fail", "The store or the driver is broken.")
     _expect(state, event.step, event)
     return _step_lost(state, event.step, event)
 
 
 def _resumed(state: RunState, event: Resumed) -> RunState:
-    """Unfinished work starts again; a stopped run continues, one that ended stays ended."""
+    """Starts an interrupted step again, and continues a stopped run at its step; a run that ended stays ended."""
     if (at := state.stopped_at) is None:
         return state
     if not (at is Step.REVIEW and state.failed_step):
@@ -212,7 +212,7 @@ def _failed(state: RunState, trial: Trial) -> RunState:
 
 
 def _step_lost(state: RunState, step: Step, event: GenerateFailed | StepFailed) -> RunState:
-    """Our own failure, not the candidate's: the run rests and the step can be retried."""
+    """For a failure of a step that is not the candidate's: the run waits at review, where the step can be retried."""
     stumbles = state.stumbles + 1
     return replace(
         state, step=Step.REVIEW, failed_step=step, problem_note=event.reason, problem_hint=event.hint, stumbles=stumbles

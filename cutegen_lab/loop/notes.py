@@ -1,4 +1,4 @@
-"""Comments and pins of a run: the events and their effect. Pure; illegal ones raise InputError."""
+"""Comments and pins of a run: their events and the effect of these. Pure; illegal ones raise InputError."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cutegen_lab.core.verdict import Diagnostic, Verdict
 
 
 def note_event(state: RunState, verb: NoteVerb, argument: str, words: str) -> Noted | NoteLifted:
-    """The event of ``comment`` or ``pin`` (``argument``: a place, :func:`~cutegen_lab.core.notes.place_of`) or ``lift``
-    (the id of one). Raises InputError."""
+    """The event of a verb. ``argument`` is a place for ``comment`` and ``pin``
+    (:func:`~cutegen_lab.core.notes.place_of`), the id of a comment or pin for ``lift``. Raises InputError."""
     if verb == "lift":
         return NoteLifted(argument.strip())
     place = place_of(argument)
@@ -26,7 +26,7 @@ def note_event(state: RunState, verb: NoteVerb, argument: str, words: str) -> No
         known = ", ".join(state.candidates) or "none yet"
         raise InputError(f"cannot {verb}: there is no candidate {chosen}".rstrip(), f"Candidates: {known}.")
     if verb == "comment" and not words.strip():
-        raise InputError("the comment is empty", "Say what should be different there.")
+        raise InputError("the comment is empty", "Say what should be different at this place.")
     first, last, quote = noted_place(candidate, place, pin=verb == "pin")
     number = f"n{state.notes_made + 1}"
     return Noted(Note(number, chosen, words.strip(), first, last, quote, place.name, verb == "pin"))
@@ -40,7 +40,8 @@ def noted(state: RunState, event: Noted) -> RunState:
 
 
 def lifted(state: RunState, event: NoteLifted) -> RunState:
-    """The state without the note. A candidate under review that was refused only because of this pin is then judged."""
+    """The state without the note. If the candidate under review was refused only because of this pin, the state is at
+    its compile step."""
     if event.note_id not in state.notes:
         known = list(state.notes)
         hint = did_you_mean(event.note_id, known) or f"Comments and pins: {', '.join(known) or 'none'}."

@@ -36,7 +36,7 @@ class Subscribers:
         self._callbacks: list[Subscriber] = []
 
     def add(self, callback: Subscriber) -> Callable[[], None]:
-        """Calls ``callback(notice)`` for each notice from now on; the returned function removes it."""
+        """Calls ``callback(notice)`` for each notice from now on; the returned function removes the callback."""
         with self._lock:
             self._callbacks.append(callback)
 
@@ -48,7 +48,7 @@ class Subscribers:
         return remove
 
     def tell(self, notice: Notice) -> None:
-        """Calls every callback. One that raises is logged, and affects neither the others nor the run."""
+        """Calls every callback. An exception of one is logged, and affects neither the others nor the run."""
         with self._lock:
             callbacks = list(self._callbacks)
         for callback in callbacks:

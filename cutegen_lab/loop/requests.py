@@ -1,4 +1,4 @@
-"""The provider's request that follows from a state."""
+"""The request for the provider that follows from a run's state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ def attempt(state: RunState, candidate_id: str) -> Attempt:
 
 
 def generate_request(state: RunState) -> GenerateRequest:
-    """The request of ``state``, which is at its generate step. Raises InputError for an arch without figures."""
+    """The request of ``state``, which is at its generate step. Raises InputError for an arch or a GPU without
+    speed-of-light figures."""
     settings = state.settings
     return GenerateRequest(
         kind=state.ask,

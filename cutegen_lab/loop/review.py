@@ -1,4 +1,4 @@
-"""The auto policy, and scopes of an approval: answers at review by themselves."""
+"""Answers at review without the analyst: by the auto policy, and by the scope of an approval."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop.budget import spent
 
 STUMBLES = 2
-"""Our own failures in a row after which an unattended run gives up."""
+"""Failed steps in a row (not failures of candidates) after which an unattended run stops."""
 
 
 def auto_answer(state: RunState) -> Answer:
-    """The answer for ``state`` at review."""
+    """The answer of the auto policy for ``state``, which is at review."""
     current = state.current_id
     if state.failed_step is not None:
         if state.stumbles < STUMBLES and not repeats_itself(state):
@@ -35,7 +35,7 @@ def auto_answer(state: RunState) -> Answer:
 
 
 def scope_answer(state: RunState) -> Answer | None:
-    """The answer that the scope of the last approval gives at review; None where the analyst is asked."""
+    """The answer that the scope of the last approval gives at review; None if the analyst is asked."""
     if state.scope is None or scope_end(state):
         return None
     return Answer("approve", state.current_id, text="passed and faster", by="scope", scope=state.scope)

@@ -1,4 +1,4 @@
-"""``Services``: what runs and searches are performed with, one value for a whole session."""
+"""``Services``: the store, compiler, judge and devices that the runs and searches of a session share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WorkloadChoice = Callable[[Problem, Device], Sequence[Workload]]
 
 
 class Services:
-    """Store, compiler, judge and devices, each made when first asked for, and once. Thread-safe."""
+    """Store, compiler, judge and devices; each but the store is made once, at the first request. Thread-safe."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Services:
         workloads: WorkloadChoice,
         versions: Mapping[str, str],
     ) -> None:
-        """``compiler``, ``judge``, ``device`` (by kind) and ``provider`` (by a run's settings) make one each."""
+        """``compiler``, ``judge``, ``device`` (for a kind) and ``provider`` (for a run's settings) are factories."""
         self.workdir = workdir
         """Folder of the store, accepted kernels and the searches' evaluations."""
         self.store = store
@@ -60,18 +60,18 @@ class Services:
             return self._judge
 
     def device(self, kind: str) -> Device:
-        """The device of this kind, one for each kind. Raises SetupError, InputError."""
+        """The device of this kind, always the same one. Raises SetupError, InputError."""
         with self._devices_lock:
             if kind not in self._devices:
                 self._devices[kind] = self._make_device(kind)
             return self._devices[kind]
 
     def at_close(self, end: Callable[[], None]) -> None:
-        """Has ``end`` called at :meth:`close`, before compiler, devices and store are closed."""
+        """Registers ``end``, which :meth:`close` calls before compiler, devices and store are closed."""
         self._at_close.append(end)
 
     def close(self) -> None:
-        """Ends what uses the services, then child processes, then closes the store."""
+        """Calls the functions given to :meth:`at_close`, closes compiler and devices, then the store."""
         for end in self._at_close:
             end()
         for part in (self._compiler, *self._devices.values()):

@@ -1,5 +1,5 @@
 """Compiles the next candidate while a GPU judges the current one. The first candidate is usually approved and most
-refinements are rejected, so the next proposal is known in advance."""
+refinements are rejected, so the next proposal can usually be predicted."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class _Build:
 
 
 class SpeculativeBuild:
-    """One build at a time. Its result goes to the compiler's cache and is not kept here; its errors are ignored, since
-    the step that compiles the candidate raises them again."""
+    """One build at a time. Its result goes only to the compiler's cache; its errors are ignored, since the step that
+    compiles the candidate raises them again."""
 
     def __init__(self, provider: Provider, compiled: Callable[[Proposal, RunState, Cancel], object]) -> None:
         """``compiled``: the compile step's own call, which caches its result."""
@@ -35,8 +35,8 @@ class SpeculativeBuild:
         self._build: _Build | None = None
 
     def begin(self, state: RunState) -> None:
-        """Gets the provider's proposal for the case that the first candidate is approved, or a refinement rejected, and
-        compiles it on a thread."""
+        """Gets the proposal that follows if the first candidate is approved, or a refinement rejected, and compiles it
+        on a thread."""
         self.close()
         if (proposal := self._likely_proposal(state)) is None:
             return
@@ -51,7 +51,7 @@ class SpeculativeBuild:
         thread.start()
 
     def wait(self, proposal: Proposal, cancel: Cancel) -> None:
-        """Waits for the build if it is that of ``proposal``, otherwise ends it. Raises Cancelled."""
+        """Waits for the build if it is that of ``proposal``, otherwise cancels it. Raises Cancelled."""
         build, self._build = self._build, None
         if build is None:
             return
@@ -64,7 +64,7 @@ class SpeculativeBuild:
             build.thread.join(_POLL_SECONDS)
 
     def close(self) -> None:
-        """Ends the build."""
+        """Cancels the build."""
         build, self._build = self._build, None
         if build is not None:
             build.cancel.set()

@@ -41,7 +41,7 @@ class Steps:
     :class:`StepFailed`."""
 
     def __init__(self, services: Services, provider: Provider, settings: RunSettings) -> None:
-        """Raises SetupError, InputError if a service that ``settings`` need cannot be had here."""
+        """Raises SetupError, InputError if a service that ``settings`` need is not available."""
         self._provider, self._store = provider, services.store
         self._compiler, self._judge = services.compiler(), services.judge()
         self._device, self._gpu = services.device(settings.device), target_gpu(settings.arch, settings.gpu)
@@ -63,7 +63,7 @@ class Steps:
                 return self._profile(candidate_id, sha, state, say, cancel)
 
     def _generate(self, effect: Generate, state: RunState, say: Say, cancel: Cancel) -> Event:
-        recorded = state.settings.provider.startswith("replay:")  # a recording is played to its end
+        recorded = state.settings.provider.startswith("replay:")  # a recording is always played to its end
         if state.settings.auto and not recorded and (reason := nothing_to_gain(state)):
             return GenerateFailed(reason, exhausted=True)
         try:
@@ -100,7 +100,7 @@ class Steps:
         )
 
     def _check(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
-        if self._device.kind == "cuda":  # an emulator needs the cores itself
+        if self._device.kind == "cuda":  # the emulator needs the cores for the check
             self._ahead.begin(state)
         result = self._judge.check(state.problem, self._store.get_artifact(sha), self._device, say, cancel)
         if result.verdict in (Verdict.DEVICE_ERROR, Verdict.CANCELLED):
@@ -116,7 +116,7 @@ class Steps:
         return Timed(candidate_id, outcome)
 
     def _profile(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
-        # The judge profiles while it times; only a run resumed between the two steps times again.
+        # The judge profiles while it times; only a run that was resumed between the two steps has to time again.
         if candidate_id not in self._profiles:
             self._profiles[candidate_id] = self._timed(sha, state, say, cancel)[1]
         return Profiled(candidate_id, self._profiles[candidate_id])
@@ -151,7 +151,7 @@ class Steps:
 
 
 def _pins_broken(candidate: Candidate, state: RunState) -> CompileFailure | None:
-    """The failure of a candidate that changes what is pinned; None if it keeps every pin."""
+    """The failure of a candidate that breaks a pin; None if it keeps every pin."""
     found = broken_by(state, candidate.proposal)
     return CompileFailure(Verdict.PIN_BROKEN, f"it breaks {found[0].message}", tuple(found)) if found else None
 
@@ -165,7 +165,7 @@ def _refused(proposal: Proposal) -> CompileFailure | None:
 
 
 def resources(artifact: Artifact, workload: str) -> Resources:
-    """Resources of the build for ``workload``: the largest over its kernels."""
+    """Resources of the build for ``workload``: of each the maximum over its kernels."""
     build = artifact.builds[workload]
     return Resources(
         registers=max(k.registers for k in build.kernels),

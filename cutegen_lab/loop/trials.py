@@ -1,4 +1,4 @@
-"""Builds trials from events as evidence comes in."""
+"""Builds a candidate's trial from the events of its steps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def checked(state: RunState, event: Checked) -> Trial:
 
 
 def timed(trial: Trial, event: Timed) -> Trial:
-    """The trial with its time. A fault during timing is the candidate's: it revokes the pass."""
+    """The trial with its time. A fault during timing is the candidate's failure: its verdict replaces "passed"."""
     if event.fault is not None:
         return replace(trial, verdict=event.fault.verdict, reason=f"while timing: {event.fault}", timing=None)
     return replace(trial, timing=event.timing)

@@ -11,11 +11,11 @@ from cutegen_lab.layouts.conflicts import ConflictingAccess
 from cutegen_lab.layouts.traced import MadeLayout
 from cutegen_lab.notebook.layout_magic import ShownPicture
 
-_LINES = 4  # most lines named in the table
+_LINES = 4  # maximum number of source lines listed in a row of the table
 
 
 class CandidateLayouts(Sequence[ShownPicture]):
-    """``layouts[n]`` is the picture of line ``n`` of the table."""
+    """``layouts[n]`` is the picture of row ``n`` of the table."""
 
     def __init__(self, made: Sequence[MadeLayout | ConflictingAccess], source: str) -> None:
         self.made = tuple(made)
@@ -27,7 +27,7 @@ class CandidateLayouts(Sequence[ShownPicture]):
     def __getitem__(self, number: int) -> ShownPicture:  # type: ignore[override]
         """The picture of layout ``number``. Raises InputError if there is none."""
         if not isinstance(number, int) or not -len(self.made) <= number < len(self.made):
-            raise InputError(f"there is no layout {number}", f"There are {len(self.made)}, from 0.")
+            raise InputError(f"there is no layout {number}", f"There are {len(self.made)}, counted from 0.")
         return ShownPicture(self.made[number].picture())
 
     def __iter__(self) -> Iterator[ShownPicture]:

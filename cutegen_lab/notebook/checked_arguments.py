@@ -24,7 +24,7 @@ _WORDS = {
     Path: "a path",
     NoneType: "None",
 }
-_SHOWN = 40  # most characters of a wrong value that are shown
+_SHOWN = 40  # maximum number of characters of a wrong value in a message
 
 
 def verb(method: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -80,7 +80,7 @@ def _words(wanted: Any) -> str:
     if isinstance(wanted, UnionType):
         return " or ".join(_words(one) for one in get_args(wanted))
     if get_origin(wanted) is Sequence:
-        return f"a list, each of it {_words(get_args(wanted)[0])}"
+        return f"a list whose every item is {_words(get_args(wanted)[0])}"
     return _WORDS.get(wanted) or f"a {wanted.__name__}"
 
 

@@ -37,18 +37,18 @@ VALUES: Mapping[str, Sequence[str]] = {
     "--budget": ("600s", "200000tok", "600s,200000tok"),
     **layouts.VALUES,
 }
-"""Values of the options that take one of a few, or examples."""
+"""Values of options: all of them where there are few, otherwise examples."""
 
 
 class Known(NamedTuple):
-    """What completion asks of a notebook, each only when it is needed."""
+    """What completion asks a notebook for; each function is called only when needed."""
 
     runs: Callable[[], Iterable[str]]
     """Ids of the runs in the store."""
     candidates: Callable[[str], Iterable[str]]
-    """Ids of the candidates of a run; of the notebook's newest one for ""."""
+    """Ids of the candidates of the run with that id; of the notebook's newest run for ""."""
     notes: Callable[[str], Iterable[str]]
-    """Ids of the comments and pins of a run; of the notebook's newest one for ""."""
+    """Ids of the comments and pins of the run with that id; of the notebook's newest run for ""."""
 
 
 class Fitting(NamedTuple):
@@ -56,12 +56,12 @@ class Fitting(NamedTuple):
 
     words: list[str]
     or_file: bool = False
-    """Whether a file may stand there too."""
+    """Whether a file name may stand there too."""
 
 
 def words_that_fit(text: str, options: Mapping[str, Sequence[Action]], known: Known) -> Fitting | None:
     """Words that may stand at the end of ``text``, a cell up to the cursor, whose last word is incomplete (or empty);
-    None where it is no magic of ours, or only a file may stand there.
+    None if the cell is not a cutegen magic, or only a file name may stand there.
 
     ``options``: those of each magic, by its name with its signs (``%%cutegen``).
     """
@@ -130,8 +130,8 @@ def _of_a_cell(
 
 
 def install(shell: InteractiveShell, fitting: Callable[[str], Fitting | None]) -> None:
-    """Adds the completion to a shell, in place of that of an earlier load. ``fitting``: words for a cell up to the
-    cursor."""
+    """Adds the completion to a shell, replacing that of an earlier ``%load_ext``. ``fitting``: words for a cell up to
+    the cursor."""
 
     @context_matcher(identifier="cutegen")  # type: ignore[untyped-decorator]
     def matcher(context: CompletionContext) -> SimpleMatcherResult:

@@ -17,7 +17,7 @@ _R = TypeVar("_R")
 
 
 class Interrupted(KeyboardInterrupt):
-    """The analyst interrupted a cell. ``message``: what goes on and what to do next, shown as one line."""
+    """The analyst interrupted a cell. ``message``: what continues and what to do next, shown as one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(plain(message))

@@ -9,9 +9,9 @@ from contextlib import suppress
 
 
 def import_ahead() -> None:
-    """Starts to import torch in the background. Only torch itself: another thread that needs a part of it waits for
-    the whole, so that no two threads wait for parts the other holds. Not a daemon: the interpreter may not end while
-    libraries are being loaded."""
+    """Starts to import torch in the background. Only torch, not its submodules: another thread that needs a submodule
+    waits for the whole package, so that two threads cannot deadlock on modules that the other is importing. Not a
+    daemon thread: the interpreter may not end while libraries are being loaded."""
     if "torch" not in sys.modules:
         threading.Thread(target=_import_torch, name="cutegen-import").start()
 

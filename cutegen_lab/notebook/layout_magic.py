@@ -41,13 +41,13 @@ class ShownPicture:
 
 @magics_class
 class LayoutMagic(Magics):
-    """Needs no session."""
+    """``%cute_layout``, which needs no session."""
 
     @magic_with_options("cute_layout", _OPTIONS, _EXAMPLE, of_a_line=True)
     def cute_layout(self, arguments: Any) -> ShownPicture | None:
-        """Draws a CuTe layout, a box of TMA, an operand of a tensor-core instruction or a tiled copy.
+        """Draws a CuTe layout, a TMA box, an operand of a tensor-core instruction or a tiled copy.
 
-        Point at a cell: what belongs to the same thread, bank or tile lights up, here and in memory.
+        Point at a cell to highlight what belongs to the same thread, bank or tile, in the layout and in memory.
         """
         from cutegen_lab.layouts.request import Request
 

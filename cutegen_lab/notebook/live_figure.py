@@ -1,4 +1,4 @@
-"""A plotly figure that is drawn anew when it changes, on machines of any speed."""
+"""A plotly figure that is drawn anew when it changes, on slow machines too."""
 
 from __future__ import annotations
 

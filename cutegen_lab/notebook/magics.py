@@ -49,12 +49,12 @@ def _lines(verbs: Mapping[Verb, VerbSpec]) -> str:
 
 HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest run of this notebook)
   runs                 every run in the work directory
-  show [RUN]           its widget; after a kernel restart the latest run comes back where it stood
+  show [RUN]           its widget; without RUN the newest run's, also after a kernel restart
   resume [RUN]         {VERBS["resume"].help}
 {_lines({verb: spec for verb, spec in VERBS.items() if verb != "resume"})}
-  export [FORMAT] PATH the accepted kernel (.py, .whl, .o, …; --general: with all its parameters, not for its config
-                       alone; --no-verify: not judged again), or the run: a page (.html), for JupyterLab
-                       (.cutegen-run.json), to send (.cutegen).
+  export [FORMAT] PATH the accepted kernel (.py, .whl, .o, …; --general: with all its parameters, not
+                       specialised for its config; --no-verify: not judged again), or the run: a page (.html),
+                       for JupyterLab (.cutegen-run.json), to send (.cutegen).
                        Formats: {", ".join(FORMATS)}
   import FILE          a run that somebody sent (.cutegen), to look at; nothing of it is run
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches
@@ -66,14 +66,14 @@ _PROBLEM = (
     NAME, INPUTS, ARCH,
     argument("--provider", default="templates", help=f"{', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]}"),
     argument("--model", default="", help="the model, for --provider openai"),
-    argument("--price", default="", help="dollars for a million tokens sent and received, as 1.25/10"),
+    argument("--price", default="", help="dollars per million tokens sent and received, as 1.25/10"),
     argument("--language", default="dsl", help="what a model writes: dsl (CuTe modules, the default) or spec"),
     argument("--review", action="store_true", help="ask before each refinement (the default)"),
     argument("--replay", default="", help="play a recorded conversation: same as --provider replay:FILE"),
 )  # fmt: skip
 _SPEC = (
-    argument("--run", default="", help="make it the next candidate of this run (%%%%cutegen's) instead of a new run"),
-    argument("--check", action="store_true", help="only say which template and config it means"),
+    argument("--run", default="", help="make the spec the next candidate of this run (of %%%%cutegen), not a new run"),
+    argument("--check", action="store_true", help="only print the template and config of the spec"),
 )
 _PROBLEM_EXAMPLE = """\
   %%cutegen --name softmax --max-steps 4
@@ -128,7 +128,8 @@ class CutegenMagics(Magics):
         """Turns the PyTorch reference in this cell into a checked CuTe kernel, refinement by refinement.
 
         The cell defines ``reference(...)``; its inputs come from --inputs, from a comment on the def line
-        (``def reference(x):  # x: bf16[4096,8192]``) or from ``inputs()``. It returns at once and shows the run.
+        (``def reference(x):  # x: bf16[4096,8192]``) or from ``inputs()``. The magic returns immediately and shows the
+        run.
         """
         self._start(arguments, cell)
 
@@ -164,10 +165,10 @@ class CutegenMagics(Magics):
 
     @magic_with_options("cutespec", (*_SPEC, *OF_A_RUN), _SPEC_EXAMPLE)
     def cutespec(self, arguments: Any, cell: str) -> None:
-        """Compiles the spec in this cell to a kernel and has it judged, as the first candidate of a run of its own.
+        """Compiles the spec in this cell to a kernel and has it judged, as the first candidate of a new run.
 
-        The spec says what is computed and how it runs. A template chooses what it leaves open, and refinements change
-        that. `cutegen_lab/cutespec/grammar.lark` has the grammar and examples.
+        The spec says what is computed and how it runs. A template chooses what the spec leaves open, and refinements
+        change these choices. `cutegen_lab/cutespec/grammar.lark` has the grammar and examples.
         """
         self._specify(arguments, cell)
 
@@ -205,8 +206,8 @@ class CutegenMagics(Magics):
                 self._widgets[run.run_id].refresh()  # updates what the notebook saves of this cell
 
     def _show(self, run: NotebookRun) -> None:
-        """Displays the widget of a run. There is one for each run and kernel; shown twice, it is the same widget in two
-        places."""
+        """Displays the widget of a run. There is one widget for each run in a Jupyter kernel; a second display shows
+        the same widget."""
         from cutegen_lab.notebook.widget import RefineWidget
 
         if run.run_id not in self._widgets:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects.layout import Template
 
 BLUE, ORANGE, RED, GREY = "#3b7dd8", "#c4560f", "#d9453c", "#797979"
-"""Colours of marks. The grey, also that of texts, is as far from white as from the dark page: 4.3 to 1."""
+"""Colours of marks. The grey, also used for text, has the same contrast to white and to the dark page: 4.3 to 1."""
 HUES = (BLUE, ORANGE, "#2e8540", "#8e5bd0", "#b8477c", "#1c8591", "#8a6d1d", GREY)
 """Colours of the parts of one bar; parts are also told apart by a name next to them or by their pattern."""
 PATTERNS = ("", "/", ".", "x")
@@ -34,8 +34,8 @@ def theme() -> Template:
 
 
 def laid_out(figure: Figure, title: str, note: str = "", rows: int = 12, top: int = 0) -> Figure:
-    """``figure`` with the theme, a title and the lines of a note below it, both HTML. ``rows``: how many bars' height
-    it takes; ``top``: pixels of labels above the plot."""
+    """``figure`` with the theme, a title and the lines of a note below it, both HTML. ``rows``: height of the plot, in
+    bars; ``top``: pixels of labels above the plot."""
     notes, inner = note.splitlines(), max(rows, 4) * 26
     above, below = 60 + 16 * max(len(notes), 1) + top, 84
     height = above + inner + below

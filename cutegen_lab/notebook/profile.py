@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class RunProfile:
     """Times, counters, errors and resources of every candidate, the same for emulator and hardware.
 
-    Called, it counts one candidate on one device; what was counted is in the table from then on.
+    A call collects the counters of one candidate on one device, and adds them to the table.
     """
 
     def __init__(self, handle: RunHandle) -> None:
@@ -42,7 +42,7 @@ class RunProfile:
 
     @property
     def df(self) -> DataFrame:
-        """The table as pandas'. Raises SetupError where pandas is not installed."""
+        """The table as a pandas DataFrame. Raises SetupError if pandas is not installed."""
         return to_frame(self.rows)
 
     @verb

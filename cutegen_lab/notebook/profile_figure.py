@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Bar, Figure, Scatter
 
 LINES = 8
-_TITLE = 100  # most characters of a line of the title
-_CODE = 52  # most characters of a line's text next to its bar
+_TITLE = 100  # maximum length of a line of the title
+_CODE = 52  # maximum length of a source line next to its bar
 _SHOWN = (  # counters to compare, in reading order
     "warp_instructions", "tensor_instructions", "global_load_sectors", "global_store_sectors", "global_atomic_sectors",
     "bulk_load_sectors", "bulk_store_sectors", "shared_wavefronts", "shared_conflicts", "barrier_waits",
     "mbarrier_waits", "cluster_requests", "dram_load_bytes", "dram_store_bytes",
 )  # fmt: skip
-_SUMS = {  # by counter: its parts, which are added if a source counts only these
+_SUMS = {  # counter -> its parts, which are added if a source counts only these
     "shared_wavefronts": ("shared_load_wavefronts", "shared_store_wavefronts", "shared_copy_wavefronts"),
     "shared_conflicts": ("shared_load_conflicts", "shared_store_conflicts"),
 }
@@ -36,7 +36,7 @@ class Counted:
     """A counter of a whole launch."""
 
     source: str
-    """Who counted."""
+    """Who counted: emulator or hardware."""
     counter: str
     """Its name."""
     value: float
@@ -52,11 +52,11 @@ class LineShare:
     """A line that takes much of the resource that limits the kernel."""
 
     source: str
-    """Who counted."""
+    """Who counted: emulator or hardware."""
     line: int
     """Line of the candidate's text, from 1."""
     share: float
-    """Its share of what all lines take, 0 to 1."""
+    """Its share of what all lines take of this resource, 0 to 1."""
     told: str
     """The share in words, with the cost of an access."""
 

@@ -74,11 +74,11 @@ class OpenRuns:
 
 
 _Identity = tuple[int, int, int]
-"""Device, inode and, of a file that is written as a whole, the time of that."""
+"""Device, inode and time of modification (0 for a database, which is modified in place)."""
 
 
 def _identity(file: Path) -> _Identity:
-    """Raises InputError if it is not there."""
+    """Raises InputError if ``file`` does not exist."""
     try:
         found = file.stat()
     except OSError:
@@ -87,12 +87,12 @@ def _identity(file: Path) -> _Identity:
 
 
 def _no_provider(_: RunSettings) -> Provider:
-    """Without one no run is driven."""
-    raise SetupError("a run is only looked at here", "Resume it in a notebook.")
+    """Raises SetupError: a provider is only needed to drive a run, which this process does not."""
+    raise SetupError("this process only shows runs", "Resume the run in a notebook.")
 
 
 def answered(runs: OpenRuns, line: bytes) -> bytes:
-    """Both lines of the answer to a line."""
+    """Both lines of output that answer a line of input."""
     asked = Asked.model_validate_json(line)
     told, found = Told(number=asked.number), _NOTHING
     try:
@@ -109,8 +109,8 @@ def answered(runs: OpenRuns, line: bytes) -> bytes:
 
 
 def _refuse_paths(*names: str) -> None:
-    """Raises InputError for names that lead to another folder: exported files are named after them, and a store may be
-    anybody's."""
+    """Raises InputError for names that lead to another folder: exported files are named after them, and a store need
+    not be trusted."""
     for name in names:
         if "/" in name or "\0" in name:
             raise InputError(f"{one_line(name)[:80]!r} is no name of a run or candidate", "Do not trust this store.")
@@ -126,7 +126,7 @@ def _own_channel() -> tuple[BinaryIO, BinaryIO]:
 
 
 def main() -> None:
-    """Answers until stdin ends, then ends at once, with all that its queries started."""
+    """Answers until stdin ends, then exits immediately and ends the processes that its queries started."""
     lines, told = _own_channel()
     runs, writing = OpenRuns(), threading.Lock()
 
@@ -141,7 +141,7 @@ def main() -> None:
         pool.submit(reply, line)
     pool.shutdown(wait=False, cancel_futures=True)
     runs.close()
-    if os.getpgrp() == os.getpid():  # a kernel that is judged again for an export, in a process of its own
+    if os.getpgrp() == os.getpid():  # ends child processes, such as one that judges a kernel again for an export
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.killpg(0, signal.SIGTERM)
     os._exit(0)  # threads may still be running

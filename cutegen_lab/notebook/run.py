@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @with_verbs(checked=verb, wait=True)
 class NotebookRun:
-    """A run. Every verb waits until the run rests again (``wait=False`` returns at once), and raises InputError for
-    wrong arguments."""
+    """A run. Every verb waits until the run next waits for review or is done (``wait=False`` returns immediately), and
+    raises InputError for wrong arguments."""
 
     def __init__(self, handle: RunHandle) -> None:
         self.handle = handle
@@ -63,7 +63,7 @@ class NotebookRun:
 
     @verb
     def wait(self, timeout: float | None = None) -> NotebookRun:
-        """Waits until the run rests at a review or is done, or ``timeout`` seconds have passed."""
+        """Waits until the run waits for review or is done, or ``timeout`` seconds have passed."""
         with self.going_on():
             self.handle.wait(timeout)
         return self
@@ -75,19 +75,19 @@ class NotebookRun:
 
     def perform(self, verb: Verb, argument: str = "", note: str = "", wait: bool = True) -> NotebookRun:
         """Performs a verb of :data:`~cutegen_lab.core.verbs.VERBS`, each of which is a method too. A comment or pin
-        takes effect at once, while the run continues."""
+        takes effect immediately, while the run continues."""
         self.handle.perform(verb, argument, note)
         return self.wait() if wait and verb not in ("comment", "pin") else self
 
     @verb
     def stop(self) -> NotebookRun:
-        """End the run where it is; ``resume`` goes on from there."""
+        """Ends the run at its current step; ``resume`` continues from there."""
         self.handle.stop()
         return self
 
     @verb
     def resume(self) -> NotebookRun:
-        """Take the run up in this kernel."""
+        """Continues the run, driven by this Jupyter kernel."""
         self.handle.resume()
         return self
 
@@ -109,18 +109,18 @@ class NotebookRun:
         self, format: str | Path, path: str | Path = "", candidate_id: str | None = None, *, general: bool = False,
         verify: bool = True,
     ) -> Path:  # fmt: skip
-        """Writes the accepted kernel, or the run, as a file: ``export("wheel", "softmax.whl")``, or by the end of its
-        name alone, ``export("softmax.py")``. ``general``: the text with all its parameters, not for its config alone.
-        ``verify``: a kernel's text is judged again in a fresh process before it is written. ``cutegen export --list``
-        lists the formats."""
+        """Writes the accepted kernel, or the run, as a file: ``export("wheel", "softmax.whl")``, or in the format that
+        the suffix names, ``export("softmax.py")``. ``general``: the text with all its parameters, not specialised for
+        its config. ``verify``: a kernel's text is judged again in a fresh process before it is written. ``cutegen
+        export --list`` lists the formats."""
         name, file = (str(format), path) if str(path) else ("", format)
         return self.handle.export_as(Path(file), name, candidate_id, general=general, verify=verify, say=print)[0]
 
     @verb
     def evidence(self, candidate_id: str | None = None, *, general: bool = False) -> str:
-        """Evidence card of a candidate as text (default: the one under review, else the accepted one). Lines are those
-        of the text for its config alone; ``general``: of the text with all its parameters. Raises InputError if there
-        is no such candidate."""
+        """Evidence card of a candidate as text (default: the one under review, else the accepted one). Line numbers are
+        those of the text specialised for its config; ``general``: of the text with all its parameters. Raises
+        InputError if there is no such candidate."""
         from cutegen_lab.views.text import evidence_table
 
         state = self.handle.state
@@ -132,8 +132,8 @@ class NotebookRun:
 
     @verb
     def kernel(self, candidate_id: str | None = None, *, general: bool = False) -> str:
-        """The text of a candidate (default: as for :meth:`evidence`) for its config alone; ``general``: with all its
-        parameters. Raises InputError where there is no such candidate."""
+        """The text of a candidate (default: as for :meth:`evidence`), specialised for its config; ``general``: with all
+        its parameters. Raises InputError if there is no such candidate."""
         from cutegen_lab.views.specialised import shown
 
         if not general:
@@ -146,14 +146,14 @@ class NotebookRun:
 
     @property
     def profile(self) -> RunProfile:
-        """Every number of the run as a table: ``run.profile.df``. ``run.profile("c1", "cuda")`` counts one candidate on
-        one device."""
+        """Every number of the run as a table: ``run.profile.df``. ``run.profile("c1", "cuda")`` collects the counters
+        of one candidate on one device."""
         return RunProfile(self.handle)
 
     @verb
     def compare(self, before_id: str, after_id: str, *, general: bool = False, ptx: bool = False) -> str:
-        """What changes from one candidate to another, as text: numbers, parameters, and the text for one config alone
-        (``general``: with all its parameters). ``ptx``: and the PTX. Raises InputError if there is no such
+        """What changes from one candidate to another, as text: numbers, parameters, and the texts specialised for their
+        configs (``general``: with all their parameters). ``ptx``: also the PTX. Raises InputError if there is no such
         candidate."""
         from cutegen_lab.views.compare import comparison_text
 
@@ -162,16 +162,16 @@ class NotebookRun:
     @verb
     def plot(self, name: str = "roofline", candidate_id: str | None = None, device: str = "emulator") -> Plot:
         """One of the plots roofline, time, memory, occupancy, mix, checks, times, stalls and timeline, of a candidate
-        (default: as in :meth:`evidence`). It has its numbers as ``.table`` and ``.df``, and ``.save`` writes both.
-        ``device``: where a timeline is recorded, in the order of execution ("emulator") or measured ("cuda"). Raises
-        InputError, SetupError."""
+        (default: as in :meth:`evidence`). ``.table`` and ``.df`` have its numbers; ``.save`` writes the figure or the
+        table. ``device``: where a timeline is recorded, in the order of execution ("emulator") or measured ("cuda").
+        Raises InputError, SetupError."""
         from cutegen_lab.notebook.plots import draw, subject_of
 
         return draw(name, subject_of(self.handle, candidate_id, device))
 
     @verb
     def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Plot:
-        """Profiles of one candidate on each of ``devices`` ("emulator", "cuda") in one figure, with its table as of
+        """Profiles of one candidate on each of ``devices`` ("emulator", "cuda") in one figure, with a table as in
         :meth:`plot`. Raises InputError, SetupError."""
         from cutegen_lab.notebook.plots import Plot
         from cutegen_lab.notebook.profile_figure import profile_figure, profile_records

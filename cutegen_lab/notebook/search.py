@@ -93,7 +93,7 @@ class NotebookSearch:
     @verb
     def plot(self) -> Plot:
         """Current state of the search as a figure, with every evaluation as ``.table`` and ``.df``; ``.save`` writes
-        both."""
+        the figure or the table."""
         return self._plot("search", self.trace, self._title())
 
     @verb
@@ -173,7 +173,7 @@ class SearchDisplay:
         """The cancel button, and next to it the last line of the search's log."""
         from ipywidgets import HTML, Button, HBox
 
-        button = Button(description="Cancel", tooltip="End the search with what it knows")
+        button = Button(description="Cancel", tooltip="End the search and keep its results")
         button.on_click(lambda _: self._search.cancel())
         self._said = HTML()
         return HBox([button, self._said])

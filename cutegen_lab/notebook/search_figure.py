@@ -18,7 +18,7 @@ from cutegen_lab.views.units import microseconds
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Parcoords, Scatter
 
-_ACROSS = 4  # most plots of parameters in one row
+_ACROSS = 4  # maximum number of parameter plots in one row
 _PARALLEL = "each config as a line: its values and its time"
 _SPREAD = 4.0
 _PLOT_PX, _SMALL_PX = 320, 230

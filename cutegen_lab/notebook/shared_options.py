@@ -16,20 +16,20 @@ from cutegen_lab.views.hints import misspelt_argument
 
 NAME = argument("--name", default="problem", help="the run's name")
 INPUTS = argument(
-    "--inputs", default="", help='the inputs: "x: bf16[4096,8192], w: bf16[8192]"; workloads apart by ";"'
+    "--inputs", default="", help='the inputs: "x: bf16[4096,8192], w: bf16[8192]"; workloads are separated by ";"'
 )
 ARCH = argument("--arch", default="sm_90a", help="what to compile for: sm_80, sm_89 or sm_90a (the default)")
 WORKDIR = argument("--workdir", default="", help="where runs and evaluations are kept (.cutegen)")
 DEBUG = argument("--debug", action="store_true", help="show tracebacks")
 
 OF_A_RUN = (
-    argument("--gpu", default="", help="whose speed of light is the bound (the first GPU of the architecture)"),
+    argument("--gpu", default="", help="GPU of the speed-of-light bound (the first of the architecture)"),
     argument("--device", default="auto", help="where kernels are judged: auto, cuda, cuda:N or emulator"),
-    argument("--max-steps", type=int, default=8, help="candidates at most (8)"),
+    argument("--max-steps", type=int, default=8, help="maximum number of candidates (8)"),
     argument("--budget", default="", help='further bounds: "600s", "200000tok", "2.50usd" (at --price), or several'),
-    argument("--auto", action="store_true", help="approve by itself whatever passes and is faster"),
-    argument("--out", default="run", help="the variable that gets the run (run)"),
-    argument("--wait", action="store_true", help="return when the run rests or is done, for scripted notebooks"),
+    argument("--auto", action="store_true", help="approve whatever passes and is faster, without asking"),
+    argument("--out", default="run", help="name of the variable for the run (run)"),
+    argument("--wait", action="store_true", help="return only when the run waits for review or is done, for scripts"),
     WORKDIR,
     DEBUG,
 )
@@ -37,7 +37,8 @@ OF_A_RUN = (
 
 
 def below_magic(cell: str) -> str:
-    """Text of a cell with an empty line in place of its magic, so that its lines count as the notebook shows them."""
+    """Text of a cell with an empty line in place of its magic, so that line numbers are those that the notebook
+    shows."""
     return f"\n{cell}"
 
 

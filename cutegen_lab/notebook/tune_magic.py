@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 _OPTIONS = (
     NAME, INPUTS, ARCH,
     argument("--kernel", default="", help="a .py file with a TUNABLE (default: the problem's template)"),
-    argument("--refactor", action="store_true", help="make the kernel, which has no TUNABLE, a template first"),
-    argument("--budget", type=int, default=40, help="configs to evaluate, those known before among them (40)"),
+    argument("--refactor", action="store_true", help="first make a template of the kernel, which has no TUNABLE"),
+    argument("--budget", type=int, default=40, help="configs to evaluate, including those already recorded (40)"),
     argument("--max-seconds", type=float, default=math.inf, help="seconds after which no further config is timed"),
-    argument("--gpu", default="", help="whose times are predicted (the first GPU of the architecture)"),
+    argument("--gpu", default="", help="GPU whose times are predicted (the first of the architecture)"),
     argument("--device", default="auto", help="where configs are timed: auto, cuda, cuda:N or emulator (predicted)"),
-    argument("--seed", type=int, default=0, help="of the search (0)"),
-    argument("--replay", action="store_true", help="replay the search on what earlier ones recorded; runs nothing"),
-    argument("--out", default="search", help="the variable that gets the search (search)"),
-    argument("--wait", action="store_true", help="return when the search has ended, for scripted notebooks"),
+    argument("--seed", type=int, default=0, help="seed of the search (0)"),
+    argument("--replay", action="store_true", help="replay the search on recorded evaluations; runs nothing"),
+    argument("--out", default="search", help="name of the variable for the search (search)"),
+    argument("--wait", action="store_true", help="return only when the search has ended, for scripts"),
     WORKDIR, DEBUG,
 )  # fmt: skip
 _EXAMPLE = """\
@@ -48,11 +48,11 @@ class TuneMagic(Magics):
 
     @magic_with_options("cutegen_tune", _OPTIONS, _EXAMPLE)
     def cutegen_tune(self, arguments: Any, cell: str) -> None:
-        """Searches the fastest config for the PyTorch reference in this cell, as %%cutegen takes it.
+        """Searches for the fastest config for the PyTorch reference in this cell, which is written as for %%cutegen.
 
-        It returns at once and shows the search as it goes on. The variable has ``plot()``, ``cancel()``, ``resume()``,
-        ``wait()``, ``found``, ``best`` and ``export()``. The same cell run again, in this kernel or another, goes on
-        from what is known.
+        The magic returns immediately and shows the search live. The variable has ``plot()``, ``cancel()``,
+        ``resume()``, ``wait()``, ``found``, ``best`` and ``export()``. If the cell is run again, in this kernel or
+        another, the search continues from the recorded evaluations.
         """
         self._start(arguments, cell)
 

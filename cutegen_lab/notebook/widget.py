@@ -55,8 +55,8 @@ class RefineWidget(anywidget.AnyWidget):
     """Shows ``run`` and takes answers. ``view``: the synced :class:`~cutegen_lab.views.model.RunView` as JSON.
 
     A separate thread builds views, at most five in a second; worker threads of the run only wake it. While another
-    process may drive the run, it looks every second whether there are new events. When the run
-    rests, the static snapshot in the saved notebook is updated in two ways: by a display update, which every front end
+    process may drive the run, the thread looks for new events every second. When the run waits for review or is done,
+    the static snapshot in the saved notebook is updated in two ways: by a display update, which every front end
     handles, and by ``resting``, with which the JupyterLab extension does the same after a page reload, when display
     updates are lost.
     """
@@ -64,7 +64,7 @@ class RefineWidget(anywidget.AnyWidget):
     _esm = bundle_path("widget.js")
     _css = bundle_path("widget.css")
     view = traitlets.Dict().tag(sync=True)
-    resting = traitlets.Dict().tag(sync=True)  # text/plain and text/html of a resting run; empty while it runs
+    resting = traitlets.Dict().tag(sync=True)  # text/plain and text/html; empty while the run is working
 
     def __init__(self, run: NotebookRun) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class RefineWidget(anywidget.AnyWidget):
         return bundle
 
     def _keep(self, view: RunView, bundle: dict[str, Any]) -> None:
-        """Updates the saved snapshot when the run rests, and when a finished run continues."""
+        """Updates the saved snapshot when the run waits for review or is done, and when a finished run continues."""
         now = _Moment.of(view, bundle)
         if self._kept is None or now == self._kept:
             return
@@ -152,7 +152,7 @@ class RefineWidget(anywidget.AnyWidget):
 
     @property
     def _elsewhere(self) -> bool:
-        """Whether another process drives the run, or may take it up."""
+        """Whether another process drives the run, or may resume it."""
         return not self._run.handle.driving and self.view["status"] != "done"
 
     def _answer(self, _: Any, content: Any, buffers: Any) -> None:

@@ -15,37 +15,38 @@ from cutegen_lab.perfmodel.traffic import Traffic, copied_share, share
 # 4.2 and 6.65 instead of 7.65 on an H200 (2026-11-22).
 OVERLAPPED_US = 0.7
 _LAST_BLOCKS = 0.11  # fraction of a wave's time in which some of its blocks have ended
-# L2 bandwidth of each multiprocessor in bytes a cycle while all are active, for loads and for bulk copies (few, large
+# L2 bandwidth of each multiprocessor in bytes per cycle while all are active, for loads and for bulk copies (few, large
 # requests): 6.2 and 14.5 TB/s on an H200, independent of DRAM. An H100's L2 is no slower.
 _L2_A_CYCLE = 23.76
 _BULK_L2_A_CYCLE = 55.44
-LOADED_A_CYCLE = 32.0  # bytes that a multiprocessor loads from L2
+LOADED_A_CYCLE = 32.0  # bytes per cycle that a multiprocessor loads from L2
 # The path is 64 bytes wide, all of which bulk copies use: with this value, rings of two stages of 24, 32 and 48 KiB on
 # an H200 (p7 of benchmarks/foreign_kernels) fit one latency.
 COPIED_A_CYCLE = 64.0
-# L1 cycles, where a wavefront takes one (benchmarks/results/strided_accesses_on_gpu.json): for a missed line, in
-# parallel to wavefronts; for a line of cp.async that bypasses L1, beyond its wavefronts; for a line that a store
-# touches. Fitted to the order of kernels' configs (benchmarks/results/foreign_seen_on_gpu.json).
+# L1 cycles (a wavefront takes one; benchmarks/results/strided_accesses_on_gpu.json) for a missed line, in parallel to
+# wavefronts; for a line of cp.async that bypasses L1, in addition to its wavefronts; for a line that a store touches.
+# Fitted to the order of kernels' configs (benchmarks/results/foreign_seen_on_gpu.json).
 _FILL_CYCLES = 3.0
 _PAST_CYCLES = 0.6
 _STORE_CYCLES = 1.75
-# Shared-memory cycles of a warp's cp.async that bypasses L1: 512 bytes at 128 a cycle. NVIDIA's counter shows up to 19
-# wavefronts for one, but ncu reports L1 at 47% and 56% of its peak where these alone would take the whole time (p6 of
-# benchmarks/foreign_kernels). Copies through L1 cost a cycle for each wavefront, which matches ncu's figure for n3.
+# Shared-memory cycles of a warp's cp.async that bypasses L1: 512 bytes at 128 per cycle. NVIDIA's counter shows up to
+# 19 wavefronts for one, but ncu reports L1 at 47% and 56% of its peak for kernels in which such wavefronts alone would
+# take the whole time (p6 of benchmarks/foreign_kernels). Copies through L1 cost a cycle for each wavefront, which
+# matches ncu's figure for n3.
 _PAST_L1_CYCLES = 4.0
-_START_CYCLES = 1.2  # cycles of the whole GPU between the starts of two blocks …
-_CLUSTER_STARTS = 0.9  # … and this factor more for each doubling of the cluster, which is scheduled as a whole
+_START_CYCLES = 1.2  # cycles between the starts of two blocks anywhere on the GPU
+_CLUSTER_STARTS = 0.9  # added fraction for each doubling of the cluster, which is scheduled as a whole
 _MMA_SYNC_SHARE = 0.62  # fraction of a Hopper tensor core's rate that mma.sync reaches
-_PIPES: Mapping[str, tuple[str, float]] = {  # class of warp instruction -> (unit, cycles a sub-partition)
+_PIPES: Mapping[str, tuple[str, float]] = {  # class of warp instruction -> (unit, cycles in a sub-partition)
     "f32": ("FMA", 1.0), "half": ("FMA", 1.0), "f64": ("FP64", 2.0), "integer": ("integer", 1.5),
     "convert": ("integer", 2.0), "special": ("special-function", 8.0), "load": ("load/store", 4.0),
     "store": ("load/store", 4.0), "shared": ("load/store", 4.0), "local": ("load/store", 4.0),
     "warp": ("load/store", 4.0), "atomic": ("load/store", 8.0),
 }  # fmt: skip
 _OTHER_CYCLES = 1.0  # cycles of an instruction of any other class, branches included
-# One data path serves shared memory, loads, lines of stores and shuffles, a wavefront a cycle. Divided by the measured
-# time, their sum is 0 to 11 points (median 3) below ncu's percentage of L1 for kernels without cp.async (39 to 88% in
-# 11 configs of q1, q2, q5 and q7 in benchmarks/results/foreign_blind_on_gpu.json).
+# One data path serves shared memory, loads, lines of stores and shuffles, one wavefront per cycle. Divided by the
+# measured time, their sum is 0 to 11 points (median 3) below ncu's percentage of L1 for kernels without cp.async (39 to
+# 88% in 11 configs of q1, q2, q5 and q7 in benchmarks/results/foreign_blind_on_gpu.json).
 PATH = "L1 data path"
 _APART = ("tensor", "shared", "L1", PATH)  # units that work at the same time as instructions are issued
 _FREE = ("move",)  # classes without cost: registers are renamed, not copied
@@ -74,7 +75,8 @@ def dram_us(moved: Traffic, gpu: GpuSpec) -> float:
 
 
 def l2_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, gpu: GpuSpec) -> float:
-    """Time of all L2 bytes at L2's rate, or of those of the multiprocessor with the most blocks."""
+    """The longer of two times: all L2 bytes at L2's bandwidth; loads and cp.async at the rate of one multiprocessor, on
+    the one with the most blocks."""
     copied, loaded = copied_share(counters), (moved.far + moved.near) * counters["global_load_bytes"]
     cycles = loaded * ((1 - copied) / LOADED_A_CYCLE + copied / COPIED_A_CYCLE)
     taken = cycles / (shape.busy(math.prod(launch.grid)) * gpu.clock_hz) * 1e6
@@ -148,10 +150,10 @@ def _wavefronts(counters: Mapping[str, float]) -> float:
 
 
 def _operand_wavefronts(counters: Mapping[str, float]) -> float:
-    """Cycles in which wgmma reads its operands from shared memory, 128 bytes a cycle: 64 rows of 32 bytes of A, and N
+    """Cycles in which wgmma reads its operands from shared memory, 128 bytes per cycle: 64 rows of 32 bytes of A, and N
     rows of B. A narrow product is limited by A."""
     wgmma = 1 - share(counters.get("mma_sync_ops", 0.0), counters.get("tensor_ops", 0.0))
-    products = wgmma * counters.get("tensor_instructions", 0.0) / 4  # each warp of a warpgroup counts one product
+    products = wgmma * counters.get("tensor_instructions", 0.0) / 4  # each wgmma is counted four times, once per warp
     wide = sum(counters.get(f"tensor_ops_{kind}", 0.0) * size for kind, size in _OPERAND_BYTES.items()) * wgmma / 4096
     return (64 * products + wide) * 32 / 128
 

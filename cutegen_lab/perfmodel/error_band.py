@@ -22,8 +22,8 @@ def kind_of(limiter: str) -> str:
 
 
 def error_band(time_us: float, limiter: str, gpu: GpuSpec) -> tuple[float, float] | None:
-    """Range in µs of 90% of measured times for predictions with this ``limiter``; None for a GPU without
-    measurements."""
+    """(low, high) in µs around the prediction ``time_us``: 90% of measured times lie in this range, for predictions
+    with this ``limiter``. None for a GPU without measurements."""
     if gpu.name != MEASURED_ON:
         return None
     low, high = BANDS[kind_of(limiter)]

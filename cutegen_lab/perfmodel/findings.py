@@ -14,10 +14,10 @@ from cutegen_lab.perfmodel.traffic import Traffic
 
 ByLine = Mapping[int, Mapping[str, float]]
 _WASTED = 1.1  # ratio of moved to used bytes from which a finding is made
-_NARROW = 12  # accesses of fewer bytes a thread than this are narrow
-_MATTERS = 0.1  # least fraction of all moved bytes for a finding
+_NARROW = 12  # accesses of at most this many bytes per thread are narrow
+_MATTERS = 0.1  # minimum fraction of all moved bytes for a finding
 _BUSY_LATENCY_US = 0.75  # latency of a DRAM access while memory is busy, which loads in flight must cover
-_MIX = 3  # most classes of instructions that are named
+_MIX = 3  # maximum number of classes of instructions that a finding names
 
 
 def findings(
@@ -60,7 +60,7 @@ def _in_flight(counters: Mapping[str, float], launch: Launch, shape: Occupancy, 
         return ""
     return (
         f"each thread has {have:.0f} B of loads in flight; {enough} B would cover the memory latency at "
-        f"{threads:.0f} threads a multiprocessor"
+        f"{threads:.0f} threads per multiprocessor"
     )
 
 
@@ -70,7 +70,7 @@ def _dependent(counters: Mapping[str, float], launch: Launch, shape: Occupancy, 
         return ""
     warps = math.prod(launch.grid) * -(-math.prod(launch.block) // 32)
     chain, issued = counters.get("chain_cycles", 0.0) / warps, counters["warp_instructions"] / warps
-    more = "more independent work a thread (several accumulators, unrolled loops), or more warps"
+    more = "more independent work per thread (several accumulators, unrolled loops), or more warps"
     return (
         f"each warp issues {issued:,.0f} instructions and waits {chain:,.0f} cycles for their results, with "
         f"{shape.warps} of {gpu.max_threads_per_sm // 32} warps resident: {more if dependent else 'more warps'} fill "
@@ -129,7 +129,7 @@ def _accesses(lines: ByLine, kind: str, limiter: str) -> str:
     if narrow is None:
         return ""
     return (
-        f"{_accesses_of(narrow, kind)} are {widths[narrow]:.0f} B a thread; 16 B (128-bit) vectors need fewer "
+        f"{_accesses_of(narrow, kind)} are {widths[narrow]:.0f} B per thread; 16 B (128-bit) vectors need fewer "
         "instructions"
     )
 
@@ -138,11 +138,15 @@ def _accesses_of(line: int, kind: str) -> str:
     """The accesses of a finding. The compiler moves a load to the first use of its value, and gives it that line."""
     if not line:
         return f"global {kind}s"
-    return f"line {line}: global loads of what it uses" if kind == "load" else f"line {line}: its global {kind}s"
+    return (
+        f"line {line}: global loads issued or first used there"
+        if kind == "load"
+        else f"line {line}: its global {kind}s"
+    )
 
 
 def _width(counters: Mapping[str, float], kind: str) -> float:
-    """Bytes of a thread's access, counting active lanes only."""
+    """Bytes per thread of an access, counting active lanes only."""
     lanes = 32 * counters.get(f"global_{kind}_requests", 0.0) * divergence(counters)
     return counters[f"global_{kind}_bytes"] / lanes if lanes else 16.0
 
@@ -180,7 +184,7 @@ def _grid(launch: Launch, shape: Occupancy, gpu: GpuSpec) -> str:
 
 def _spills(kernel: KernelInfo | None) -> str:
     spilled = kernel.spill_store_bytes + kernel.spill_load_bytes if kernel else 0
-    return f"{spilled} B of registers are spilled to local memory a thread" if spilled else ""
+    return f"{spilled} B of registers per thread are spilled to local memory" if spilled else ""
 
 
 def _occupancy(shape: Occupancy, gpu: GpuSpec, limiter: str) -> str:
@@ -188,7 +192,7 @@ def _occupancy(shape: Occupancy, gpu: GpuSpec, limiter: str) -> str:
     helps = any(word in limiter for word in ("latency", "dependent", "few warps"))
     if shape.waves <= 1 or shape.warps * 2 >= most or not helps:
         return ""
-    return f"{shape.warps} of {most} warps are resident a multiprocessor, limited by {shape.limiter}"
+    return f"{shape.warps} of {most} warps are resident per multiprocessor, limited by {shape.limiter}"
 
 
 def _lanes(counters: Mapping[str, float]) -> str:

@@ -10,8 +10,8 @@ from cutegen_lab.perfmodel.cost_terms import PATH
 from cutegen_lab.perfmodel.occupancy import Occupancy
 
 _ALL = 1.05  # ratio of bytes moved to compulsory bytes up to which the kernel counts as moving compulsory bytes only
-# Ratio to the time of compulsory bytes and launch up to which a kernel is at the floor: smaller differences are within
-# the prediction's error.
+# Maximum ratio to the time of compulsory bytes and launch at which a kernel counts as at the floor: smaller differences
+# are within the prediction's error.
 _FLOOR = 1.08
 _NAMES: Mapping[str, str] = {
     MEMORY: "memory bandwidth", L2: "L2 bandwidth", predicted.SPILLS: "L2 bandwidth: registers are spilled",
@@ -37,7 +37,7 @@ def limiter(
     parts: Mapping[str, float], waited: Mapping[str, float], unit: str, counters: Mapping[str, float], shape: Occupancy,
     dram_share: float,
 ) -> str:  # fmt: skip
-    """The longest of ``parts`` in words; if that is what blocks wait for, the longest of ``waited``. If DRAM is at a
+    """The longest of ``parts`` in words; if that is the part of the waits, the longest of ``waited``. If DRAM is at a
     small ``dram_share`` of its peak, memory bandwidth is not the limiter; latency is."""
     longest = max(parts, key=lambda name: parts[name])
     if longest == MEMORY and dram_share < _BUSY:
@@ -65,13 +65,13 @@ def runner_up(parts: Mapping[str, float], waited: Mapping[str, float], unit: str
     (_, longest), (second, time_us) = list(names.items())[:2]
     if time_us < _NEARLY * longest:
         return ""
-    return f"nearly as long, {time_us:.3g} µs: {second}; less of one alone gains little"
+    return f"nearly as long, {time_us:.3g} µs: {second}; reducing only one of them gains little"
 
 
 def at_the_floor(time_us: float, memory_us: float, copy_us: float, floor_us: float, dram_share: float) -> str:
-    """Text if nothing is left to gain: memory moves only compulsory bytes, and everything else is hidden behind that;
-    empty otherwise. ``copy_us``: time of the compulsory bytes at the copy rate; ``floor_us``: of a launch that only
-    copies them, in as many waves."""
+    """The limiter in words if nothing is left to gain: memory moves only compulsory bytes, and everything else is
+    hidden behind that; empty otherwise. ``copy_us``: time of the compulsory bytes at the copy rate; ``floor_us``: of a
+    launch that only copies them, in as many waves."""
     if memory_us > _ALL * copy_us or time_us > _FLOOR * floor_us:
         return ""
     terms = f"memory {memory_us:.3g} µs + launch {LAUNCH_US:.3g} µs"

@@ -23,7 +23,7 @@ class Occupancy:
     limiter: str
     """Resource that limits the blocks, in a word or two."""
     registers: int
-    """Registers of a thread."""
+    """Registers per thread."""
     multiprocessors: int
     """Multiprocessors that can hold blocks."""
 
@@ -39,12 +39,13 @@ class Occupancy:
 
     def busy(self, blocks: int) -> float:
         """Number of multiprocessors that would take as long if each had as many blocks as the fullest: 144 blocks on
-        132 take as long as 264, two on each."""
+        132 multiprocessors take as long as on 72, two on each."""
         return blocks / math.ceil(blocks / self.multiprocessors)
 
 
 def occupancy(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Occupancy:
-    """With ``kernel`` None registers and static shared memory are unknown and not counted."""
+    """Occupancy of ``launch`` on ``gpu``. If ``kernel`` is None, registers and static shared memory are unknown and not
+    counted."""
     by = blocks_by(launch, kernel, gpu)
     limiter = min(by, key=lambda name: by[name])
     blocks, warps = max(by[limiter], 1), -(-math.prod(launch.block) // 32)

@@ -3,12 +3,12 @@
     time = launch + max((memory³ + units³ + waits³)^⅓, block starts)
 
 The terms, in microseconds, are those of :mod:`cutegen_lab.perfmodel.cost_terms` and :mod:`cutegen_lab.perfmodel.waits`:
-*memory* is bytes over bandwidth, DRAM's or L2's; *units* those that work concurrently (tensor cores, shared memory, L1,
-and the busiest of issue slots and arithmetic units); *waits* the sum of latencies of consecutive blocks, without those
-that other warps hide; *block starts* the time to start all blocks, which overlaps everything else. With the
-third power the longest term dominates, and near ties cost a little more than either.
-:mod:`cutegen_lab.perfmodel.traffic` says what L1 and L2 serve.
-Constants were fitted on one set of kernels and tested on another: ``benchmarks/results/predicted_times_on_gpu.json``.
+*memory* is bytes over bandwidth, DRAM's or L2's; *units* is the time of units that work concurrently (tensor cores,
+shared memory, L1, and the busiest of issue slots and arithmetic units); *waits* is the sum of latencies of consecutive
+blocks, without those that other warps hide; *block starts* is the time to start all blocks, which overlaps everything
+else. With the third power the longest term dominates, and near ties cost a little more than either.
+:mod:`cutegen_lab.perfmodel.traffic` says what L1 and L2 serve. Constants were fitted on one set of kernels and tested
+on another: ``benchmarks/results/predicted_times_on_gpu.json``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cutegen_lab.perfmodel.waits import hidden_us, waits_us
 
 MODEL = "roofline of memory, units, waits and block starts, v11"
 _NORM = 3.0
-# Exponent for one block of mma.sync on a multiprocessor: no other block hides its waits.
+# Exponent if a multiprocessor has only one block, which uses mma.sync: no other block hides its waits.
 _LONE_NORM = 1.8
 
 
@@ -47,9 +47,9 @@ class Prediction:
     findings: tuple[str, ...]
     """Sentences that say what to change."""
     occupancy: Occupancy
-    """Residency of the launch, of several the longest one's."""
+    """Residency of the launch; of the longest one if there are several."""
     dram_share: float
-    """DRAM traffic over the whole time, as a fraction of peak."""
+    """Mean DRAM bandwidth over the whole time, as a fraction of the peak."""
     stalls_us: Mapping[int, float] = field(default_factory=dict)
     """Microseconds of the part *waits* by line of the candidate's text; line 0 for waits that belong to none."""
 
@@ -57,8 +57,8 @@ class Prediction:
 def predict_launch(
     counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec, lines: ByLine | None = None
 ) -> Prediction:
-    """``counters``: those of the whole launch, by the names of :data:`~cutegen_lab.core.counters.COUNTERS`; ``lines``:
-    those of each line of the candidate's text, if known."""
+    """Prediction of a launch. ``counters``: those of the whole launch, by the names of
+    :data:`~cutegen_lab.core.counters.COUNTERS`; ``lines``: those of each line of the candidate's text, if known."""
     shape = occupancy(launch, kernel, gpu)
     moved = traffic(counters, launch, kernel, shape, gpu)
     units = cost_terms.units_us(counters, launch, shape, moved, gpu)
@@ -100,9 +100,9 @@ def predict_plan(
     compulsory_bytes: float = 0.0,
     lines: Sequence[ByLine] | None = None,
 ) -> Prediction:
-    """Launches run one after another, with a small overlap; the limiter is the longest launch's. There are no findings
-    if the launches take no longer than a copy of ``compulsory_bytes`` and one launch's overhead. ``lines``: of each
-    launch."""
+    """Prediction of a plan: launches run one after another, with a small overlap; the limiter is the longest launch's.
+    There are no findings if the launches take no longer than a copy of ``compulsory_bytes`` and one launch's overhead.
+    ``lines``: for each launch, counters by line."""
     each = [
         predict_launch(c, launch, kernels.get(launch.kernel), gpu, of_lines)
         for c, launch, of_lines in zip(per_launch, launches, lines or [{}] * len(launches), strict=True)

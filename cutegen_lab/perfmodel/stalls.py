@@ -19,7 +19,8 @@ def stalls_us(
     moved: Traffic, gpu: GpuSpec,
 ) -> dict[int, float]:  # fmt: skip
     """Microseconds of ``waited``, a launch's waits, by line: each wait is distributed in proportion to the model's time
-    for the counters of ``lines`` that cause it. Line 0 has those of no line: block starts and the busiest unit."""
+    for the counters of ``lines`` that cause it. Line 0 has the waits that no line causes: block starts and the busiest
+    unit."""
     causes = {line: _causes(own, counters, launch, shape, moved, gpu) for line, own in lines.items()}
     found = dict.fromkeys((0, *lines), 0.0)
     for name, wait_us in waited.items():
@@ -36,8 +37,8 @@ def _causes(
     own: Mapping[str, float], counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic,
     gpu: GpuSpec,
 ) -> dict[str, float]:  # fmt: skip
-    """Microseconds by wait for a line whose counters are ``own``, of a launch's ``counters``. Bulk copies and data of
-    other blocks are waited for at mbarriers."""
+    """By wait: the part of a line with the counters ``own``, in microseconds or, for stages, as a fraction of all
+    mbarrier waits. Bulk copies and data of other blocks are waited for at mbarriers."""
     blocks = math.prod(launch.grid)
     warps = blocks * -(-math.prod(launch.block) // 32)
     answers = answers_us(own, counters, warps, moved, shape)

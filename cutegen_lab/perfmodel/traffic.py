@@ -17,24 +17,24 @@ from cutegen_lab.perfmodel.occupancy import Occupancy
 
 _L1_BESIDE_SMEM = 28 << 10  # bytes of unified L1 and shared memory that always belong to L1
 _L1_HITS = (0.5, 1.5)  # footprint over L1's size: up to the first all re-reads hit, from the second on none
-_L2_HITS = (0.42, 1.1)  # … footprint over L2's size, of all multiprocessors together
+_L2_HITS = (0.42, 1.1)  # the same for the footprint of all multiprocessors over L2's size
 # Fraction of L2 with the last data that crossed DRAM: stores in it are written back after the launch. 17 kernels that
 # store 33 to 134 MB left 0.55 to 0.87 of L2 times the stores' share (benchmarks/results/counters_on_gpu.json).
 _L2_LAST = 0.7
 # Ratio of re-reads lost to re-reads that hit, for each other block of a cluster on the multiprocessor.
 _L1_INVALIDATED = 0.4
-# Bytes of spill instructions of a thread outside the main loop: ptxas first spills rarely used values. The rest is in
+# Bytes per thread of spill instructions outside the main loop: ptxas first spills rarely used values. The rest is in
 # the loop: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 iterations takes 220 and 630 µs longer
 # than without spills, at L2's rate.
 _SPILLED_ONCE = 128.0
 # Partial-sector stores by several instructions (benchmarks/results/l1_and_l2_on_gpu.json): L1 merges all of them up to
-# the first ratio, none from the second on, …
-_L1_JOINS = (0.5, 1.2)  # … of loads in flight over L1's size
-_JOINED_STORES = (1.0, 2.0)  # … of bytes stored over bytes loaded
-_JOINED_LINES = (8.0, 16.0)  # … of lines that an instruction touches
-_PART_SECTORS = 1.4  # sectors that L2 counts for each unmerged store
-_JOINED = 0.55  # … and the fraction of the extra sectors that it still counts for merged ones
-_PART_DRAM = 0.55  # cost of a byte of these L2 writes relative to a DRAM byte
+# the first ratio, none from the second on.
+_L1_JOINS = (0.5, 1.2)  # ratio of bytes of loads in flight to L1's size
+_JOINED_STORES = (1.0, 2.0)  # ratio of bytes stored to bytes loaded
+_JOINED_LINES = (8.0, 16.0)  # number of lines that an instruction touches
+_PART_SECTORS = 1.4  # sectors that L2 counts for each sector of unmerged stores
+_JOINED = 0.55  # fraction of the extra sectors that L2 still counts for merged stores
+_PART_DRAM = 0.55  # cost of a byte of unmerged L2 writes relative to a DRAM byte
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Traffic:
 def traffic(
     counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, shape: Occupancy, gpu: GpuSpec
 ) -> Traffic:
-    """``dram_load_bytes`` are taken as the first reads of all blocks, an equal part each."""
+    """Traffic of a launch. Assumes that ``dram_load_bytes`` are the first reads of all blocks, in equal parts."""
     blocks = math.prod(launch.grid)
     resident = shape.resident(blocks)
     asked, once = counters["global_load_bytes"], counters["dram_load_bytes"]
@@ -96,13 +96,13 @@ def traffic(
 
 
 def _spilled_bytes(kernel: KernelInfo, turns: float) -> float:
-    """Bytes of local memory that a thread stores and loads."""
+    """Bytes of spilled registers that a thread stores and loads."""
     spilled = kernel.spill_store_bytes + kernel.spill_load_bytes
     return min(spilled, _SPILLED_ONCE) + max(spilled - _SPILLED_ONCE, 0.0) * turns
 
 
 def _parts_of_sectors(counters: Mapping[str, float], launch: Launch, resident: int, l1: float) -> tuple[float, float]:
-    """(extra bytes that L2 writes, DRAM bytes of the same time) where several instructions write one sector. L1 merges
+    """(extra bytes that L2 writes, DRAM bytes that take as long) if several instructions write one sector. L1 merges
     most such writes, unless loads in flight leave no room, more is stored than loaded, or an instruction touches too
     many lines."""
     asked, stored = SECTOR_BYTES * counters["global_store_sectors"], counters["global_store_bytes"]
@@ -123,10 +123,10 @@ def _kept(ratio: float, edges: tuple[float, float]) -> float:
 
 
 def copied_share(counters: Mapping[str, float]) -> float:
-    """Part of the loads that are cp.async."""
+    """Fraction of the loads that are cp.async."""
     return share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
 
 
 def share(part: float, whole: float) -> float:
-    """``part`` over ``whole``; 0 if there is no whole."""
+    """``part`` over ``whole``; 0 if ``whole`` is 0."""
     return part / whole if whole else 0.0

@@ -19,24 +19,24 @@ _L1_LATENCY_US = 0.04
 # as all its blocks must have released the stage.
 _BULK_LATENCY_US = 0.6
 _CLUSTER_STAGE_US = 0.2
-_EXPOSED_LOADS = 0.5  # part of a block's bytes that its arithmetic cannot overlap with
-_EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
-# Registers for addresses, counters and sums while loads are in flight: of 32, ptxas uses at most 19 or 20 for loads in
-# loops that load 32 (p4 of benchmarks/foreign_kernels).
+_EXPOSED_LOADS = 0.5  # fraction of a block's bytes whose transfer does not overlap with its arithmetic
+_EXPOSED_WORK = 0.75  # fraction of the busiest unit's time that does not overlap with the block's loads
+# Registers for addresses, counters and sums while loads are in flight: of 32 registers, ptxas uses at most 19 or 20 for
+# loads, in loops that load 32 values (p4 of benchmarks/foreign_kernels).
 _REGISTERS_IN_USE = 12
-_HIDDEN_INSTRUCTIONS = 0.35  # part of a warp's serial instruction time that other warps hide
+_HIDDEN_INSTRUCTIONS = 0.35  # fraction of a warp's serial instruction time that other warps hide
 _IN_ORDER = 2.0  # cycles until a warp's next instruction, relative to the unit's cycles for this one
 _BARRIER_CYCLES = 20.0
-# Cycles of a warp's arrival at a barrier: 16 threads a cycle (CUDA C++ guide, throughput of __syncthreads()).
+# Cycles of a warp's arrival at a barrier: 16 threads per cycle (CUDA C++ guide, throughput of __syncthreads()).
 _ARRIVAL_CYCLES = 2.0
-# A cluster barrier, and more for each doubling of the cluster: measured alone on an H200, 0.20 µs in clusters of two,
-# 0.22 of four, 0.24 of eight and 0.30 of sixteen (benchmarks/results/foreign_on_gpu.json).
+# Time of a cluster barrier, and its growth with each doubling of the cluster: measured alone on an H200, 0.20 µs in
+# clusters of two, 0.22 of four, 0.24 of eight and 0.30 of sixteen (benchmarks/results/foreign_on_gpu.json).
 _CLUSTER_US = 0.17
 _CLUSTER_SIZE_US = 0.03
-# Exchange through another block's shared memory: 0.1 µs for the copy; the rest, in the recorded sweeps, is a late
-# sender.
+# Exchange through another block's shared memory: 0.1 µs for the copy; the rest, in the recorded sweeps, is the delay of
+# a late sender.
 _EXCHANGE_US = 0.55
-# Start of a block, and of each of its warps, from copies of 2 and 4 bytes a thread by blocks of 256, 512 and 1,024
+# Start of a block, and of each of its warps, from copies of 2 and 4 bytes per thread by blocks of 256, 512 and 1,024
 # threads on an H200 (benchmarks/results/streamed_copies_on_gpu.json).
 _BLOCK_START_US = 0.18
 _WARP_START_US = 0.0035
@@ -60,7 +60,7 @@ def waits_us(
     work_us, stages_us = _work_us(unit_us, blocks, warps, shape), 0.0
     work = _EXPOSED_WORK / _parts(counters, blocks, warps)
     if counters.get("bulk_load_bytes", 0.0):
-        alone[BLOCK] += _stage_us(counters, launch, gpu)  # the block has no data to work on before
+        alone[BLOCK] += _stage_us(counters, launch, gpu)  # until its first stage arrives, a block has no data
         work, stages_us = 1.0, _stages_us(counters, launch, blocks, work_us, gpu)
     at_a_time = [instructions_us(counters, warps, gpu), {WORK: work * work_us}, {STAGES: stages_us}]
     if not counters.get("barrier_waits", 0.0):  # one warp works while another's loads arrive
@@ -71,8 +71,8 @@ def waits_us(
 
 
 def hidden_us(waited: Mapping[str, float]) -> float:
-    """Part of ``waited`` (of :func:`waits_us`) that other warps hide: serially issued instructions. Loads and starts
-    leave more of the multiprocessor idle."""
+    """Part of ``waited`` (of :func:`waits_us`) that other warps hide: serially issued instructions. Waits for loads and
+    block starts leave more of the multiprocessor idle and count in full."""
     return _HIDDEN_INSTRUCTIONS * (waited.get(DEPENDENT, 0.0) + waited.get(IN_ORDER, 0.0))
 
 
@@ -80,9 +80,9 @@ def _reads_us(
     counters: Mapping[str, float], blocks: int, warps: int, moved: Traffic, times: float, shape: Occupancy, gpu: GpuSpec
 ) -> dict[str, float]:
     """A warp's waits for batches of loads, each with the latency of the level that serves it, and the transfer of the
-    block's bytes. A single batch waits for both; with several, the next is requested while other warps' bytes arrive,
-    unless there is a barrier between. Batches that stay in L1 (``hot``) have L1's latency, and DRAM's once in the first
-    block of a multiprocessor."""
+    block's bytes. A single batch waits for both; with several batches, the next is requested while other warps' bytes
+    arrive, unless there is a barrier in between. Batches that stay in L1 (``hot``) have L1's latency, and DRAM's once
+    in the first block of a multiprocessor."""
     loaded, (far, _) = counters["global_load_bytes"], _levels(counters, moved)
     waits = _batches(counters, warps) * _refills(counters, shape)
     answers = answers_us(counters, counters, warps, moved, shape)
@@ -97,7 +97,7 @@ def _reads_us(
 def answers_us(
     of: Mapping[str, float], counters: Mapping[str, float], warps: int, moved: Traffic, shape: Occupancy
 ) -> float:
-    """Latencies of the batches of loads in ``of``: ``counters``, or the part of one line."""
+    """Latencies of the batches of loads in ``of``: ``counters`` of the launch, or those of one line."""
     far, near = _levels(counters, moved)
     l1 = 1 - far - near
     loads = max(counters["global_load_requests"] / max(counters["load_waits"], 1.0), 1.0)  # loads of one wait
@@ -108,7 +108,7 @@ def answers_us(
 
 
 def _batches(counters: Mapping[str, float], warps: int) -> float:
-    """Batches of loads of a warp, without those that stay in L1."""
+    """Batches of loads per warp, without those that stay in L1."""
     return (counters.get("load_waits", 0.0) - counters.get("hot_load_waits", 0.0)) / warps
 
 
@@ -121,15 +121,15 @@ def _levels(counters: Mapping[str, float], moved: Traffic) -> tuple[float, float
 
 
 def _parts(counters: Mapping[str, float], blocks: int, warps: int) -> float:
-    """Number of parts of a block's work of which one overlaps another's loads: by batch of loads, and by warp unless
-    barriers synchronise its warps."""
+    """Number of parts of a block's work, of which each overlaps with loads of the others: by batch of loads, and by
+    warp unless barriers synchronise its warps."""
     batches = max(counters["load_waits"] / warps, 1.0)
     return batches if counters.get("barrier_waits", 0.0) else batches * warps / blocks
 
 
 def _refills(counters: Mapping[str, float], shape: Occupancy) -> float:
-    """Batches of loads that the registers of a thread allow: each load needs registers for its result; cp.async does
-    not."""
+    """Factor by which a limited number of registers per thread multiplies the batches of loads: each load in flight
+    needs registers for its result; cp.async does not."""
     if not shape.registers:
         return 1.0
     room = 4.0 * max(shape.registers - _REGISTERS_IN_USE, 4)
@@ -165,14 +165,14 @@ def _stage_bytes(counters: Mapping[str, float]) -> float:
 
 
 def barriers_us(counters: Mapping[str, float], blocks: int, warps: int, gpu: GpuSpec) -> float:
-    """Barriers of the block, which serialise its warps, and mbarriers, on which each warp waits by itself."""
+    """Time at barriers of the block, which serialise its warps, and mbarriers, on which each warp waits by itself."""
     each = _BARRIER_CYCLES + _ARRIVAL_CYCLES * warps / blocks
     cycles = each * counters.get("barrier_waits", 0.0) + _BARRIER_CYCLES * counters.get("mbarrier_waits", 0.0)
     return cycles / warps / gpu.clock_hz * 1e6
 
 
 def cluster_us(counters: Mapping[str, float], launch: Launch, warps: int) -> float:
-    """Barriers of the cluster."""
+    """Time at barriers of the cluster."""
     barrier = _CLUSTER_US + _CLUSTER_SIZE_US * math.log2(math.prod(launch.cluster))
     return barrier * counters.get("cluster_waits", 0.0) / warps
 
@@ -185,7 +185,7 @@ def exchanges_us(counters: Mapping[str, float], blocks: int) -> float:
 
 def instructions_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> dict[str, float]:
     """Time of a warp's instructions: the longest chain of dependent ones, and in-order issue. The fp32 units accept one
-    a cycle from a single warp; only independent instructions reach that."""
+    instruction per cycle from a single warp if the instructions are independent."""
     independent = max(counters.get("warp_instructions_f32", 0.0) - counters.get("chain_cycles", 0.0), 0.0)
     in_order = _IN_ORDER * pipe_cycles(counters) - (_IN_ORDER - 1) * independent
     cycles = {DEPENDENT: counters.get("chain_cycles", 0.0), IN_ORDER: in_order}

@@ -28,7 +28,7 @@ class Arguments:
     """One workload's positional arguments."""
 
     slots: tuple[Any, ...]
-    """Tensor specs, and constants where an argument is not a tensor."""
+    """Tensor specs; for an argument that is not a tensor, its value."""
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:
@@ -60,9 +60,7 @@ def declared(loaded: LoadedSource, source: str, inputs_text: str) -> list[Argume
         total = sum(t.storage_bytes for t in arguments.tensors)
         if total > MAX_INPUT_BYTES:
             limit = f"{MAX_INPUT_BYTES >> 30} GiB"
-            raise ProblemError(
-                f"the inputs take {total / 2**30:.1f} GiB, over the bound of {limit}", "Use smaller shapes."
-            )
+            raise ProblemError(f"the inputs take {total / 2**30:.1f} GiB; the limit is {limit}", "Use smaller shapes.")
         if not arguments.tensors:
             raise ProblemError("the reference takes no tensor", HOW)
     return workloads
@@ -98,7 +96,7 @@ def _from_comment(comment: str, names: list[str]) -> list[Arguments]:
 
 
 def _from_text(text: str, names: list[str]) -> list[Arguments]:
-    """Workloads are separated by ``;``, and so may declarations be if no argument occurs in two parts. Raises
+    """``;`` separates workloads, or, if no argument is declared twice, declarations of one workload. Raises
     ProblemError."""
     parts = [_declarations(part) for part in text.split(";") if part.strip()]
     every = [spec.name for part in parts for spec in part]
@@ -118,10 +116,11 @@ def _one_workload(given: list[TensorSpec], names: list[str], workloads: int) -> 
     specs = {spec.name: spec for spec in given}
     if len(specs) < len(given):
         twice = next(s.name for n, s in enumerate(given) if s.name in (earlier.name for earlier in given[:n]))
-        raise ProblemError(f"input {twice!r} is declared twice", "Put a further workload behind a ';'.")
+        raise ProblemError(f"input {twice!r} is declared twice", "Separate workloads with ';'.")
     if unknown := [n for n in specs if n not in names]:
         raise ProblemError(
-            f"input {unknown[0]!r} is not an argument of reference({', '.join(names)})", "Use its names."
+            f"input {unknown[0]!r} is not an argument of reference({', '.join(names)})",
+            "Use the names of its arguments.",
         )
     if missing := [n for n in names if n not in specs]:
         where = " in each of the workloads, which ';' separates" if workloads > 1 else ""
@@ -136,17 +135,19 @@ def _from_values(value: Any, names: list[str]) -> Arguments:
         value = (value,)
     if isinstance(value, dict):
         if missing := [n for n in names if n not in value]:
-            raise ProblemError(f"inputs() gives nothing for argument {missing[0]!r}", "Return one entry an argument.")
+            raise ProblemError(f"inputs() gives nothing for argument {missing[0]!r}", "Return one entry per argument.")
         value = [value[n] for n in names]
     if not isinstance(value, list | tuple):
         raise ProblemError(f"inputs() returned a {type(value).__name__}", "Return a tuple of tensors.")
     if len(value) > len(names):
-        raise ProblemError(f"{len(value)} inputs for the {len(names)} arguments of the reference", "Return one each.")
+        raise ProblemError(
+            f"{len(value)} inputs for the {len(names)} arguments of the reference", "Return one per argument."
+        )
     slots: list[Any] = []
     for name, item in zip(names, value, strict=False):
         if isinstance(item, torch.Tensor):
             slots.append(_spec(name, item))
-        elif isinstance(item, str) and "[" in item:  # a tensor in words, with a rule for its integers
+        elif isinstance(item, str) and "[" in item:  # text that declares a tensor, with a rule for its integers
             slots.append(_described(name, item))
         else:
             slots.append(item)
@@ -158,8 +159,8 @@ def _spec(name: str, item: torch.Tensor) -> TensorSpec:
     try:
         return TensorSpec(name, dtype, tuple(item.shape), tuple(item.stride()))
     except ValueError:
-        what = f"input {name!r} has several elements in one place (strides {tuple(item.stride())})"
-        raise ProblemError(what, "Give it unexpanded, or call .contiguous() on it.") from None
+        what = f"input {name!r} has several elements at one address (strides {tuple(item.stride())})"
+        raise ProblemError(what, "Do not expand it, or call .contiguous() on it.") from None
 
 
 def _described(name: str, text: str) -> TensorSpec:
@@ -170,7 +171,7 @@ def _described(name: str, text: str) -> TensorSpec:
 
 
 def _call(loaded: LoadedSource, name: str) -> Any:
-    """Calls an input maker under fake tensors, so that nothing is allocated."""
+    """Calls the function ``name`` that makes inputs, with fake tensors, so that nothing is allocated."""
     try:
         with FakeTensorMode():
             return loaded.namespace[name]()

@@ -16,10 +16,10 @@ def attention(
     for tensor cores.
 
     Keys hidden by a boolean mask or by ``causal`` are skipped: a NaN there has no effect. PyTorch's own kernels on a
-    CPU add −∞ instead, so they keep a NaN, and turn an infinity into one; the judge accepts both.
+    CPU add −∞ to their scores instead, so a NaN score stays NaN and +∞ becomes NaN; the judge accepts both.
 
     ``raised``: weights are rounded before the division by their sum, as in kernels that read the keys once; a row's
-    largest weight is then this power of two, since such kernels need not know the row's maximum.
+    largest weight is then 2 to the power ``raised``, since such kernels need not know the row's maximum.
 
     ``plain``: a row whose scores are all −∞, though not all keys are hidden, is NaN as in a plain softmax; otherwise
     it is 0, as in PyTorch.
@@ -30,7 +30,7 @@ def attention(
         scores = scores.masked_fill(columns > rows[:, None], -math.inf)
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is torch.bool else scores + mask
-    nothing = scores.amax(-1, keepdim=True) == -math.inf  # is left of a row
+    nothing = scores.amax(-1, keepdim=True) == -math.inf  # rows of which every key is hidden, or has the score −∞
     if plain:
         nothing &= _all_hidden(scores, mask, causal)
     if raised is None:

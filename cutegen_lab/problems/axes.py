@@ -1,4 +1,5 @@
-"""Finds which of a problem's sizes may change, and which only together, by running the reference on other shapes."""
+"""Finds which of a problem's sizes may change alone, and which only together, by running the reference on other
+shapes."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ Place = tuple[int, int]  # an input, and one of its dimensions
 _DIVISIBLE = 960  # divisible by every number up to 6 and by 64: trial size for finding dimensions that change together
 _MOST_STEPS = 24
 _ODD = 7  # number of steps in a trial size: odd, so that the size is not a multiple of a larger step
-_LEAST = (1, 2, 3, 5, 9, 17, 33, 65)  # numbers of steps to try as the least that the reference accepts
+_LEAST = (1, 2, 3, 5, 9, 17, 33, 65)  # numbers of steps to try, for the minimum that the reference accepts
 _MOST_SETS = 32
-_MOST_ASKED = 300  # most trial runs, some 10 ms each; untried dimensions stay unchanged
+_MOST_ASKED = 300  # maximum number of trial runs, some 10 ms each; untried dimensions stay unchanged
 _FILTER = 16  # sizes up to this stay unchanged if no output size is proportional to them: filters, channels
-_IMAGE = 8  # exception: sizes of arguments from this on may change if an output grows with them
-_LONGEST_HEAD = 256  # longest row that counts as an attention head
+_IMAGE = 8  # exception: arguments' dimensions of at least this size may change if an output grows with them
+_LONGEST_HEAD = 256  # maximum length of a row that counts as an attention head
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,11 @@ class Axis:
     """Dimensions that change together."""
 
     places: Mapping[Place, int]
-    """(input, dimension) to the factor by which its size is a multiple of ``unit``."""
+    """(input, dimension) → its size divided by ``unit``."""
     unit: int
     """Current size of a dimension with factor 1."""
     step: int = 1
-    """``unit`` may be any multiple of this."""
+    """``unit`` may change to any multiple of this."""
     summed: bool = False
     """Whether no output's shape depends on it."""
     least: int = 1
@@ -46,8 +47,8 @@ class Axis:
         return self.unit * max(self.places.values())
 
     def near(self, size: int, odd: bool = False) -> int:
-        """The unit for dimensions of at most ``size`` if the reference accepts that, and no larger than now; ``odd``:
-        an odd number of steps."""
+        """The largest unit with dimensions of at most ``size``, but at least the minimum that the reference accepts and
+        at most the current one; ``odd``: an odd number of steps if possible."""
         least = -(-self.least // self.step)
         steps = max(min(size, self.size) // max(self.places.values()) // self.step, least)
         if odd and steps % 2 == 0:
@@ -61,8 +62,8 @@ def from_right(axis: Axis, specs: Sequence[TensorSpec]) -> int:
 
 
 def with_equal_heads(axes: Sequence[Axis], specs: Sequence[TensorSpec]) -> list[Axis]:
-    """``axes`` with short ones of equal size along rows merged: kernels for attention assume that the heads of values
-    are as long as those of keys."""
+    """``axes``, in which short axes of equal size along rows are merged: kernels for attention assume that the heads of
+    values are as long as those of keys."""
     found: dict[object, Axis] = {}
     for number, axis in enumerate(axes):
         short = from_right(axis, specs) == 1 and axis.size <= _LONGEST_HEAD
@@ -113,9 +114,9 @@ def axes_of(specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> list[A
 
 
 def _together(left: Sequence[Place], sizes: Mapping[Place, int], arguments: int) -> Iterator[tuple[Place, ...]]:
-    """Sets of places that may belong to the first of ``left``, small ones first: itself; one of equal size of some
-    other tensors, the reference's own before parameters; all of equal size; all whose size is a multiple or divisor of
-    its own."""
+    """Sets of places that may have to change with the first of ``left``, small ones first: itself alone; with one
+    dimension of equal size in each of some other tensors, arguments before parameters; with all of equal size; with all
+    whose size is a multiple or divisor of its size."""
     first, size = left[0], sizes[left[0]]
     alike = [place for place in left if sizes[place] == size]
     own = [place for place in alike if place[0] < arguments]
@@ -164,7 +165,7 @@ class _Asked:
         return None
 
     def _is_filter(self, axis: Axis, unit: int, outputs: Sequence[TensorSpec]) -> bool:
-        """Whether ``axis``, which gave these outputs at ``unit``, must not change."""
+        """Whether ``axis`` must not change, such as a filter's. ``outputs``: those for a new ``unit``."""
         shapes = [(old.shape, new.shape) for old, new in zip(self._outputs, outputs, strict=True)]
         pairs = [pair for old, new in shapes for pair in zip(old, new, strict=True)]
         if axis.size > _FILTER or any(b != a and a * axis.unit == b * unit for b, a in pairs):
@@ -173,8 +174,8 @@ class _Asked:
         return not (image and any((a - b) * (unit - axis.unit) > 0 for b, a in pairs))
 
     def _least(self, axis: Axis, step: int) -> int:
-        """The smallest unit. It is more than one step if a step is a number of groups, since a group of one element is
-        normalised to zero."""
+        """The smallest unit. It is at least two steps if a step is more than one element (a number of groups): a group
+        of one element would be normalised to zero."""
         fewest = 2 if step > 1 else 1
         units = (steps * step for steps in _LEAST if steps >= fewest and steps * step < axis.unit)
         return next((unit for unit in units if self._at(axis, unit) is not None), axis.unit)
@@ -185,7 +186,7 @@ class _Asked:
         return Axis({place: size // unit for place, size in sizes.items()}, unit)
 
     def _changes(self, axis: Axis) -> bool:
-        """Whether the reference accepts another size: a large one, or, if a table bounds it, a small one."""
+        """Whether the reference accepts another size: a large one, or a smaller one (a table may bound the size)."""
         larger = _DIVISIBLE if axis.unit != _DIVISIBLE else 2 * _DIVISIBLE
         return any(self._at(axis, unit) is not None for unit in (larger, axis.unit // 2) if unit > 1)
 

@@ -22,7 +22,7 @@ class Work:
     flops: int
     """Operations of its matrix products, convolutions and attention."""
     fp32_convolutions: bool
-    """Whether there are convolutions of fp32 numbers."""
+    """Whether there are convolutions of fp32 tensors."""
     images: bool
     """Whether there are convolutions of 4-d tensors."""
 
@@ -58,10 +58,10 @@ _ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # PyTor
 
 
 def _attention(q: Shape, k: Shape, v: Shape, dropout: float = 0.0, causal: bool = False, *_: Any, **__: Any) -> int:
-    """Two products over the pairs of query and key that ``is_causal`` leaves; a mask is data, so with one all pairs
-    count. Heads are those of the queries, which may share keys."""
+    """Operations of two products over the pairs of query and key that ``is_causal`` does not exclude; with a mask,
+    which is data, all pairs count. The number of heads is that of the queries, which may share keys."""
     *heads, queries, width = q
     keys = k[-2]
-    seen = min(queries, keys)  # row i sees the first i + 1 keys
+    seen = min(queries, keys)  # row i uses the first i + 1 keys
     pairs = seen * (seen + 1) // 2 + (queries - seen) * keys if causal else queries * keys
     return 2 * math.prod(heads) * pairs * (width + v[-1])

@@ -18,7 +18,7 @@ _ALONG_DIM = {
 }  # fmt: skip
 _FAR = 1 << 20  # larger than any tensor of the small workloads
 Run = Callable[[Sequence[torch.Tensor]], object]
-Use = tuple[torch.Tensor, int, tuple[int, ...]]  # (index tensor, size that it indexes, further values allowed)
+Use = tuple[torch.Tensor, int, tuple[int, ...]]  # (index tensor, size that it indexes, further legal values)
 
 
 def ranged(specs: Sequence[TensorSpec], run: Callable[[Sequence[torch.Tensor]], object], made: Any) -> list[TensorSpec]:
@@ -37,7 +37,7 @@ def ranged(specs: Sequence[TensorSpec], run: Callable[[Sequence[torch.Tensor]], 
 
 def accepted(specs: Sequence[TensorSpec], run: Run, made: Callable[[TensorSpec], torch.Tensor]) -> list[TensorSpec]:
     """``specs`` with the values outside an index's range that ``run``, the reference on a CPU, accepts. ``made(spec)``:
-    a tensor that it accepts."""
+    a tensor that the reference accepts."""
     found = list(specs)
     for position, spec in enumerate(specs):
         if spec.below and not spec.rule:
@@ -50,7 +50,7 @@ def _beyond(spec: TensorSpec) -> tuple[int, ...]:
     """Values of the index ``spec`` outside its range: negative ones that count from the end, and others that a
     reference accepts only if it clamps, wraps or masks them first."""
     size = spec.below
-    far = 1 << 32  # for 64-bit indices: the same low 32 bits, and a sum that wraps in 32 bits
+    far = 1 << 32  # for 64-bit indices: values that are legal if cut to 32 bits, and 2**31
     ends = (
         -1,
         -2,

@@ -1,8 +1,8 @@
 """Finds which dimensions a reference divides into equal parts: halves of a rotary embedding, thirds of a fused QKV
 projection.
 
-A derived workload must be divided in the same way, or it is another function: ``x[..., :32]`` is half of 64 but not
-half of 61, and neither is ``x[..., : x.shape[-1] // 2]``.
+A derived workload must be divided in the same way; otherwise the reference would be another function on it: ``x[...,
+:32]`` is half of 64 but not half of 61, and neither is ``x[..., : x.shape[-1] // 2]``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Cuts(TorchDispatchMode):
 
 
 def alike(main: Sequence[Cut], other: Sequence[Cut]) -> bool:
-    """Whether ``other`` makes every cut of ``main`` into equal parts at the same fractions."""
+    """Whether ``other`` has every cut of ``main`` into equal parts, at the same fractions."""
     if not any(map(_equal_parts, main)):
         return True
     return len(main) == len(other) and all(a == b for a, b in zip(main, other, strict=True) if _equal_parts(a))

@@ -9,10 +9,10 @@ LONG_ALIGNED = 2048  # columns of a workload with few rows
 _VECTOR = 16  # a size is aligned if this divides it
 _TILE = 32  # a row is ragged unless this divides it
 _EVEN = 24  # multiples of this divide into two, three and four equal parts
-# Longest sum of a matrix product in a small workload: more steps than any ring has stages. A kernel may add terms
-# one after another, and an emulator takes a second for 500 of them.
+# Maximum number of terms of a matrix product's sum in a small workload: more steps than any ring has stages. Not more,
+# because a kernel may add terms one after another, and the emulator takes a second for 500 terms.
 LONGEST_SUM = 1160
-LEAST_DEEP = 256  # summed dimensions from this size on take several steps of a ring
+LEAST_DEEP = 256  # summed dimensions of at least this size take several steps of a ring
 _LONG, _LONGER = 2048, "longer than one pass of a block"
 _LONG_PRIME_SUM = 1031
 _PRIMES = (251, 127, 61, 31, 13, 7, 3)
@@ -31,9 +31,9 @@ class Probe:
     why: str
     """What the sizes test."""
     others: tuple[int, ...] = (2, 3, 1)
-    """Sizes of further axes; the last for all that remain."""
+    """Sizes of further axes; the last of these is for all remaining axes."""
     largest_first: bool = False
-    """Whether the largest of these axes comes first (always if axes were solved for)."""
+    """Whether the largest of these axes comes first; if sizes are solved for, it always does."""
 
     def columns_of(self, row: int) -> int:
         """Size that a row of ``row`` elements shrinks to. A row no longer than ``columns`` is made ragged too."""
@@ -65,7 +65,7 @@ PROBES = (
 )
 ALIGNED = Probe("aligned", ALIGNED_TO, ALIGNED_TO, "whole tiles, for kernels that serve nothing else", (2, 1), True)
 ALIGNED_PRODUCT = replace(ALIGNED, others=(ALIGNED_TO, 2, 1))
-# For matrix products: sizes that a kernel with TMA can serve whose ``constraints`` refuse the others.
+# For matrix products: sizes for kernels with TMA whose ``constraints`` refuse the others.
 TILES = Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2), True)
 DEEP = Probe("deep", 72, LONGEST_SUM, "more steps along the summed dimension than any ring has stages", (40, 2), True)
 # If the reference accepts too few of these, sizes are solved for.
@@ -79,8 +79,8 @@ SOLVED = (
 
 
 def with_short_sums(probe: Probe) -> Probe:
-    """``probe`` for a reference in which a matrix product sums over the columns: with fewer columns if it has more than
-    :data:`LONGEST_SUM`."""
+    """``probe`` for a reference in which a matrix product sums over the columns: with fewer columns, if they are more
+    than :data:`LONGEST_SUM`."""
     if probe.columns is None or probe.columns <= LONGEST_SUM:
         return probe
     return replace(probe, columns=_LONG_PRIME_SUM, why="prime and more steps than any ring has stages")
@@ -88,16 +88,16 @@ def with_short_sums(probe: Probe) -> Probe:
 
 NAMES = frozenset(probe.name for probe in (*PROBES, ALIGNED, TILES, DEEP, *SOLVED))
 TRIVIAL = ("one_row", "one_column", "single")  # many wrong kernels pass these
-FEW_ROWS = ("real_row", LONG_PRIME)  # used only for the length of their rows
+FEW_ROWS = ("real_row", LONG_PRIME)  # redundant if another workload has rows as long
 
 
 def is_aligned(size: int) -> bool:
-    """Whether whole tiles may make up the size."""
+    """Whether vectors divide the size, so that it may consist of whole tiles."""
     return size % _VECTOR == 0
 
 
 def aligned(size: int, to: int = ALIGNED_TO) -> int:
-    """``to``, halved until it divides ``size`` but not below :data:`ALIGNED_TO`; at most ``size``."""
+    """``to``, halved until it divides ``size`` or is :data:`ALIGNED_TO`; at most ``size``."""
     while size % to and to > ALIGNED_TO:
         to //= 2
     return min(size, to)

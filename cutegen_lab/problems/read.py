@@ -33,8 +33,8 @@ from cutegen_lab.problems.training import RefusesDropout
 from cutegen_lab.problems.workloads import derive
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
-_ASKED_BYTES = 1 << 22  # largest workload that is run once for each value that an index might take
-_TRIAL_BYTES = 1 << 28  # most bytes of inputs for the real run that validates a reference
+_ASKED_BYTES = 1 << 22  # maximum bytes of a workload that is run once for each value that an index might take
+_TRIAL_BYTES = 1 << 28  # maximum bytes of the workload on which the reference is validated by real runs
 
 
 def read_file(path: str | Path, *, inputs_text: str = "", name: str | None = None) -> Problem:
@@ -71,7 +71,7 @@ def read_text(source: str, *, name: str = "problem", inputs_text: str = "", dete
         problem = _read(loaded, source, name, inputs_text, deterministic)
         if tf32_allowed():
             raise ProblemError(
-                "the reference allows TF32 while it runs", "Allow it at the top of the text, for the whole of it."
+                "the reference allows TF32 while it runs", "Allow it at the top of the text: it applies to all of it."
             )
     return problem
 
@@ -87,7 +87,7 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
         for index, (call, (outputs, _)) in enumerate(zip(calls, traced, strict=True))
     ]
     if empty_one := next((t for w in workloads for t in w.inputs if not t.numel), None):
-        raise ProblemError(f"{empty_one} has no elements", "Give sizes from 1 on.")
+        raise ProblemError(f"{empty_one} has no elements", "Sizes must be at least 1.")
     workloads = list(rules.checked(workloads))
     main = workloads[0]
     work = _work(bound, main)
@@ -162,14 +162,14 @@ def _traced_or_none(
     """The outputs; None if the reference refuses ``inputs`` or does not divide them into the parts ``cuts``."""
     try:
         outputs, seen = _outputs(bound, inputs)
-    except Exception:  # a reference may refuse shapes with any exception; they are then no workload
+    except Exception:  # a reference may refuse shapes with any exception
         return None
     return outputs if parts.alike(cuts, seen) else None
 
 
 def _ranged(bound: Bound, workload: Workload, follows: bool = False) -> Workload:
-    """``specs`` with ranges of indices. ``follows``: a rule's numeric bound is at most the size that the reference
-    indexes here (``below 4099`` of 4099 columns that are now 257)."""
+    """``workload`` with ranges of indices. ``follows``: a rule's numeric bound is reduced to the size that the
+    reference indexes in this workload (``below 4099`` becomes 257, if 4099 columns have become 257)."""
     if all(spec.dtype.is_float or spec.dtype is DType.BOOL for spec in workload.inputs):
         return workload
     with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
@@ -182,8 +182,8 @@ def _ranged(bound: Bound, workload: Workload, follows: bool = False) -> Workload
 
 
 def _with_range(spec: TensorSpec, seen: TensorSpec, follows: bool) -> TensorSpec:
-    """``spec`` with the range ``seen`` in use, or with its rule's. ``follows``: whether the rule's bound follows the
-    size that is indexed."""
+    """``spec`` with the range of ``seen``, or with that of its rule if it has one. ``follows``: as in
+    :func:`_ranged`."""
     if not spec.rule:
         return seen
     fixed = spec.rule == "sorted" or spec.bound is not None or not follows
@@ -204,7 +204,8 @@ def _sums(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[int, ...]:
 
 def _validate(bound: Bound, checks: Sequence[Workload], main: Workload, deterministic: bool) -> tuple[Workload, ...]:
     """Runs the reference twice on the smallest workload: it must not modify its inputs, be random, or raise. If it
-    raises on one of ``checks``, which passed on fake tensors, each is run. Returns the checks that work."""
+    raises on one of ``checks``, which passed on fake tensors, each check is run. Returns the checks on which it does
+    not raise."""
     workload = min((*checks, main), key=lambda w: w.compulsory_bytes)
     if workload.compulsory_bytes > _TRIAL_BYTES:
         return tuple(checks)
@@ -228,7 +229,7 @@ def _validate(bound: Bound, checks: Sequence[Workload], main: Workload, determin
             raise ProblemError(f"the reference modifies its input {spec.name!r} in place", "Work on a clone of it.")
     if deterministic and not all(alike(a, b) for a, b in zip(first, second, strict=True)):
         message = "the reference gives different answers for the same inputs"
-        raise ProblemError(message, "Take no random numbers in it.")
+        raise ProblemError(message, "Use no random numbers in it.")
     return tuple(checks)
 
 

@@ -85,7 +85,7 @@ class Bound:
         ]
 
     def call(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Raises ProblemError for outputs that are not tensors, and whatever the reference raises."""
+        """Raises ProblemError for outputs that are not tensors, and any exception of the reference."""
         count = len(self.arguments.tensors)
         arguments = self.arguments.filled(tensors[:count])
         if self._state_names:
@@ -109,8 +109,8 @@ class Bound:
 
 @contextlib.contextmanager
 def _without_onednn() -> Iterator[None]:
-    """Disables oneDNN, whose LSTM accepts weights that do not fit the input and reads past their end; PyTorch's own
-    raises."""
+    """Disables oneDNN: its LSTM accepts weights that do not fit the input and reads past their end, whereas PyTorch's
+    own LSTM raises."""
     before = torch.backends.mkldnn.enabled
     torch.backends.mkldnn.enabled = False
     try:
@@ -198,14 +198,16 @@ class _Float64(TorchFunctionMode):
         if func is torch._scaled_mm:
             return _scaled_mm(*args, **(kwargs or {}))
         if func is torch.Tensor.view and not args[0].is_floating_point() and _widened(args[-1]) is torch.float64:
-            return args[0].view(args[-1]).double()  # bits viewed as integers are those of the requested type
+            # view the bits as the requested narrow type first, then widen to float64
+            return args[0].view(args[-1]).double()
         args, kwargs = tuple(_widened(a) for a in args), {k: _widened(v) for k, v in (kwargs or {}).items()}
         result = func(*args, **kwargs)
         return _by_default(func, args, kwargs) if _narrow_among(result) and not _float_among(args, kwargs) else result
 
 
 def _by_default(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """``func`` with float64 as the default dtype: ``torch.zeros(3)``, ``torch.tensor(0.1)``, a quotient of integers."""
+    """Calls ``func`` with float64 as the default dtype, which ``torch.zeros(3)``, ``torch.tensor(0.1)`` and a quotient
+    of integers use."""
     with _DEFAULT_DTYPE:
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)

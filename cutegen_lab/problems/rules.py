@@ -13,7 +13,7 @@ from cutegen_lab.problems.dtypes import TORCH
 
 
 def resolved(workload: Workload) -> Workload:
-    """Specs with the bounds of rules computed from the sizes of inputs. Raises ProblemError."""
+    """``workload`` with the bounds of rules computed from the sizes of inputs. Raises ProblemError."""
     shapes = {spec.name: spec.shape for spec in workload.inputs}
     return replace(workload, inputs=tuple(_bounded(spec, shapes) for spec in workload.inputs))
 
@@ -36,9 +36,9 @@ def impossible(workload: Workload) -> str:
     for spec in workload.inputs:
         most = torch.iinfo(TORCH[spec.dtype]).max if spec.rule else 0
         if spec.rule and (spec.below < 1 or spec.below > most):
-            return f"{spec.name}: nothing of {spec.dtype.value} is below {spec.below}"
+            return f"{spec.name}: {spec.dtype.value} cannot hold a non-empty range [0, {spec.below})"
         if spec.rule == "sorted" and (not spec.shape or spec.shape[-1] < 2):
-            return f"{spec.name}: sorted numbers from 0 to {spec.below} are at least two"
+            return f"{spec.name}: sorted numbers from 0 to {spec.below} need at least two elements"
         if spec.rule == "distinct" and spec.numel > spec.below:
             return f"{spec.name}: {spec.numel} distinct numbers below {spec.below} are too many"
     return ""
@@ -53,7 +53,7 @@ def sample(spec: TensorSpec) -> torch.Tensor:
 
 
 def checked(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """The specs unchanged. Raises ProblemError for rules that cannot be satisfied."""
+    """``workloads``, resolved. Raises ProblemError for rules that cannot be satisfied."""
     found = tuple(resolved(workload) for workload in workloads)
     for workload in found:
         if why := impossible(workload):

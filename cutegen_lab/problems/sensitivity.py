@@ -1,5 +1,5 @@
-"""Finds inputs on which a reference's answer hardly depends: a kernel that does not read them is right, so its time
-means little."""
+"""Finds inputs on which a reference's answer hardly depends: a kernel that does not read them passes, so its time means
+little."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from cutegen_lab.problems.tensors import placed
 
 Run = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]  # the reference in float64
 _SCALES = (1.0, 8.0)  # scales of normal values: an input without effect at both is insensitive
-_PART = 0.5  # fraction of a machine epsilon of the output's dtype that shows
-_MOST_BYTES = 1 << 22  # bytes of the largest workload that is tested
+_PART = 0.5  # fraction of a machine epsilon of the output's dtype that counts as a change
+_MOST_BYTES = 1 << 22  # maximum bytes of a workload that is tested
 _FEW_BYTES = 0.01  # parameters below this fraction of all inputs' bytes are not tested
 _MOST_SECONDS = 2.0
-_SMALL_INTEGERS = 8  # integers that are not indices are drawn below this
+_SMALL_INTEGERS = 8  # upper bound of drawn integers that are not indices
 
 
 def insensitive(main: Workload, arguments: int, derived: Sequence[Workload], run: Run) -> tuple[str, ...]:
-    """Names of the floating-point inputs that may be redrawn without a change of any output that its dtype could show,
-    on each of ``derived`` (except trivial ones) and, if it is small, on ``main``.
+    """Names of the floating-point inputs without effect: other values change no output by more than its dtype's
+    rounding, on each of ``derived`` (except trivial ones) and, if it is small, on ``main``.
 
-    A change shows if it is at least half a machine epsilon of an element, or of the output's root mean square if that
-    is larger. Inputs from number ``arguments`` on are parameters; small ones (a bias before a norm) are not tested,
-    since a kernel that skips them saves nothing. Empty if the reference raises, or ``_MOST_SECONDS`` are too few.
+    A change counts if it exceeds half a machine epsilon, relative to an element or to the output's root mean square if
+    that is larger. Inputs from index ``arguments`` on are parameters; small ones (a bias before a norm) are not tested,
+    since a kernel that skips them saves nothing. Empty if the reference raises, or if the test takes more than
+    ``_MOST_SECONDS``.
     """
     asked = [w for w in (*derived, main) if w.name not in TRIVIAL and w.compulsory_bytes <= _MOST_BYTES]
     deadline = time.monotonic() + _MOST_SECONDS
@@ -49,7 +50,7 @@ def insensitive(main: Workload, arguments: int, derived: Sequence[Workload], run
 
 
 def _affects(workload: Workload, at: int, scale: float, run: Run) -> bool:
-    """Whether the answer changes with input number ``at``."""
+    """Whether new values of input number ``at`` change the answer."""
     inputs = [_drawn(spec, number, scale) for number, spec in enumerate(workload.inputs)]
     before = run(inputs)
     inputs[at] = _drawn(workload.inputs[at], len(inputs) + at, scale)

@@ -18,12 +18,12 @@ Units = list[tuple[Axis, int]]
 def solved(
     main: Workload, arguments: int, axes: Sequence[Axis], probe: Probe, infer: Infer, most: int
 ) -> Workload | None:
-    """``main`` with every axis near the size of ``probe``, or unchanged if the reference refuses; smaller if inputs or
-    outputs would exceed ``most`` elements. None if it accepts nothing that small."""
+    """``main`` with every axis near its size in ``probe``, or unchanged if the reference refuses that; smaller if
+    inputs or outputs would exceed ``most`` elements. None if the reference accepts no such sizes."""
     wanted = list(_wanted(axes, arguments, main.inputs, probe))
     if not wanted:
         return None
-    for _ in range(2):  # twice: unchanged axes may make it too large again
+    for _ in range(2):  # second pass: axes that stay unchanged may make it too large again
         wanted, outputs = _fitted(main, wanted, probe, infer, most)
         if outputs:
             inputs = resized(main.inputs, wanted)
@@ -35,7 +35,7 @@ def solved(
 
 
 def _taken(main: Workload, wanted: Units, infer: Infer) -> Units:
-    """Those of ``wanted`` that the reference accepts, tried one after another."""
+    """The elements of ``wanted`` that the reference accepts, tried one after another."""
     taken: Units = []
     for each in wanted:
         if infer(resized(main.inputs, [*taken, each])):
@@ -47,7 +47,7 @@ def _fitted(
     main: Workload, wanted: Units, probe: Probe, infer: Infer, most: int
 ) -> tuple[Units, tuple[TensorSpec, ...] | None]:
     """``wanted`` with its largest axes halved until neither inputs nor outputs exceed ``most`` elements, and the
-    outputs; None if the reference refuses."""
+    outputs, which are None if the reference refuses."""
     outputs: tuple[TensorSpec, ...] | None = None
     for _ in range(_MOST_HALVED):
         inputs = resized(main.inputs, wanted)
@@ -81,7 +81,8 @@ def _elements(specs: Sequence[TensorSpec]) -> int:
 def _wanted(
     axes: Sequence[Axis], arguments: int, specs: Sequence[TensorSpec], probe: Probe
 ) -> Iterator[tuple[Axis, int]]:
-    """Each axis and its unit; the row first: the longest along some argument's rows (the longest that is summed)."""
+    """(axis, its new unit), the row axis first: the longest last dimension of an argument, or for ``DEEP`` the longest
+    deep axis. The others follow, those of arguments and long ones first."""
     in_vectors = probe in _IN_VECTORS
     if in_vectors or probe.name == RAGGED:
         deep = [axis for axis in axes if probe is DEEP and _is_deep(axis)]

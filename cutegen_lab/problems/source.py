@@ -36,8 +36,8 @@ class LoadedSource:
     reference: Callable[..., Any]
     """The reference function, or the Model's forward."""
     tf32: bool = False
-    """Whether the text allows TF32 for matrix products at its top, as ``torch.set_float32_matmul_precision("high")``
-    does."""
+    """Whether the text allows TF32 for matrix products at its top, as with
+    ``torch.set_float32_matmul_precision("high")``."""
     tf32_convolutions: bool = True
     """Whether the text keeps PyTorch's default, which allows TF32 for convolutions."""
 
@@ -68,7 +68,7 @@ def load(source: str) -> LoadedSource:
     with default_precision():
         try:
             exec(compile(tree, filename, "exec"), namespace)  # noqa: S102 - the analyst's own code, in the analyst's own process
-        except (Exception, SystemExit) as error:  # a script's last line may be sys.exit()
+        except (Exception, SystemExit) as error:  # the source may call sys.exit()
             raise ProblemError(f"the source raises {describe(error, filename)}", "Fix it and run again.") from error
         return replace(
             _classify(namespace, filename),

@@ -11,16 +11,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.problems.axes import Axis, Infer, resized, with_equal_heads
 
-Sums = Callable[[tuple[TensorSpec, ...]], tuple[int, ...]]  # the size that each product of the reference sums over
+Sums = Callable[[tuple[TensorSpec, ...]], tuple[int, ...]]  # number of terms of each product's sum, for given inputs
 NAMES = ODD_SUM, RAGGED_SUM = "odd_sum", "ragged_sum"
 _WHY = ("a summed dimension that no vector divides", "a long summed dimension: vectors fit, the last tile is ragged")
-_LEAST = 16  # smaller sizes are a filter's, or fit into one step
+_LEAST = 16  # smaller sizes belong to filters, or fit into one step
 _VECTOR, _TILE = 16, 32
-_MOST = (149, 1136)  # largest sum by name of the workload: more than a tile; more steps than any ring has stages
+_MOST = (149, 1136)  # maximum number of terms, by NAMES: more than a tile; more steps than any ring has stages
 _OTHERS = (40, 24, 8, 2)  # sizes of the other axes: not multiples of any tile
 _MOST_ELEMENTS = 1 << 20
-_SOME = 128  # a sum from here on takes several steps of a tile
-_LONG = 0.8  # a sum is long from this fraction of the analyst's own or of ``_MOST`` on
+_SOME = 128  # sums of at least this many terms take several steps along k
+_LONG = 0.8  # a sum is long from this fraction of the main workload's terms on (of at most ``_MOST[1]``)
 _K = {"mm": (0, -1), "bmm": (0, -1), "addmm": (1, -1), "baddbmm": (1, -1), "mv": (0, -1), "addmv": (1, -1)}
 
 
@@ -38,7 +38,7 @@ class _Products(TorchDispatchMode):
 
 
 def sums_of(run: Callable[[], object]) -> tuple[int, ...]:
-    """Length of the sum in each product of ``run()``, in order."""
+    """Number of terms of the sum in each product of ``run()``, in order."""
     mode = _Products()
     with mode:
         run()
@@ -48,7 +48,7 @@ def sums_of(run: Callable[[], object]) -> tuple[int, ...]:
 def further(
     main: Workload, axes: Sequence[Axis], found: Sequence[Workload], infer: Infer, sums: Sums
 ) -> Iterator[Workload]:
-    """Workloads that ``found`` lacks for some product, if the reference accepts them."""
+    """The workloads of :data:`NAMES` that ``found`` lacks for some product, if the reference accepts them."""
     wanted, every = sums(main.inputs), [sums(workload.inputs) for workload in found]
     every = [sizes for sizes in every if len(sizes) == len(wanted)]
     lacking = [name for name in NAMES if _lacks(name, wanted, every)]
@@ -66,13 +66,14 @@ def further(
 
 
 def _lacks(name: str, wanted: Sequence[int], every: Sequence[Sequence[int]]) -> list[int]:
-    """Numbers of the products for which ``every`` does not satisfy ``name``."""
+    """Indices of the products for which no sums of ``every`` satisfy ``name``."""
     large = [at for at, most in enumerate(wanted) if most >= _LEAST]
     return [at for at in large if not _served(name, [sizes[at] for sizes in every], wanted[at])]
 
 
 def _served(name: str, sizes: Sequence[int], most: int) -> bool:
-    """Whether one of these lengths of a sum (at most ``most``) is odd, or one is ragged and one long."""
+    """Whether one of the lengths ``sizes`` of a sum is odd (not a multiple of 8), or one is ragged and one long, as
+    ``name`` demands. ``most``: length in the main workload."""
     if name == ODD_SUM:
         return any(size > 8 and size % 8 for size in sizes)
     ragged = [size for size in sizes if size % 8 == 0 and size % _TILE]
@@ -90,8 +91,8 @@ def _target(name: str, axis: Axis) -> int:
 def _solved(
     main: Workload, axes: Sequence[Axis], name: str, wanted: Sequence[int], infer: Infer, sums: Sums
 ) -> tuple[TensorSpec, ...]:
-    """Inputs of ``main`` with its summed axes as ``name`` demands and the others small, or unchanged if the reference
-    refuses that."""
+    """Inputs of ``main`` with summed axes as ``name`` demands and the others small; an axis stays unchanged if the
+    reference refuses its new size."""
 
     def summed(axis: Axis) -> bool:
         other = resized(main.inputs, [(axis, axis.near(axis.size // 2))])

@@ -11,7 +11,8 @@ from cutegen_lab.problems.dtypes import TORCH
 
 
 def laid_out(memory: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
-    """``memory`` (flat; bytes or elements, ``spec.storage_bytes`` in all) as the tensor ``spec``; shares memory."""
+    """``memory`` (flat; bytes or elements, ``spec.storage_bytes`` bytes in all) as the tensor ``spec``; shares
+    memory."""
     flat = memory if memory.dtype == TORCH[spec.dtype] else memory.view(TORCH[spec.dtype])
     return flat.as_strided(spec.shape, spec.stride) if spec.strides else flat.reshape(spec.shape)
 
@@ -41,7 +42,7 @@ def from_bytes(data: memoryview, spec: TensorSpec) -> torch.Tensor:
 
 
 def to_bytes(tensors: Sequence[torch.Tensor], specs: Sequence[TensorSpec]) -> list[memoryview]:
-    """Memory that each tensor spans (:func:`storage`), on the CPU, as bytes; shared."""
+    """The memory that each tensor on the CPU spans (:func:`storage`), as bytes; shares memory."""
     pairs = zip(tensors, specs, strict=True)
     return [memoryview(storage(tensor, spec).view(torch.uint8).numpy()) for tensor, spec in pairs]
 
@@ -52,6 +53,6 @@ def storage(tensor: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
 
 
 def alike(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two results are equal; a NaN equals any other."""
+    """Whether two results are equal, with NaN counted as 0 and infinities as the largest finite numbers."""
     wide = [t.float() if t.dtype.itemsize == 1 else t for t in (a, b)]  # 8-bit floats cannot be compared
     return bool(torch.equal(wide[0].nan_to_num(), wide[1].nan_to_num()))

@@ -1,4 +1,4 @@
-"""Serialises traces of references, without PyTorch's warnings."""
+"""Runs traces of references one at a time, without PyTorch's warnings."""
 
 from __future__ import annotations
 

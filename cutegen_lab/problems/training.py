@@ -1,4 +1,4 @@
-"""Runs a KernelBench Model as its harness does: in training mode, unless its own text says otherwise."""
+"""Runs a KernelBench Model as its harness does: in training mode, unless its text calls eval()."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.problems.source import is_source
 
-# Modules that drop, and the name of their probability.
+# Dropout modules, and the name of their probability.
 _DROP = ((_DropoutNd, "p"), ((torch.nn.RNNBase, torch.nn.MultiheadAttention), "dropout"))
 _DICE = ("bernoulli", "bernoulli_", "native_dropout", "_fused_dropout")
 
 
 def without_running_statistics(model: torch.nn.Module) -> torch.nn.Module:
     """``model`` without running statistics in the batch and instance norms that are in training mode: they normalise by
-    the batch's own statistics, and would write the running ones to buffers, which are a kernel's inputs."""
+    the statistics of the batch, and would update running statistics in buffers, which are inputs of a kernel."""
     for module in model.modules():
         if isinstance(module, _NormBase) and module.training:
             module.track_running_stats = False
@@ -55,6 +55,6 @@ class RefusesDropout(TorchDispatchMode):
         if not live:
             raise ProblemError(f"{what}: the answer is random", "Give it p=0 or training=False, or leave it out.")
         raise ProblemError(
-            f"{what} ({', '.join(live)}): KernelBench never calls eval(), and the answer is random",
+            f"{what} ({', '.join(live)}): KernelBench never calls eval(), so the answer is random",
             "Set it to 0, or end Model.__init__ with self.eval().",
         )

@@ -34,24 +34,24 @@ from cutegen_lab.problems.probes import (
 from cutegen_lab.problems.solved import solved
 from cutegen_lab.problems.summed import Sums
 
-MAX_ELEMENTS = 1 << 18  # most elements of all inputs together
+MAX_ELEMENTS = 1 << 18  # maximum number of elements of all inputs together
 MAX_ALIGNED_ELEMENTS = 1 << 17
-MAX_REAL_ROW = 1 << 15  # longest row of the main workload that is kept
+MAX_REAL_ROW = 1 << 15  # maximum length of a row of the main workload that is kept
 _STAND_IN = 11  # replaces a size of 1, to test whether the 1 changes what broadcasts
-_Sizes = tuple[int, int]  # (size, axis from the right; 0 where equal sizes change together)
+_Sizes = tuple[int, int]  # (size, axis from the right; 0 if equal sizes change together)
 
 NAMES = probes.NAMES | {*summed.NAMES}
 _RAGGED_FROM = 4  # smaller axes are not divided into tiles
-FEWEST = 3  # fewest non-trivial workloads: with fewer, sizes are solved for
+FEWEST = 3  # minimum number of non-trivial workloads: with fewer, sizes are solved for
 
 
 def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = None) -> tuple[Workload, ...]:
     """Small variants of ``main``. The first ``arguments`` inputs may change shape; parameters may too if sizes are
     solved for, and are then drawn anew like all inputs.
 
-    ``sums``: lengths of the products' sums, if there are matrix products or the like. ``infer`` runs the reference on
-    fake tensors and returns the outputs, or None if it refuses the shapes: only what the reference accepts becomes a
-    workload.
+    ``sums``: returns the numbers of terms of the products' sums; None without matrix products. ``infer`` runs the
+    reference on fake tensors and returns the outputs, or None if it refuses the shapes: only what the reference accepts
+    becomes a workload.
     """
     infer = functools.cache(infer)  # many probes lead to the same shapes
     if sums is None:
@@ -60,7 +60,7 @@ def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = Non
     found = _derived(main, arguments, infer, sums, LONGEST_SUM)
     if len(_non_trivial(found)) >= FEWEST:
         return found
-    longer = _derived(main, arguments, infer, sums, math.inf)  # in case the reference accepts only longer sums
+    longer = _derived(main, arguments, infer, sums, math.inf)  # the reference may accept only longer sums
     return longer if len(_non_trivial(longer)) > len(_non_trivial(found)) else found
 
 
@@ -117,8 +117,8 @@ def _shrunk_main(main: Workload, arguments: int, probe: Probe, infer: Infer) -> 
 
 
 def _missing(kept: Sequence[Workload], axes: Sequence[Axis], products: bool) -> Iterator[Probe]:
-    """Probes whose sizes must be solved for, because sizes are equal, tied to each other, or those of parameters. Each
-    is requested after those before it were found: ``kept`` grows."""
+    """Probes whose sizes must be solved for, because sizes are equal, tied to each other, or those of parameters. The
+    caller adds a workload to ``kept`` before it requests the next probe."""
     names = [workload.name for workload in kept]
     if products:
         yield from (probe for probe in (TILES, DEEP) if probe.name not in names)
@@ -131,7 +131,8 @@ def _missing(kept: Sequence[Workload], axes: Sequence[Axis], products: bool) -> 
 
 
 def _more_rows(few: Workload, other: Workload) -> bool:
-    """Whether ``other`` has rows as long as those of ``few``, which was made for their length, and more of them."""
+    """Whether ``few``, a workload for the length of its rows, is redundant: ``other`` has rows as long, and at least as
+    many."""
     if few.name not in FEW_ROWS or other.name in TRIVIAL or other is few:
         return False
     shapes = [(a.shape, b.shape) for a, b in zip(few.inputs, other.inputs, strict=True)]
@@ -139,15 +140,16 @@ def _more_rows(few: Workload, other: Workload) -> bool:
 
 
 def _never_ragged(axis: Axis, workloads: Iterable[Workload]) -> bool:
-    """Whether no informative workload leaves a last vector or tile of ``axis`` partly empty, although the reference
-    accepts such sizes."""
+    """Whether no non-trivial workload leaves a last vector or tile of ``axis`` partly empty, although the axis is long
+    enough for it."""
     (at, dim), times = next(iter(axis.places.items()))
     steps = [workload.inputs[at].shape[dim] // times // axis.step for workload in _non_trivial(workloads)]
     return axis.unit // axis.step >= _RAGGED_FROM and not any(count > 1 and count % 8 for count in steps)
 
 
 def _is_summed(main: Workload, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> bool:
-    """Whether the rows of ``inputs`` are summed, and as long as :data:`DEEP` asks where ``main`` has any such sizes."""
+    """Whether the rows of ``inputs`` are summed, and at least :data:`LEAST_DEEP` long if ``main`` has a size as
+    large."""
     rows = [t.shape[-1] for t in inputs if t.shape]
     long = max(size for t in main.inputs for size in t.shape) >= LEAST_DEEP
     return all(DEEP.columns not in t.shape for t in outputs) and (max(rows) >= LEAST_DEEP or not long)
@@ -155,7 +157,7 @@ def _is_summed(main: Workload, inputs: Sequence[TensorSpec], outputs: Sequence[T
 
 def _same_broadcasts(main: Workload, arguments: int, mapping: Mapping[_Sizes, int], infer: Infer) -> bool:
     """Whether the shapes broadcast as before. Where two inputs' dimensions must agree, a size of 1 could broadcast by
-    accident; it does not if the reference also accepts another number in its place."""
+    accident; it does not if the reference also accepts another size in its place."""
     if 1 not in mapping.values():
         return True
     other = {axis: _STAND_IN if size == 1 and axis[0] > 1 else size for axis, size in mapping.items()}
@@ -164,8 +166,8 @@ def _same_broadcasts(main: Workload, arguments: int, mapping: Mapping[_Sizes, in
 
 
 def _mappings(main: Workload, arguments: int, probe: Probe) -> Iterator[tuple[Mapping[_Sizes, int], str]]:
-    """From the least to the most constrained: axes independent, equal sizes together, rows only (columns are a
-    parameter's size)."""
+    """(sizes of axes → new sizes, what they test), from the least to the most constrained: all axes change
+    independently; equal sizes change together; the columns stay unchanged, as they may be a parameter's size."""
     inputs = main.inputs[:arguments]
     row = max((t.shape[-1] for t in inputs if t.shape), default=1)
     if probe.columns is None and row > MAX_REAL_ROW:
@@ -188,8 +190,8 @@ def _mappings(main: Workload, arguments: int, probe: Probe) -> Iterator[tuple[Ma
 
 
 def _whole_tiles(last: _Sizes, outer: Sequence[_Sizes]) -> Iterator[dict[_Sizes, int]]:
-    """Sizes of whole tiles: the last dimension aligned, outer ones powers of two while the total stays small; then
-    twice as many rows. Nothing if no size is a multiple of a vector width."""
+    """Sizes of whole tiles: the last dimension is aligned, and outer ones are powers of two while the total stays
+    small. Then the same with the longest axis doubled. Nothing if no size is a multiple of a vector width."""
     if not any(is_aligned(size) for size, _ in (last, *outer)):
         return
     few = max((size for size, _ in outer), default=1) < ALIGNED_TO // 2

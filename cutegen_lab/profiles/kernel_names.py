@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 _MANGLED = re.compile(r"(?:kernel_)?cutlass_(?P<name>\w*?kernel|[a-zA-Z0-9]+)(?:_|$)")
-_MOST = 40  # most characters of a name that the DSL did not make
+_MOST = 40  # maximum length of a name that is not the DSL's; longer ones are cut
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:

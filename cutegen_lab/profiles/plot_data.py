@@ -27,9 +27,9 @@ from cutegen_lab.profiles.row import Row, Source
 from cutegen_lab.profiles.rows import CANDIDATE
 
 WAVEFRONT_BYTES = 128
-"""Bytes that one wavefront moves through shared memory at most."""
+"""Maximum bytes that one wavefront moves through shared memory."""
 _CLASS = "warp_instructions_"
-_LEAST_SHARE = 0.01  # least share of a class of instructions that is named
+_LEAST_SHARE = 0.01  # minimum share of a class of instructions that is shown by its name
 _OTHER = "other"
 
 
@@ -55,7 +55,7 @@ def counters(rows: Iterable[Row], candidate: str, source: Source = "emulator") -
 
 
 def time_of(rows: Iterable[Row], candidate: str) -> tuple[float, Basis] | None:
-    """Microseconds of a candidate: measured, if it was."""
+    """(microseconds, basis) of a candidate: measured if it was timed, else predicted; None if neither is known."""
     times = {r.source: r.value for r in rows if (r.candidate, r.subject, r.metric) == (candidate, CANDIDATE, "time")}
     if "timer" in times:
         return times["timer"], "measured"
@@ -63,7 +63,7 @@ def time_of(rows: Iterable[Row], candidate: str) -> tuple[float, Basis] | None:
 
 
 def of_the_problem(rows: Iterable[Row], metric: str) -> float:
-    """A number that holds for every candidate; 0 where it is not known."""
+    """A number that holds for every candidate; 0 if it is not known."""
     return next((r.value for r in rows if not r.candidate and r.metric == metric), 0.0)
 
 
@@ -102,13 +102,13 @@ def memory(rows: Sequence[Row], candidate: str) -> list[MemoryBar]:
 
 
 def moved(rows: Sequence[Row], candidate: str) -> list[MemoryBar | Registers]:
-    """:func:`memory` and :func:`registers`; nothing where nothing was counted."""
+    """:func:`memory` and :func:`registers`; nothing if no bytes were counted."""
     bars = memory(rows, candidate)
     return [*bars, *registers(rows, candidate)] if bars else []
 
 
 def _sectors(counted: dict[str, float], way: str) -> float:
-    """Bytes between L2 and multiprocessors; an atomic goes both ways."""
+    """Bytes between L2 and multiprocessors; an atomic operation counts in both directions."""
     names = (f"global_{way}_sectors", f"bulk_{way}_sectors", "global_atomic_sectors")
     return 32 * sum(counted.get(name, 0.0) for name in names)
 
@@ -119,7 +119,7 @@ def kernels(rows: Iterable[Row], candidate: str) -> list[str]:
 
 
 def registers(rows: Sequence[Row], candidate: str) -> list[Registers]:
-    """Registers and spills of a thread of each kernel."""
+    """Registers and spills per thread of each kernel."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.candidate == candidate and row.metric in ("registers", "spill_bytes"):
@@ -128,15 +128,15 @@ def registers(rows: Sequence[Row], candidate: str) -> list[Registers]:
 
 
 def what_if(rows: Sequence[Row], candidate: str, gpu: GpuSpec) -> list[WhatIf]:
-    """Resident warps over registers of a thread and over shared memory of a block, for each kernel."""
+    """Resident warps as a function of registers per thread and of shared memory per block, for each kernel."""
     found = []
     for kernel in kernels(rows, candidate):
         one = taken_of(rows, candidate, kernel)
         now = one.warps(gpu)
         for value, warps in sorted({*by_registers(one, gpu), (one.registers, now)}):
-            found.append(WhatIf(kernel, "registers a thread", value, warps, value == one.registers))
+            found.append(WhatIf(kernel, "registers per thread", value, warps, value == one.registers))
         for value, warps in sorted({*by_smem(one, gpu), (one.smem_bytes, now)}):
-            found.append(WhatIf(kernel, "shared memory a block", value, warps, value == one.smem_bytes))
+            found.append(WhatIf(kernel, "shared memory per block", value, warps, value == one.smem_bytes))
     return found
 
 
@@ -146,7 +146,7 @@ def occupancy(rows: Sequence[Row], candidate: str, gpu: GpuSpec) -> list[Limit |
 
 
 def limits(rows: Sequence[Row], candidate: str) -> list[Limit]:
-    """Blocks of a multiprocessor that each resource allows."""
+    """Blocks per multiprocessor that each resource allows."""
     found = []
     for kernel in kernels(rows, candidate):
         wanted = (candidate, kernel, "resident_blocks_allowed")
@@ -156,7 +156,8 @@ def limits(rows: Sequence[Row], candidate: str) -> list[Limit]:
 
 
 def mix(rows: Sequence[Row]) -> list[MixShare]:
-    """Warp instructions of every candidate by class, as the emulator counts PTX; small classes together."""
+    """Warp instructions of every candidate by class, as the emulator counts PTX; small classes are added up as
+    "other"."""
     found = []
     for candidate, own in by_candidate(rows).items():
         counted = counters(own, candidate)
@@ -187,7 +188,7 @@ def checks(rows: Sequence[Row], candidate: str) -> list[CheckCell]:
 
 
 def times(rows: Sequence[Row], candidate: str) -> list[TimeSample]:
-    """Every round of the candidate and of the subjects timed with it; medians where rounds were not kept."""
+    """Every round of the candidate and of the subjects timed with it, and the medians."""
     of = [r for r in rows if r.candidate == candidate and r.source in ("timer", "emulator")]
     rounds: dict[str, list[float]] = defaultdict(list)
     for row in of:

@@ -17,9 +17,9 @@ class RooflinePoint:
     bytes_counted: Literal["compulsory", "moved"]
     """Bytes of the intensity: compulsory ones, or those moved between L2 and multiprocessors."""
     intensity: float
-    """Operations a byte."""
+    """Operations per byte."""
     operations_per_s: float
-    """Operations over the time: matrix operations of the problem, and one for each lane's fp32 instruction."""
+    """Operations divided by the time: the problem's matrix operations, and one per lane for each fp32 instruction."""
     time_us: float
     """The time."""
     basis: Basis
@@ -33,14 +33,14 @@ class Ceiling:
     name: str
     """The unit and its rate."""
     operations_per_s: float | None
-    """Most operations a second; None for a bandwidth."""
+    """Maximum number of operations per second; None for a bandwidth."""
     bytes_per_s: float | None
-    """Most bytes a second; None for a rate of operations."""
+    """Maximum number of bytes per second; None for a rate of operations."""
 
 
 @dataclass(frozen=True)
 class TermBar:
-    """A part of where the time goes."""
+    """A term of the predicted time."""
 
     name: str
     """Name of the term."""
@@ -65,7 +65,7 @@ class MemoryBar:
     """Bytes that one level of memory moved."""
 
     source: str
-    """Who counted."""
+    """Who counted: "emulator" or "ncu"."""
     level: str
     """The level."""
     part: str
@@ -73,19 +73,19 @@ class MemoryBar:
     nbytes: float
     """Bytes."""
     compulsory_bytes: float | None
-    """What must be read, or written, at least; None where nothing must."""
+    """Minimum that must be read, or written; None if there is no minimum."""
 
 
 @dataclass(frozen=True)
 class Registers:
-    """Registers of a thread of a kernel, and its spills."""
+    """Registers and spills per thread of a kernel."""
 
     kernel: str
     """The kernel."""
     registers: int
-    """Registers of a thread."""
+    """Registers per thread."""
     spill_bytes: int
-    """Bytes of a thread's instructions that store spilled registers to local memory, and load them."""
+    """Bytes that instructions of a thread store to and load from local memory for spilled registers."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class WhatIf:
 
     kernel: str
     """The kernel."""
-    resource: Literal["registers a thread", "shared memory a block"]
+    resource: Literal["registers per thread", "shared memory per block"]
     """The resource that changes."""
     value: int
     """How much of it: registers, or bytes."""
@@ -106,16 +106,16 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class Limit:
-    """Blocks of a kernel that one resource lets onto a multiprocessor."""
+    """Occupancy limit of one resource: how many blocks of a kernel it allows on a multiprocessor."""
 
     kernel: str
     """The kernel."""
     resource: str
     """The resource."""
     blocks: int
-    """Blocks that it allows."""
+    """Number of blocks that it allows."""
     limits: bool
-    """Whether no other allows fewer."""
+    """Whether no other resource allows fewer."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class MixShare:
     warp_instructions: float
     """How many."""
     share: float
-    """… of all, 0 to 1."""
+    """Fraction of all warp instructions, 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -141,19 +141,19 @@ class CheckCell:
     draw: str
     """The kind of inputs."""
     checks: int
-    """How many there were."""
+    """Number of checks."""
     failed: int
-    """How many of them failed."""
+    """Number of checks that failed."""
     error_over_budget: float | None
-    """The largest error over what is allowed; None where no outputs were compared."""
+    """The largest error divided by the allowed error; None if no outputs were compared."""
 
 
 @dataclass(frozen=True)
 class TimeSample:
-    """A time of one round, or the median with its interval where rounds were not kept."""
+    """A time of one round, or a median with its interval."""
 
     subject: str
-    """Who was timed."""
+    """What was timed: the candidate or a baseline."""
     round: int
     """Number of the round; 0 for a median."""
     time_us: float
@@ -161,7 +161,7 @@ class TimeSample:
     low_us: float | None
     """Lower end of the median's 95% interval."""
     high_us: float | None
-    """Upper end of it."""
+    """Upper end of that interval."""
     basis: Basis
     """Whether the time is measured or predicted."""
 
@@ -171,10 +171,10 @@ class Stall:
     """Time that warps spent unable to issue, for one reason."""
 
     reason: str
-    """Nsight Compute's name of it."""
+    """Nsight Compute's name of the reason."""
     meaning: str
     """What the warp waits for."""
     warp_cycles: float
     """Cycles, summed over warps."""
     share: float
-    """… of all such, 0 to 1."""
+    """Fraction of the cycles for all reasons, 0 to 1."""

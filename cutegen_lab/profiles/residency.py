@@ -13,7 +13,7 @@ from cutegen_lab.perfmodel import occupancy
 from cutegen_lab.profiles.kernel_names import short_names
 from cutegen_lab.profiles.row import Row
 
-_REGISTERS = range(16, 256, 8)  # registers of a thread to try: ptxas allocates them in multiples of 8, up to 255
+_REGISTERS = range(16, 256, 8)  # registers per thread to try: ptxas allocates them in multiples of 8, up to 255
 _SMEM_STEPS = 64
 
 
@@ -26,21 +26,21 @@ class Taken:
     blocks: int
     """Blocks of the grid."""
     threads: int
-    """Threads of a block."""
+    """Threads per block."""
     cluster: int
-    """Blocks of a cluster."""
+    """Blocks per cluster."""
     registers: int
-    """Registers of a thread."""
+    """Registers per thread."""
     smem_bytes: int
-    """Shared memory of a block in bytes, static and dynamic."""
+    """Shared memory per block in bytes, static and dynamic."""
 
     def warps(self, gpu: GpuSpec, registers: int | None = None, smem_bytes: int | None = None) -> int:
-        """Resident warps of a multiprocessor, if the launch took these resources instead; 0 if no block fits."""
+        """Resident warps per multiprocessor if the launch used these resources instead; 0 if no block fits."""
         launch, kernel = self._as_launch(registers, smem_bytes)
         return min(blocks_by(launch, kernel, gpu).values()) * -(-self.threads // 32)
 
     def limits(self, gpu: GpuSpec) -> dict[str, int]:
-        """Resident blocks of a multiprocessor that each resource allows."""
+        """Resident blocks per multiprocessor that each resource allows."""
         return dict(blocks_by(*self._as_launch(None, None), gpu))
 
     def _as_launch(self, registers: int | None, smem_bytes: int | None) -> tuple[Launch, KernelInfo]:
@@ -58,12 +58,12 @@ def taken(launch: Launch, kernel: KernelInfo) -> Taken:
 
 
 def by_registers(one: Taken, gpu: GpuSpec) -> list[tuple[int, int]]:
-    """(registers of a thread, resident warps)."""
+    """(registers per thread, resident warps)."""
     return [(count, one.warps(gpu, registers=count)) for count in _REGISTERS]
 
 
 def by_smem(one: Taken, gpu: GpuSpec) -> list[tuple[int, int]]:
-    """(bytes of shared memory of a block, resident warps)."""
+    """(bytes of shared memory per block, resident warps)."""
     sizes = [gpu.max_smem_per_block * step // _SMEM_STEPS for step in range(_SMEM_STEPS + 1)]
     return [(size, one.warps(gpu, smem_bytes=size)) for size in sizes]
 
@@ -75,19 +75,19 @@ def residency_rows(about: tuple[str, str, str], build: Build, gpu: GpuSpec) -> I
         kernel, name = build.kernel(launch.kernel), names[launch.kernel]
         one, shape = taken(launch, kernel), occupancy(launch, kernel, gpu)
         for metric, unit, value in (
-            ("registers", "registers a thread", one.registers),
+            ("registers", "registers per thread", one.registers),
             ("spill_bytes", "bytes", kernel.spill_store_bytes + kernel.spill_load_bytes),
-            ("shared_memory", "bytes a block", one.smem_bytes),
-            ("threads", "threads a block", one.threads),
-            ("cluster", "blocks a cluster", one.cluster),
+            ("shared_memory", "bytes per block", one.smem_bytes),
+            ("threads", "threads per block", one.threads),
+            ("cluster", "blocks per cluster", one.cluster),
             ("blocks", "blocks", one.blocks),
-            ("resident_blocks", "blocks a multiprocessor", shape.blocks),
-            ("resident_warps", "warps a multiprocessor", shape.warps),
+            ("resident_blocks", "blocks per multiprocessor", shape.blocks),
+            ("resident_warps", "warps per multiprocessor", shape.warps),
             ("occupancy", "", shape.warps * 32 / gpu.max_threads_per_sm),
         ):
             yield Row(*about, name, "static", "", metric, unit, float(value))
         for resource, blocks in one.limits(gpu).items():
-            unit = "blocks a multiprocessor"
+            unit = "blocks per multiprocessor"
             yield Row(*about, name, "static", resource, "resident_blocks_allowed", unit, float(blocks))
 
 

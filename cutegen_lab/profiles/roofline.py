@@ -21,7 +21,7 @@ def records(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling | RooflinePoint]:
 
 
 def window(shown: Sequence[Ceiling | RooflinePoint]) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Ranges of a plot's axes: (operations a byte, operations a second)."""
+    """Ranges of a plot's axes: (operations per byte, operations per second)."""
     points = [record for record in shown if isinstance(record, RooflinePoint)]
     rates = [c.operations_per_s for c in shown if isinstance(c, Ceiling) and c.operations_per_s]
     widths = [c.bytes_per_s for c in shown if isinstance(c, Ceiling) and c.bytes_per_s]
@@ -30,7 +30,8 @@ def window(shown: Sequence[Ceiling | RooflinePoint]) -> tuple[tuple[float, float
 
 
 def points(rows: Sequence[Row]) -> list[RooflinePoint]:
-    """Two for each candidate with a time and counters: by its compulsory bytes, and by those it moved."""
+    """Two points for each candidate with a time and counters: by its compulsory bytes, and by the bytes that it
+    moved."""
     matrix = of_the_problem(rows, "matrix_operations")
     compulsory = of_the_problem(rows, "compulsory_bytes")
     found = []
@@ -49,7 +50,8 @@ def points(rows: Sequence[Row]) -> list[RooflinePoint]:
 
 def ceilings(rows: Sequence[Row], gpu: GpuSpec) -> list[Ceiling]:
     """DRAM by the datasheet, L2 by the time model, the fp32 units, and tensor cores if the problem has matrix
-    operations. The fp32 units do one instruction a lane, which the datasheet counts as two operations."""
+    operations. An fp32 instruction counts as one operation per lane in this plot and as two in the datasheet, so the
+    fp32 ceiling is half of the datasheet's rate."""
     bulk = any(row.metric == "bulk_load_bytes" and row.value for row in rows)
     l2 = l2_bytes_per_s(gpu, bulk)
     found = [

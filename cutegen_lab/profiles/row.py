@@ -21,18 +21,18 @@ static facts (registers, bounds)."""
 
 @dataclass(frozen=True)
 class Row:
-    """One number. Empty texts where a column does not apply."""
+    """One number. Strings are empty if a column does not apply."""
 
     run: str
     """Id of the run."""
     candidate: str
-    """The candidate; empty for what holds for the problem."""
+    """The candidate; empty for numbers of the problem."""
     workload: str
     """Workload it was counted, timed or checked on."""
     kernel: str
     """The kernel; empty for a call with all its kernels."""
     source: Source
-    """Where it is from."""
+    """Where the number is from."""
     subject: str
     """The timed subject ("eager PyTorch"), the draw of a check ("normal"), the input, or the resource."""
     metric: str
@@ -42,7 +42,7 @@ class Row:
     value: float
     """The value."""
     low: float | None = None
-    """Lower end of its 95% interval, where it has one."""
+    """Lower end of its 95% interval, if it has one."""
     high: float | None = None
     """Upper end of that interval."""
 
@@ -53,7 +53,7 @@ COLUMNS = tuple(field.name for field in fields(Row))
 
 
 def to_csv(rows: Iterable[Row]) -> str:
-    """A header and a line for each row; an empty field where there is no interval."""
+    """A header and a line for each row; an empty field if there is no interval."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -67,17 +67,17 @@ def to_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def to_frame(rows: Iterable[Row]) -> DataFrame:
-    """A pandas table. Raises SetupError where pandas is not installed."""
+    """A pandas table. Raises SetupError if pandas is not installed."""
     return frame_of([asdict(row) for row in rows], COLUMNS)
 
 
 def frame_of(table: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> DataFrame:
-    """A pandas table of mappings. Raises SetupError where pandas is not installed."""
+    """A pandas table of mappings. Raises SetupError if pandas is not installed."""
     try:
         import pandas
     except ModuleNotFoundError:
         raise SetupError(
-            "a table as pandas' needs pandas, which is not installed", "pip install pandas, or use .rows or .csv."
+            "a pandas table needs pandas, which is not installed", "pip install pandas, or use .rows or .csv."
         ) from None
     return pandas.DataFrame(table, columns=columns)
 

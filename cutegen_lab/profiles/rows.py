@@ -87,7 +87,7 @@ class _Rows:
         return Row(self.run, self.candidate, where, kernel, source, subject, metric, unit, float(value), low, high)
 
     def timing(self, timing: Timing) -> Iterator[Row]:
-        """The candidate's time, those of what was timed next to it, every sample, and the ratios."""
+        """Times of the candidate and of the subjects timed with it, every sample, and the ratios."""
         source: Source = "timer" if timing.kind == "measured" else "emulator"
         ends = _interval(timing.time_us, timing.half_width_us)
         yield self.row(source, CANDIDATE, "time", "µs", timing.time_us, *ends)
@@ -126,7 +126,7 @@ class _Rows:
             yield from self._check(check)
 
     def _check(self, check: WorkloadCheck) -> Iterator[Row]:
-        """Rows of a check: whether it passed; the largest error over what is allowed; each output's errors."""
+        """Rows of a check: whether it passed; the largest error divided by the allowed error; each output's errors."""
         row, where, draw = self.row, check.workload, check.distribution
         yield row("judge", draw, "passed", "", float(check.verdict.passed), workload=where)
         if check.errors:
@@ -139,19 +139,19 @@ class _Rows:
 
     def resources(self, resources: Resources) -> Iterator[Row]:
         """The largest resources of a candidate's kernels, if its build is not available."""
-        yield self.row("static", "", "registers", "registers a thread", resources.registers)
+        yield self.row("static", "", "registers", "registers per thread", resources.registers)
         yield self.row("static", "", "spill_bytes", "bytes", resources.spill_bytes)
-        yield self.row("static", "", "shared_memory", "bytes a block", resources.smem_bytes)
+        yield self.row("static", "", "shared_memory", "bytes per block", resources.smem_bytes)
 
 
 def _interval(value: float, half_width: float) -> tuple[float, float] | tuple[None, None]:
-    """Ends of an interval; none where it is not known, or too few samples make it infinite."""
+    """Ends of an interval; (None, None) if it is unknown, or infinite because there are too few samples."""
     known = 0 < half_width < math.inf
     return (value - half_width, value + half_width) if known else (None, None)
 
 
 def _share(error: float, limit: float) -> float:
-    """An error over its limit; a limit of zero allows none."""
+    """An error divided by its limit; infinite for any error if the limit is zero."""
     return error / limit if limit else (math.inf if error else 0.0)
 
 

@@ -11,7 +11,7 @@ from cutegen_lab.core.pins import place_in
 from cutegen_lab.core.plain_text import continued
 from cutegen_lab.core.protocols import GenerateRequest
 
-_QUOTED = 40  # most lines of a quote
+_QUOTED = 40  # maximum number of lines of a quote
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,15 @@ class Ask:
     pin: bool
     """True for a pin, False for a comment."""
     head: str
-    """What it is about."""
+    """Line of the prompt that says what the analyst asks, and where."""
     words: str
-    """What the analyst says; further lines are indented, so that none reads as a line of the prompt."""
+    """The analyst's text; lines after the first are indented, so that none looks like a line of the prompt."""
     quote: str
-    """The text that it is on."""
+    """The text of the candidate that it refers to."""
 
 
 def asks(request: GenerateRequest) -> list[Ask]:
-    """Pins first: an answer that breaks one is refused."""
+    """The request's comments and pins; pins first, since an answer that breaks one is refused."""
     known = {attempt.candidate.id: attempt.candidate for attempt in request.history}
     parent = request.parent.candidate if request.parent else None
     notes = sorted((note for note in request.notes if note.candidate_id in known), key=lambda note: not note.pin)

@@ -29,19 +29,19 @@ class Answer:
     model: str
     """Model that gave it."""
     usage: TokenUsage = field(default_factory=TokenUsage)
-    """Tokens that it took."""
+    """Tokens of the prompt and the answer."""
 
 
 class ConversationProvider(ABC):
     """A provider that asks a model. Subclasses implement :meth:`answer`.
 
-    ``record`` is the file of all exchanges, which ``replay:FILE`` plays; ``source`` says in it who answered (default:
-    the provider's name).
+    ``record`` is the file of all exchanges, which ``replay:FILE`` plays; ``source`` is its note of who answered
+    (default: the provider's name).
     """
 
     name: str
     streamed = 0
-    """Tokens of the answer that is being written, about; 0 while there is none."""
+    """Estimated number of tokens received of the current answer; 0 between answers."""
 
     def __init__(self, record: Path | None = None, source: str = "") -> None:
         self._record, self._source = record, source
@@ -51,7 +51,8 @@ class ConversationProvider(ABC):
         """The model's answer to a prompt. Raises ProviderError, ProviderExhausted or Cancelled."""
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
-        """A parsed proposal. An unusable answer is asked for once more; a second one raises ProviderError."""
+        """A parsed proposal. After an unusable answer the model is asked once more; a second one raises
+        ProviderError."""
         prompts = [render(request)]
         spent = TokenUsage()
         while True:

@@ -9,12 +9,12 @@ from cutegen_lab.core.errors import SpecError
 from cutegen_lab.core.protocols import GenerateRequest
 from cutegen_lab.core.verdict import Diagnostic
 
-_AROUND = 2  # lines shown before and after the line at fault
+_AROUND = 2  # number of lines shown before, and after, the line with the error
 
 
 def written_out(proposal: Proposal, request: GenerateRequest) -> Proposal:
-    """``proposal``, whose source is a spec, with its module and config, or with the errors in it."""
-    from cutegen_lab.cutespec.build import compile_for  # imports torch: imported only here
+    """``proposal``, whose source is a spec, with the spec's module and config, or with the error in the spec."""
+    from cutegen_lab.cutespec.build import compile_for  # here, since it imports torch
 
     spec = proposal.source
     try:

@@ -1,4 +1,5 @@
-"""Evidence about earlier candidates for a model: the compiler's line, the worst element, the time against the bound."""
+"""Evidence about earlier candidates for a model: the compiler's diagnostics, the worst element, the time compared with
+the bound."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def failure_text(attempt: Attempt) -> str:
 
 
 def evidence_text(attempt: Attempt) -> str:
-    """A passing candidate's evidence, one fact a line; times say whether they were measured or predicted."""
+    """A passing candidate's evidence, one fact per line; times say whether they were measured or predicted."""
     trial = attempt.trial
     if trial is None:
         return "It was not judged."
@@ -44,7 +45,7 @@ def evidence_text(attempt: Attempt) -> str:
     if trial.resources:
         r = trial.resources
         lines.append(
-            f"- registers {r.registers}, spilled bytes {r.spill_bytes}, shared memory {r.smem_bytes} bytes a block"
+            f"- registers {r.registers}, spilled bytes {r.spill_bytes}, shared memory {r.smem_bytes} bytes per block"
         )
     lines.extend(_timing_lines(trial))
     for diagnostic in trial.diagnostics:

@@ -17,7 +17,8 @@ _REQUEST = re.compile(r"^(\d{4,})\.request\.md$")
 
 
 class ManualProvider(ConversationProvider):
-    """Writes ``NNNN.request.md`` into ``directory`` and waits for ``NNNN.answer.md``, which ``submit`` writes.
+    """Writes ``NNNN.request.md`` into ``directory`` and waits for ``NNNN.answer.md``, which a person, a
+    program or :meth:`submit` writes.
 
     The conversation is recorded as ``conversation.jsonl``, which ``replay:FILE`` plays. Raises InputError if the folder
     cannot be made.
@@ -36,7 +37,7 @@ class ManualProvider(ConversationProvider):
         self._model = model
 
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
-        """Waits without limit, until ``cancel`` is set. Raises Cancelled."""
+        """Writes the request and waits for its answer without a time limit. Raises Cancelled once ``cancel`` is set."""
         number = 1 + max((n for n, _ in self._requests()), default=0)
         request = self.directory / f"{number:04}.request.md"
         part = request.with_suffix(".part")
@@ -49,13 +50,13 @@ class ManualProvider(ConversationProvider):
             if cancel.wait(_POLL_SECONDS):
                 raise Cancelled()
             if reply.is_file():
-                # A file still growing is not an answer yet.
+                # The answer is complete once its file no longer grows.
                 if (now := reply.stat().st_size) == size and now > 0:
                     return Answer(reply.read_text(encoding="utf-8", errors="replace"), self._model)
                 size = now
 
     def submit(self, text: str) -> None:
-        """Answers the newest open request. Raises InputError if none is open."""
+        """Answers the newest request without an answer. Raises InputError if there is no such request."""
         open_requests = [number for number, _ in self._requests() if not self._reply(number).exists()]
         if not open_requests:
             raise InputError("no request is waiting for an answer", Hint(Advice.START_MANUAL))

@@ -1,6 +1,6 @@
 """Any OpenAI-compatible endpoint, streamed, with hard limits on tokens and size.
 
-The key, and a user and password in the URL, are masked in every text, also where the server repeats them.
+The key, and a user and password in the URL, are masked in every text, also in what the server sends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import openai
 
 DEFAULT_MODEL = "gpt-5"
-_CHARS_PER_TOKEN = 4  # an estimate, used only where the server reports no usage
+_CHARS_PER_TOKEN = 4  # an estimate, used until the server reports its usage
 _POLL_SECONDS = 0.1
 _END = object()
 
@@ -32,7 +32,7 @@ _END = object()
 class OpenAIProvider(ConversationProvider):
     """Chat completions through the ``openai`` package.
 
-    ``max_tokens`` limits prompt plus completion tokens over the provider's life. Raises ProviderError without a key (a
+    ``max_tokens`` limits prompt plus completion tokens over all requests. Raises ProviderError without a key (a
     custom ``base_url`` may need none).
     """
 
@@ -56,7 +56,8 @@ class OpenAIProvider(ConversationProvider):
         return f"OpenAIProvider(model={self.model!r})"
 
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
-        """Raises ProviderError (key, model, network, cap, empty answer) or Cancelled within a poll."""
+        """The model's answer. Raises ProviderError (key, model, network, token limit, empty answer), or Cancelled
+        within ``_POLL_SECONDS`` of ``cancel``."""
         self._guard(len(prompt.text) // _CHARS_PER_TOKEN, 0)
         pieces: queue.SimpleQueue[Any] = queue.SimpleQueue()
         clients: queue.SimpleQueue[openai.OpenAI] = queue.SimpleQueue()
@@ -69,7 +70,7 @@ class OpenAIProvider(ConversationProvider):
             stop.set()
             self.streamed = 0
             if not clients.empty():
-                clients.get().close()  # otherwise a client that waits to retry would ask, and be charged, again
+                clients.get().close()  # a client that waits to retry would send, and pay for, the request again
 
     def _collect(self, prompt: RenderedPrompt, pieces: queue.SimpleQueue[Any], say: Say, cancel: Cancel) -> Answer:
         text: list[str] = []
@@ -119,7 +120,8 @@ class OpenAIProvider(ConversationProvider):
         self, prompt: str, pieces: queue.SimpleQueue[Any], stop: threading.Event,
         clients: queue.SimpleQueue[openai.OpenAI],
     ) -> None:  # fmt: skip
-        """Runs in its own thread, so that a silent server cannot delay a cancel."""
+        """Puts the pieces of the answer, then ``_END`` or an exception, into ``pieces``. Runs in its own thread, so
+        that a silent server cannot delay a cancel."""
         try:
             with self._client() as client:
                 clients.put(client)
@@ -133,7 +135,7 @@ class OpenAIProvider(ConversationProvider):
                             return
                         pieces.put(piece(chunk))
             pieces.put(_END)
-        except Exception as error:  # the waiting thread explains and raises it
+        except Exception as error:  # the thread that reads ``pieces`` explains and raises it
             pieces.put(error)
 
     def _client(self) -> openai.OpenAI:
@@ -151,7 +153,7 @@ class OpenAIProvider(ConversationProvider):
             raise ProviderError(message, Hint(Advice.MORE_TOKENS)).after(_estimated(asked, answered * _CHARS_PER_TOKEN))
 
     def _explained(self, error: Exception) -> ProviderError:
-        """The error in one line, without credentials."""
+        """The error as a ProviderError with one line, without credentials."""
         import openai
 
         where = without_credentials(self._base_url) if self._base_url else "the OpenAI API"
@@ -177,5 +179,6 @@ class OpenAIProvider(ConversationProvider):
 
 
 def _estimated(asked: int, size: int) -> TokenUsage:
-    """Tokens of an answer that broke off after ``size`` characters; none where it had not begun."""
+    """Estimated tokens of a request whose answer broke off after ``size`` characters; none if the answer had not
+    begun."""
     return TokenUsage(asked, size // _CHARS_PER_TOKEN) if size else TokenUsage()

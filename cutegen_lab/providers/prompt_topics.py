@@ -1,4 +1,4 @@
-"""Classifies a reference by the names it calls, to choose hints for a model."""
+"""Classifies a reference by the functions that it calls, to choose hints for a model."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ HINTS: dict[WorkClass, str] = {
         "block; fuse what comes before and after."
     ),
     "elementwise": (
-        "Elementwise or data movement: 16-byte loads and stores, several independent vectors a thread, all loads\n"
+        "Elementwise or data movement: 16-byte loads and stores, several independent vectors per thread, all loads\n"
         "before the first use; broadcast operands are small and stay in cache."
     ),
 }
 
 
 def work_class(source: str) -> WorkClass:
-    """Class of work by calls and attributes, not comments or strings. A text that does not parse counts as
+    """Class of work, by the names of called functions and methods and by ``@``. A text that does not parse counts as
     elementwise."""
     try:
         nodes = list(ast.walk(parse(source)))

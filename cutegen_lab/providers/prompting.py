@@ -1,4 +1,4 @@
-"""Renders the prompts in ``prompts/`` for a request. Text from users and models is data, never template."""
+"""Renders the prompts in ``prompts/`` for a request. Text from users and models is never interpreted as a template."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ class RenderedPrompt:
     text: str
     """The text."""
     ref: PromptRef
-    """Reference to the prompt, which a trial records."""
+    """Id, version and hash of the prompt, which a proposal records."""
 
 
 def render(request: GenerateRequest) -> RenderedPrompt:
-    """The prompt for ``request``: ``generate``, ``fix`` or ``refine``, and the same with ``_spec`` in that language."""
+    """The prompt for ``request``: ``generate``, ``fix`` or ``refine``, or for the
+    spec language one of these with ``_spec``."""
     parent, in_spec = request.parent, request.language == "spec"
     example = (prompts_dir() / "example_softmax.py").read_text().rstrip()
     values: dict[str, object] = {
@@ -65,7 +66,7 @@ def render_reask(prompt: RenderedPrompt, complaint: str) -> RenderedPrompt:
 
 
 def render_refactor(source: str, found: Sequence[str]) -> RenderedPrompt:
-    """Prompt that asks for parameters of a kernel beyond those ``found``."""
+    """Prompt that asks for tuning parameters of a kernel, in addition to those ``found``."""
     return _render("refactor", {"candidate": source.rstrip(), "found": list(found), "fence": _fence(source, None)})
 
 
@@ -126,7 +127,7 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
 
 
 def _fence(reference: object, parent: Attempt | None) -> str:
-    """A code fence longer than any run of backticks in the text."""
+    """A code fence longer than any sequence of backticks in ``reference`` and in the parent's source."""
     text = str(reference) + (parent.candidate.source if parent else "")
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     return "`" * max(3, longest + 1)

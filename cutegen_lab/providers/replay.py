@@ -35,7 +35,7 @@ class _Usage(_Record):
 
 
 class Exchange(_Record):
-    """One request (by prompt id, version and hash) and the answer it got."""
+    """One request (its prompt's id, version and hash) and its answer."""
 
     prompt: _Prompt
     answer: str
@@ -44,16 +44,16 @@ class Exchange(_Record):
 
 
 class _Head(_Record):
-    # "schema" would shadow a method of BaseModel, so it is checked before this
+    # no field "schema", which would shadow a method of BaseModel: ``load`` checks that key first
     schema_version: int
     source: str
 
 
 class ReplayProvider(ConversationProvider):
-    """Answers from ``path`` in order. ``source`` says who answered in the recording.
+    """Answers from the file ``path``, in order. ``source`` says who gave the recorded answers.
 
     Raises InputError for a missing file or one that is not a conversation; ProviderExhausted after the last answer;
-    ProviderError if the run's request differs from the recorded one.
+    ProviderError if the run's request has another prompt id than the recorded one.
     """
 
     name = "replay"
@@ -64,7 +64,7 @@ class ReplayProvider(ConversationProvider):
         self._next = 0
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
-        # A resumed run has a new provider: what its candidates were asked for has been played already.
+        # A resumed run has a new provider: the answers for its earlier candidates have already been played.
         mine = (a.candidate.proposal for a in request.history if a.candidate.provider == self.name)
         self._next = max(self._next, sum(len(proposal.prompts) for proposal in mine))
         return super().propose(request, say, cancel)
@@ -75,7 +75,7 @@ class ReplayProvider(ConversationProvider):
         exchange = self._exchanges[self._next]
         if exchange.prompt.id != prompt.ref.id:
             message = f"answer {self._next + 1} was recorded for a {exchange.prompt.id!r} prompt, not {prompt.ref.id!r}"
-            raise ProviderError(message, "The run took another turn than the recording; use a live provider.")
+            raise ProviderError(message, "The run went differently from the recording; use a live provider.")
         if exchange.prompt.sha256 != prompt.ref.sha256:
             say(f"answer {self._next + 1} was recorded for a prompt that read differently")
         self._next += 1
@@ -84,7 +84,7 @@ class ReplayProvider(ConversationProvider):
 
 
 def load(path: Path) -> tuple[str, list[Exchange]]:
-    """A conversation file's source statement and exchanges. Raises InputError with the line at fault."""
+    """(Who gave the answers, the exchanges) of a conversation file. Raises InputError with the invalid line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -93,7 +93,7 @@ def load(path: Path) -> tuple[str, list[Exchange]]:
         head = json.loads(lines[0]) if lines else {}
         known = isinstance(head, dict) and head.pop("schema", "") == CONVERSATION_SCHEMA
         if not known or _Head(**head).schema_version != CONVERSATION_VERSION:
-            raise InputError(f"{path} is not a conversation this version reads", "Record it again.")
+            raise InputError(f"{path} is not a conversation file that this version can read", "Record it again.")
         exchanges = []
         for number, line in enumerate(lines[1:], 2):
             try:

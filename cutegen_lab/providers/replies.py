@@ -36,8 +36,8 @@ class ParsedAnswer:
 
 
 def parse(text: str, specs: bool = False) -> ParsedAnswer:
-    """Parses an answer. ``specs``: a block marked ``cutespec`` is accepted too. Raises MalformedAnswer that says what
-    is wrong: empty, no code block, no launch(), truncated, several modules."""
+    """Parses an answer. ``specs``: a block marked ``cutespec`` is accepted too. Raises MalformedAnswer, whose
+    message says what is wrong: empty, no code block, no launch(), truncated, several modules."""
     if not text.strip():
         raise MalformedAnswer("the answer is empty")
     if len(text) > MAX_ANSWER_CHARS:
@@ -79,7 +79,7 @@ def _blocks(text: str) -> list[tuple[str, str]]:
     untrusted."""
     lines = text.splitlines(keepends=True)
     found: list[tuple[str, str]] = []
-    at, unclosed = 0, len(text) + 1  # fences of at least this many backticks have no end
+    at, unclosed = 0, len(text) + 1  # a fence of this many backticks or more has no end
     while at < len(lines):
         fence = _FENCE.match(lines[at])
         at += 1
@@ -100,7 +100,8 @@ def _closes(line: str, backticks: int) -> bool:
 
 
 def _field(text: str, name: str) -> str:
-    """Text after ``name:`` at the start of a line, or below it; "" if there is none."""
+    """Value of the field ``name``: the text after ``name:`` at the start of a line, or the line below; "" if there is
+    none."""
     lines = text.split("\n")
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         head, colon, value = line.partition(":")

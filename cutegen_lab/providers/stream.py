@@ -1,4 +1,4 @@
-"""Reads a server's stream as data of unknown shape and size."""
+"""Reads a server's stream, whose shape and size are not trusted."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from cutegen_lab.core.candidate import TokenUsage
 
-# Most bytes of one response: an answer of 100,000 tokens, each in an event of its own, takes half of it.
+# Maximum number of bytes of one response: 100,000 tokens, each in an event of its own, take half of it.
 MOST_BYTES = 64 << 20
-MOST_TOKENS = 10_000_000  # most tokens of one request; a larger report is ignored
+MOST_TOKENS = 10_000_000  # maximum number of tokens of one request; a report of more is ignored
 
 
 class Unreadable(Exception):
-    """Data that is not a chat completion, or is too large. Says what was seen."""
+    """Raised for data that is not a chat completion, or is too large. The message says what was received."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Piece:
     """One event of the stream."""
 
     text: str = ""
-    """Text that it adds."""
+    """Text that the event adds to the answer."""
     finish: str = ""
-    """Why the answer ended; empty while it goes on."""
+    """Why the answer ended; empty before its end."""
     usage: TokenUsage | None = None
-    """Tokens so far; None if the server reports none that is plausible."""
+    """Tokens so far; None if the event reports no plausible number."""
 
 
 def piece(chunk: Any) -> Piece:
@@ -34,7 +34,7 @@ def piece(chunk: Any) -> Piece:
     Unreadable."""
     usage = _usage(getattr(chunk, "usage", None))
     choices = getattr(chunk, "choices", ...)
-    if choices is None or choices == []:  # a report of usage, or a keep-alive
+    if choices is None or choices == []:  # an event that only reports usage, or a keep-alive
         return Piece(usage=usage)
     if not isinstance(choices, list):
         raise Unreadable(f"choices is {_seen(choices)}, not a list")
@@ -54,18 +54,18 @@ def joined(pieces: list[str]) -> str:
     try:
         return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise Unreadable("the text has half of a surrogate pair, which is no character") from None
+        raise Unreadable("the text has half of a surrogate pair, which is not a character") from None
 
 
 def bounded(response: Any) -> None:
-    """Hook for the HTTP client of ``openai``: raises Unreadable for more than :data:`MOST_BYTES` of ``response``, and
+    """Hook for the HTTP client of ``openai``: reading ``response`` then raises Unreadable after :data:`MOST_BYTES`, and
     for compressed data."""
     encoding = response.headers.get("Content-Encoding", "identity")
     received = response.iter_raw
 
     def counted(chunk_size: int | None = None) -> Iterator[bytes]:
-        if encoding != "identity":  # a few bytes of compressed data may stand for gigabytes
-            raise Unreadable(f"it is compressed ({encoding[:40]}), which was not asked for")
+        if encoding != "identity":  # a few bytes of compressed data may decompress to gigabytes
+            raise Unreadable(f"it is compressed ({encoding[:40]}), which was not requested")
         read = 0
         for part in received(chunk_size):
             read += len(part)

@@ -14,13 +14,13 @@ from cutegen_lab.core.protocols import Attempt, Cancel, Forecast, GenerateReques
 from cutegen_lab.core.verdict import Diagnostic
 from cutegen_lab.templates.template import Template
 
-WORTHWHILE = 0.01  # least fraction of the time that a refinement promises to save
-_SAME = 0.0005  # a smaller difference, as a fraction of the time, is reported as none
+WORTHWHILE = 0.01  # minimum fraction of the time that a refinement must be predicted to save
+_SAME = 0.0005  # a smaller difference (fraction of the time) is reported as equal time
 
 
 @dataclass(frozen=True)
 class _Move:
-    """A config with one parameter at another value, and why."""
+    """A config that differs from the parent's in one parameter, and the reason for the change."""
 
     title: str
     config: Config
@@ -28,12 +28,12 @@ class _Move:
 
 
 def first_config(text: str) -> Config | None:
-    """``vec=1,threads_per_row=32`` as a config; None for an empty text. Raises InputError."""
+    """The config of a text such as ``vec=1,threads_per_row=32``; None for an empty text. Raises InputError."""
     found: dict[str, Scalar] = {}
     for part in filter(None, text.split(",")):
         name, equals, value = (each.strip() for each in part.partition("="))
         if not (name and equals and value):
-            raise InputError(f"{part!r} is no parameter and value", "Write templates:vec=1,threads_per_row=32.")
+            raise InputError(f"{part!r} is not parameter=value", "Write templates:vec=1,threads_per_row=32.")
         found[name] = int(value) if value.lstrip("-").isdigit() else value
     return found or None
 
@@ -41,13 +41,13 @@ def first_config(text: str) -> Config | None:
 class TemplatesProvider:
     """A :class:`~cutegen_lab.core.protocols.Provider`.
 
-    Starts from ``first`` (parameters that it leaves out have their defaults), or a sound default, of ``template``, or
-    of the one that serves the problem. Every refinement changes one parameter of the candidate it grows from and never
-    repeats a config of this run. With a ``forecast`` it is the fastest by prediction, and there is none where no
-    neighbour is predicted to be faster, unless the analyst wants one.
+    ``template`` (default: the one that serves the problem) writes the kernels. The first has its default config, with
+    the parameters of ``first``. Every refinement changes one parameter of its parent and never repeats a config of this
+    run. With a ``forecast``, the refinement is the neighbouring config that is predicted fastest; if none is predicted
+    to be faster than the parent, there is no refinement unless the analyst wants one.
 
-    Raises ProviderError naming the operator the templates do not know, and ProviderExhausted when every neighbour was
-    tried, or none would gain.
+    Raises ProviderError with the operator that the templates do not cover, and ProviderExhausted if every neighbouring
+    config was tried, or none is predicted to be faster.
     """
 
     name = "templates"
@@ -101,7 +101,7 @@ class TemplatesProvider:
         self, request: GenerateRequest, template: Template, config: Config, moves: Sequence[_Move], say: Say,
         cancel: Cancel,
     ) -> Proposal:  # fmt: skip
-        """The move that is fastest by prediction."""
+        """The move whose config is predicted fastest. Raises ProviderExhausted if none is worthwhile or wanted."""
         parent, forecast = request.parent, self._forecast
         assert parent is not None and forecast is not None
         timing = parent.trial.timing if parent.trial else None
@@ -112,7 +112,7 @@ class TemplatesProvider:
         times = forecast(request, kernels, say, cancel)
         before = times.pop() if known is None else known
         runs = [(us, number) for number, us in enumerate(times) if us is not None]
-        if not runs or before is None:  # without predictions the order is unchanged
+        if not runs or before is None:  # without predictions, the first move is taken
             return _proposal(moves[0], template, "not known: it could not be predicted")
         best_us, number = min(runs)
         change, gains = best_us / before - 1, best_us < before * (1 - WORTHWHILE)
@@ -136,7 +136,7 @@ class TemplatesProvider:
             return self._given
         key = request.problem.key
         if key not in self._read:
-            # Only the reader imports torch, when a problem is first read.
+            # Imported here because it imports torch: only when a problem is first read.
             from cutegen_lab.templates.recognise import template_for
 
             say("reading the reference through torch.export")
@@ -148,8 +148,8 @@ def _nothing_more(parent: Attempt | None) -> str:
     if parent is None:
         return "the templates' default was tried and did not pass"
     return (
-        f"templates refine their own text only, and {parent.candidate.id} is the {parent.candidate.provider}'s: "
-        "branch from one of theirs, or edit on"
+        f"templates refine only their own kernels, and {parent.candidate.id} is the {parent.candidate.provider}'s: "
+        "branch from one of theirs, or edit this one again"
     )
 
 
@@ -164,7 +164,8 @@ def _config(attempt: Attempt, template: Template) -> dict[str, Scalar]:
 
 
 def _moves(template: Template, config: Config, parent: Attempt) -> Iterator[_Move]:
-    """The nearest feasible value along each parameter's domain; those that relieve the profile's limiter come first."""
+    """For each parameter and direction, the move to the nearest feasible value of its domain. Moves that relieve the
+    profile's limiter come first."""
     bounds = _at_their_bounds(template, config)
     knobs = sorted(template.knobs.items(), key=lambda item: not _relieves(item[0], parent))
     for (knob, direction), reason in knobs:
@@ -177,7 +178,7 @@ def _moves(template: Template, config: Config, parent: Attempt) -> Iterator[_Mov
 
 
 def _that_keep_pins(moves: Sequence[_Move], template: Template, request: GenerateRequest) -> list[_Move]:
-    """Raises ProviderExhausted if there are none."""
+    """The moves whose texts keep the request's pins. Raises ProviderExhausted if there are none."""
     candidates = {attempt.candidate.id: attempt.candidate for attempt in request.history}
 
     def broken(move: _Move) -> list[Diagnostic]:
@@ -188,12 +189,13 @@ def _that_keep_pins(moves: Sequence[_Move], template: Template, request: Generat
     kept = [move for move, reasons in found if not reasons]
     if not kept:
         pins = ", ".join(f"{note.id} ({note.quote if note.name else note.what})" for note in request.notes if note.pin)
-        raise ProviderExhausted(f"every config not tried yet breaks a pin: {pins}")
+        raise ProviderExhausted(f"every neighbouring config that was not tried breaks a pin: {pins}")
     return kept
 
 
 def _beyond(values: Sequence[Scalar], here: Scalar, direction: int) -> Sequence[Scalar]:
-    """The values of a domain past ``here``, nearest first. An analyst's first config may have a number between two."""
+    """The values of a domain beyond ``here`` in ``direction``, nearest first. ``here`` may lie between two of them,
+    since an analyst may give the first config."""
     before = list(values[: values.index(here)]) if here in values else [v for v in values if _less(v, here)]
     after = [value for value in values if value != here and value not in before]
     return after if direction > 0 else before[::-1]
@@ -204,13 +206,14 @@ def _less(left: Scalar, right: Scalar) -> bool:
 
 
 def _at_their_bounds(template: Template, config: Config) -> Config:
-    """The largest domain value of each parameter that is already as large as fits: it follows when others change."""
+    """The largest domain value of each parameter that is as large as currently fits, so that the parameter grows when a
+    move makes room."""
     largest = {name: values[-1] for name, values in template.domains.items() if values[-1] != config[name]}
     return {name: value for name, value in largest.items() if template.settled({**config, name: value}) == config}
 
 
 def _by_formula(parent: Attempt, template: Template, config: Config, moves: Sequence[_Move]) -> Proposal:
-    """The first move that the template's formula does not predict to be slower."""
+    """The first move that the template's formula does not predict to be slower, otherwise the first move."""
     expected = template.estimate_us(config)
     chosen = min(moves, key=lambda move: _slower(expected, template.estimate_us(move.config)))
     return _proposal(chosen, template, f"at least {WORTHWHILE:.0%} less time than {parent.candidate.id}")
@@ -236,7 +239,7 @@ _RELIEF: Mapping[str, tuple[tuple[str, int], ...]] = {
 
 def _relieves(knob: tuple[str, int], parent: Attempt) -> bool:
     limiter = parent.trial.profile.limiter if parent.trial and parent.trial.profile else ""
-    name, direction = knob  # in a pipeline, names begin with their step's
+    name, direction = knob  # in a pipeline, names begin with their step's name
     return any(
         direction == way and name.endswith(relieving)
         for word, relief in _RELIEF.items()

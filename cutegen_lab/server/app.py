@@ -41,13 +41,13 @@ def add_handlers(serverapp: ServerApp) -> None:
 
 
 async def _notebooks(serverapp: ServerApp) -> dict[str, str]:
-    """Paths of open notebooks by the process of their kernel, as far as that is on this machine."""
+    """Paths of open notebooks by the process id of their Jupyter kernel, if that runs on this machine."""
     found = {}
     for session in await ensure_async(serverapp.session_manager.list_sessions()):
         kernels = serverapp.kernel_manager
         try:
             kernel = kernels.get_kernel((session["kernel"] or {})["id"])
-        except (KeyError, AttributeError):  # the kernel ended, or is a gateway's
+        except (KeyError, AttributeError):  # the kernel has ended, or a gateway runs it
             continue
         pid = getattr(getattr(kernel, "provisioner", None), "pid", None)
         if pid is not None and session["type"] == "notebook":

@@ -1,5 +1,5 @@
-"""REST over the stores, and the stream of their changes. Every request is authenticated and authorised, and checked for
-its origin, as those of Jupyter Server itself."""
+"""REST over the stores, and the stream of their changes. Every request is authenticated and authorised, and its origin
+checked, as Jupyter Server does for its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cutegen_lab.views.listing import Change, Changes, Wanted
 from cutegen_lab.views.model import Query
 
 RESOURCE = "contents"
-"""Who may read or write files may read or change runs."""
+"""Jupyter's resource that requests need access to: whoever may read (write) files may read (change) runs."""
 READING = ("machine_code", "plots", "plot", "plotly", "check")
 """Queries that only read. Others write files, or compile and run what a store holds."""
 EXECUTED = ("timeline",)
@@ -78,8 +78,8 @@ class _Handler(APIHandler):
         return {name: self.get_query_argument(name) for name in self.request.query_arguments}
 
     async def query(self) -> Query:
-        """The view's query, if its user is permitted: queries that only read need the permission to read files, the
-        others to write files and start kernels. Raises ValidationError, HTTPError."""
+        """The view's query, if the user is permitted: a query that only reads needs the permission to read files;
+        others need those to write files and to start kernels. Raises ValidationError, HTTPError."""
         found = Query.model_validate(self.get_json_body())
         reads = found.query in READING and not (found.query == "plot" and found.text in EXECUTED)
         needed = [("read", RESOURCE)] if reads else [("write", RESOURCE), ("write", "kernels")]
@@ -104,7 +104,7 @@ class RunsHandler(_Handler):
 
 
 class RunHandler(_Handler):
-    """One run: its view, and what may be changed of it."""
+    """One run: its view, changes to it, and queries of its view."""
 
     @web.authenticated
     @authorized
@@ -141,7 +141,7 @@ class ArchiveHandler(_Handler):
 
     @web.authenticated
     async def post(self) -> None:
-        """Answers a query of its view. Files are written beside it."""
+        """Answers a query of its view. Files are written into the folder of the ``.cutegen`` file."""
         query = await self.query()
         file = await asyncio.to_thread(self.runs.archive, self.get_query_argument("path", strip=False))
         folder = file.parent.relative_to(self.runs.places.root)
@@ -160,7 +160,8 @@ class TutorialsHandler(_Handler):
 
 
 class ChangesSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
-    """Sends a :class:`~cutegen_lab.views.listing.Changes` at first and after each change, within ``seconds``."""
+    """Sends a :class:`~cutegen_lab.views.listing.Changes` when it opens and after each change, with a delay of at most
+    ``seconds`` (query argument, default 1)."""
 
     auth_resource = RESOURCE
 

@@ -16,9 +16,9 @@ from cutegen_lab.core.plain_text import one_line
 
 DATABASE = "lab.db"
 MOST_FOLDERS, MOST_DEPTH = 2000, 5
-"""How far the search for stores goes."""
+"""Limits of the search for stores: number of folders, and depth below the root."""
 _FRESH_SECONDS = 1.0
-_SHARE = 0.02  # most of the time that is spent on searching, as a fraction
+_SHARE = 0.02  # maximum fraction of the time that is spent on searching
 _LEFT_OUT = {"node_modules", "site-packages", "__pycache__"}
 
 
@@ -34,8 +34,8 @@ class Place:
 
 
 class Places:
-    """The work directories named ``workdir`` (as CUTEGEN_HOME or the default says) in folders under ``root``; or the
-    only one, if that is an absolute path. Thread-safe."""
+    """The work directories named ``workdir`` (as CUTEGEN_HOME or the default says) in folders under ``root``; only that
+    one if ``workdir`` is an absolute path. Thread-safe."""
 
     def __init__(self, root: Path, workdir: Path) -> None:
         self.root = root.resolve()
@@ -59,7 +59,7 @@ class Places:
         return [each for each in found if PurePosixPath(each.folder).is_relative_to(within.as_posix())]
 
     def named(self, name: str) -> Place:
-        """The place of that name. Raises InputError if it is not one."""
+        """The store named ``name``. Raises InputError if there is none."""
         if self._workdir.is_absolute():
             place = Place(str(self._workdir), self._workdir, "")
             found = place if name == place.name else None
@@ -77,7 +77,7 @@ class Places:
                 path = (self.root / name).resolve(strict=True)
                 if path.is_relative_to(self.root):
                     return path
-        except (OSError, ValueError, RuntimeError):  # not there; a NUL; a loop of links
+        except (OSError, ValueError, RuntimeError):  # it does not exist, contains a NUL, or is a loop of links
             pass
         raise InputError(f"there is no {one_line(name)[:200]!r} under the server's folder", "Check the path.")
 
@@ -89,7 +89,8 @@ class Places:
         return Place(name.as_posix(), path, PurePosixPath(*name.parts[:-depth]).as_posix())
 
     def _seen(self, path: Path) -> list[Place]:
-        """A store that the search came upon. One that a link leads to is seen where it is, if under the root."""
+        """The store that the search found at ``path``, as a list. Empty for a link to a store under the root, which is
+        found there; a link out of the root is a place with a problem."""
         there = path.resolve()
         if there == path:
             place = self._in_folder(path)
@@ -131,7 +132,7 @@ def _folders_in(folder: Path) -> list[Path]:
 
 
 def _is_store(path: Path) -> bool:
-    """Whether ``path`` has a database, and nothing that SQLite would write beside it is a link to another place."""
+    """Whether ``path`` has a database that is a regular file, and so are SQLite's files next to it, if any."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         try:
             mode = (path / f"{DATABASE}{suffix}").lstat().st_mode

@@ -17,14 +17,14 @@ from cutegen_lab.views.model import Query
 
 COMMAND = (sys.executable, "-P", "-m", "cutegen_lab.notebook.query_worker")  # -P: no modules of the folder it starts in
 LIMIT_SECONDS, IDLE_SECONDS = 600.0, 600.0
-_AGAIN = "Ask again: it is started anew. The server's log may have more."
+_AGAIN = "Ask again: the process is then started again. The server's log may have more."
 _END_SECONDS = 10.0
-_MOST_BYTES = 256 << 20  # most bytes of an answer
+_MOST_BYTES = 256 << 20  # maximum size of an answer, in bytes
 
 
 class QueryProcess:
-    """Starts the process in ``root`` when something is asked, anew after it ended. It ends after ``idle_seconds``
-    without a query, and with the server. On the server's event loop."""
+    """Starts the process in ``root`` for a query if it is not running. The process ends after ``idle_seconds`` without
+    a query, and with the server. To be used on the server's event loop."""
 
     def __init__(
         self, root: Path, command: Sequence[str] = COMMAND, limit_seconds: float = LIMIT_SECONDS,
@@ -37,8 +37,8 @@ class QueryProcess:
         self._count = 0
 
     async def ask(self, place: Path, run_id: str | None, folder: str, query: Query) -> bytes:
-        """The answer as JSON; arguments as in :class:`~cutegen_lab.views.asking.Asked`. Raises InputError, SetupError:
-        what the query raised, and where the process ended or took longer than ``limit_seconds``."""
+        """The answer as JSON; arguments as in :class:`~cutegen_lab.views.asking.Asked`. Raises the InputError or
+        SetupError that the query raised, and SetupError if the process ended or took longer than ``limit_seconds``."""
         self._count += 1
         asked = Asked(number=self._count, place=place, run_id=run_id, folder=Path(folder), query=query)
         process = await self._at_work()
@@ -53,13 +53,13 @@ class QueryProcess:
                         limit=_MOST_BYTES, start_new_session=True,  # Ctrl-C reaches only the server
                     )  # fmt: skip
                 except OSError as error:
-                    raise SetupError(f"the process that looks at runs did not start: {error.strerror}") from error
+                    raise SetupError(f"the process that answers queries did not start: {error.strerror}") from error
                 self._process = _Process(started, self._idle_seconds)
             return self._process
 
 
 class _Process:
-    """A process that answers, and the queries that wait for it. ``ending``: it takes no further ones."""
+    """A process that answers, and the queries that wait for it. ``ending``: it takes no further queries."""
 
     def __init__(self, process: asyncio.subprocess.Process, idle_seconds: float) -> None:
         assert process.stdin is not None and process.stdout is not None
@@ -72,7 +72,7 @@ class _Process:
 
     async def ask(self, asked: Asked, seconds: float) -> bytes:
         """The answer as JSON. Raises InputError, SetupError. After ``seconds`` the process takes no further queries,
-        and ends with the last one that waits: a thread cannot be ended alone."""
+        and ends when none is waiting: a single thread of it cannot be ended."""
         future = self._waiting[asked.number] = asyncio.get_running_loop().create_future()
         self._end_in(None)
         try:
@@ -106,7 +106,7 @@ class _Process:
         try:
             while head := await self._stdout.readline():
                 self._settle(Told.model_validate_json(head), await self._stdout.readline())
-        except ValueError as error:  # an answer without an end, or not of this kind
+        except ValueError as error:  # an answer that is too long, or invalid
             broken = str(error)
         self.ending = True
         self._kill()
@@ -114,7 +114,7 @@ class _Process:
         reason = broken or (f"signal {-status}" if status < 0 else f"exit status {status}")
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(SetupError(f"the process that looks at runs ended: {reason}", _AGAIN))
+                future.set_exception(SetupError(f"the process that answers queries ended: {reason}", _AGAIN))
 
     def _settle(self, told: Told, found: bytes) -> None:
         future = self._waiting.get(told.number)

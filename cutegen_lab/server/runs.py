@@ -1,4 +1,4 @@
-"""Runs of all stores: their list, their views, and what may be changed of them."""
+"""Runs of all stores: their list, their views, and changes to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cutegen_lab.views.model import RunView
 from cutegen_lab.views.run_view import build_view
 
 Notebooks = Mapping[str, str]
-"""Paths of notebooks by the process of their kernel."""
+"""Paths of notebooks by the process id of their Jupyter kernel."""
 
 
 class _Opened:
@@ -35,7 +35,8 @@ class _Opened:
         self._rows: list[RunRow] = []
 
     def rows(self, notebooks: Notebooks) -> list[RunRow]:
-        """Every run. Rows of runs that no process drives are cached until the store changes."""
+        """Every run. Rows are cached until the store changes, without the process that drives a run, which is looked up
+        each time."""
         now = self.store.changes()
         if self._read != now:
             self._rows = [run_row(run, self._name) for run in self.store.runs()]
@@ -80,7 +81,7 @@ class Runs:
     def listed(
         self, wanted: Wanted, notebooks: Notebooks, folder: str = "", offset: int = 0, limit: int = 100
     ) -> RunList:
-        """A page of the runs that are wanted."""
+        """A page of the runs that match ``wanted``."""
         rows, stores = self.rows(notebooks, folder)
         shown, total = page(rows, wanted, offset, limit)
         return RunList(
@@ -94,7 +95,7 @@ class Runs:
         )
 
     def view(self, store: str, run_id: str) -> RunView:
-        """A run as its notebook would show it where no kernel drives it. Raises InputError, StoreError."""
+        """A run as its notebook would show it if no kernel drove it. Raises InputError, StoreError."""
         place = self.places.named(store)
         with self._lock:
             opened = self._open(place)
@@ -132,7 +133,7 @@ class Runs:
         return file
 
     def _open(self, place: Place) -> _Opened:
-        """The store there now; a file that took another's place is opened anew. Call with the lock held."""
+        """The open store of ``place``; it is opened again if its file was replaced. Call with the lock held."""
         known = self._opened.get(place.path)
         if known is not None and known.file == _identity(place.path):
             return known

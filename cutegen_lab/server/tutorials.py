@@ -31,8 +31,8 @@ def tutorials() -> list[TutorialView]:
 
 
 def tutorial(name: str) -> dict[str, Any]:
-    """A tutorial as a notebook for any folder: links into the repository's ``docs/`` become names. Raises
-    InputError for a name that is none of theirs."""
+    """A tutorial as a notebook for any folder: links into the repository's ``docs/`` become names. Raises InputError if
+    no tutorial has this name."""
     folder = tutorials_dir()
     for path in folder.glob("[0-9]*.ipynb") if folder else ():
         if path.name == name:

@@ -16,7 +16,7 @@ Follower = Callable[[Changes], None]
 
 
 class Watch:
-    """Polls the stores while there are followers, and reports changes. On the server's event loop."""
+    """Polls the stores while there are followers, and reports changes. To be used on the server's event loop."""
 
     def __init__(self, runs: Runs, notebooks: Callable[[], Awaitable[Notebooks]]) -> None:
         self._runs, self._notebooks = runs, notebooks
@@ -26,7 +26,8 @@ class Watch:
         self._again = asyncio.Event()
 
     def follow(self, follower: Follower, seconds: float = 1.0) -> Callable[[], None]:
-        """Calls ``follower`` soon, and within ``seconds`` after each change. Returns a function that ends this."""
+        """Calls ``follower`` soon, and within ``seconds`` after each change. Returns a function that unsubscribes
+        ``follower``."""
         self._followers[follower] = min(max(seconds, LEAST_SECONDS), MOST_SECONDS)
         if self._task is None or self._task.done():
             self._seen = None

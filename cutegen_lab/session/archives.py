@@ -35,9 +35,10 @@ def run_as_file(store: Store, state: RunState, events: Sequence[StoredEvent]) ->
 
 
 def read_run(store: Store, path: Path) -> str:
-    """Stores the run in ``path`` and returns its id: its own if that is free, otherwise one like it. The run ends with
-    an :class:`~cutegen_lab.core.run.Imported` event, after which nothing of it is run. A file that was read before is
-    the same run. Raises InputError for anything that is no archived run."""
+    """Reads the run in the file ``path`` into the store and returns its id: that in the file if it is free, otherwise
+    one derived from it. The run ends with an :class:`~cutegen_lab.core.run.Imported` event, after which nothing of it
+    is run. A file that was read before gives the same run again. Raises InputError for a file that is not an archived
+    run."""
     from cutegen_lab.stores.archive import read_archive
 
     archived = read_archive(path)
@@ -65,7 +66,7 @@ def _checked_run(
     archived: Archived, first: RunStarted, path: Path, taken: Sequence[str]
 ) -> tuple[list[StoredEvent], RunState]:
     """The run's events, with an id that is not ``taken`` and an Imported event, and the state they lead to. Raises
-    InputError for events that are no run, and for artifacts that are missing."""
+    InputError if the events do not make a run, and if artifacts are missing."""
     last = Imported(one_line(path.name), archived.sha256)
     events = [*_renamed(archived, first, taken), StoredEvent(len(archived.events) + 1, time.time(), last)]
     try:
@@ -79,13 +80,17 @@ def _checked_run(
 
 
 def _checked_start(archived: Archived, path: Path) -> RunStarted:
-    """The first event. Raises InputError if it does not start a run, and for ids that this package does not make, since
-    ids become parts of file names."""
+    """The first event. Raises InputError if it does not start a run, and for ids that this package does not generate,
+    since ids become parts of file names."""
     for event in (stored.event for stored in archived.events):
         if isinstance(event, RunStarted) and not _RUN_ID.fullmatch(event.run_id):
-            raise InputError(f"{path} names its run {one_line(event.run_id)[:80]!r}", "Do not trust it.")
+            raise InputError(
+                f"{path} names its run {one_line(event.run_id)[:80]!r}, not a valid id", "Do not trust it."
+            )
         if isinstance(event, Generated) and not _CANDIDATE_ID.fullmatch(event.candidate.id):
-            raise InputError(f"{path} names a candidate {one_line(event.candidate.id)[:80]!r}", "Do not trust it.")
+            raise InputError(
+                f"{path} names a candidate {one_line(event.candidate.id)[:80]!r}, not a valid id", "Do not trust it."
+            )
     first = archived.events[0].event if archived.events else None
     if not isinstance(first, RunStarted):
         raise InputError("the file's events do not begin with the start of a run", "Ask for the file again.")
@@ -93,8 +98,8 @@ def _checked_start(archived: Archived, path: Path) -> RunStarted:
 
 
 def _renamed(archived: Archived, first: RunStarted, taken: Sequence[str]) -> list[StoredEvent]:
-    """The events with an id that is not ``taken``, and with artifacts kept apart from those compiled here: their hash
-    covers their machine code alone."""
+    """The events with an id that is not ``taken``, and with a prefix on the artifacts' hashes, which cover only machine
+    code: artifacts compiled here may have the same."""
     run_id = first.run_id
     while run_id in taken:
         run_id = f"{first.run_id}-{secrets.token_hex(2)}"
@@ -103,7 +108,7 @@ def _renamed(archived: Archived, first: RunStarted, taken: Sequence[str]) -> lis
         if isinstance(event, RunStarted):
             return replace(event, run_id=run_id)
         if isinstance(event, Imported):
-            raise InputError("the file's run was itself read from a file", "Ask for the file of whoever ran it.")
+            raise InputError("the file's run was itself read from a file", "Ask whoever ran it for their file.")
         if isinstance(event, Compiled):
             return replace(event, artifact_sha256=_prefix(archived) + event.artifact_sha256)
         return event

@@ -16,7 +16,7 @@ from cutegen_lab.core.protocols import Cancel, Compiler, Device, Judge
 from cutegen_lab.core.verdict import Verdict
 
 Status = Literal["caught", "rejected", "NOT CAUGHT", "not judged", "not mounted", "not applicable"]
-COMPILING_AHEAD = 2  # builds that run while one is judged
+COMPILING_AHEAD = 2  # number of builds at a time, while attacks are judged
 _OURS = (Verdict.CANCELLED, Verdict.DEVICE_ERROR)
 _NEVER_RAN = (Verdict.COMPILE_ERROR, Verdict.CONTRACT, Verdict.UNSUPPORTED)
 

@@ -25,7 +25,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.perfmodel import MODEL
 from cutegen_lab.tuning.evaluations import Kind
 
-_KEPT_BYTES = 4 << 30  # most bytes of inputs that are kept on the host
+_KEPT_BYTES = 4 << 30  # maximum bytes of inputs that are kept on the host
 # Largest total tensor size with which all workloads stay open; a stopwatch holds 16 or more sets.
 _TOGETHER_BYTES = 1 << 30
 _PROCESS_BYTES = 1 << 30  # memory of a predicting process, in addition to copies of the tensors
@@ -38,7 +38,7 @@ def for_workload(problem: Problem, workload: Workload) -> Problem:
 
 
 class PredictedTimer:
-    """Times predicted by the emulator for ``gpu``: one for each config, always the same.
+    """Times predicted by the emulator for ``gpu``: one sample per config, the same at every call.
 
     :meth:`prepare` predicts in processes of ``forks`` (one for each calling thread), as many at a time as memory
     allows. ``busy_seconds``: prediction time divided by the number of cores.
@@ -195,7 +195,7 @@ class MeasuredTimer:
                 if not isinstance(rounds, Fault):
                     yield from rounds.times_us.items()
                     return
-                faults = {timer.names[0]: rounds}  # a fault of the first subject ends a timing
+                faults = {timer.names[0]: rounds}  # only a fault of the first subject ends a timing
             self.close()
             bad, fault = next(iter(faults.items()))
             if not crowded or fault.verdict is not Verdict.OUT_OF_MEMORY:

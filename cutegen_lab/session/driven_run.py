@@ -109,14 +109,17 @@ class DrivenRun:
         return self._act(lambda driver: driver.answer(answer))
 
     def wait(self, timeout: float | None = None) -> RunState:
-        """Waits until the run rests at review or is done, or ``timeout`` seconds have passed; returns its state
+        """Waits until the run waits for review or is done, or ``timeout`` seconds have passed; returns its state
         then."""
         driver = self._driver
         if driver is None:
             state = self.state
             if state.finished or state.step is Step.REVIEW:
                 return state
-            raise InputError(f"run {self.run_id} is at {state.step.value} and not driven here", "Call resume() first.")
+            raise InputError(
+                f"run {self.run_id} is at {state.step.value}, and this process does not drive it",
+                "Call resume() first.",
+            )
         return driver.wait(timeout)
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
@@ -178,7 +181,7 @@ class DrivenRun:
 
     def _on_released(self, driver: ThreadedDriver) -> None:
         with self._lock:
-            if self._driver is driver:  # else it was closed, or another one has the lease now
+            if self._driver is driver:  # otherwise the run was closed, or a newer driver has the lease
                 self._driver = None
                 self._release()
 

@@ -27,8 +27,8 @@ _forking = threading.Lock()
 def make_provider(
     chosen: RunSettings, settings: Settings, workdir: Path, forecast: Forecast | None = None
 ) -> Provider:  # fmt: skip
-    """``forecast``: predicts what the templates may propose. Raises :class:`InputError` for an unknown name, and what
-    the provider raises for bad options."""
+    """The provider that ``chosen`` names. ``forecast``: predicts times of kernels that the templates may propose.
+    Raises :class:`InputError` for an unknown name, and what the provider raises for bad options."""
     kind, _, argument = chosen.provider.partition(":")
     if chosen.language == "spec" and kind == "templates":
         raise InputError("templates read the reference, and write no specs", Hint(Advice.SPEC_PROVIDER))
@@ -61,8 +61,8 @@ def make_provider(
 
 
 def make_compiler(settings: Settings, build_seconds: float | None = None) -> CageCompiler:
-    """A compiler that builds on every core at once. ``build_seconds`` bounds each build more tightly than the cage
-    does."""
+    """A compiler with as many builds at a time as there are cores. ``build_seconds``: limit of a build's CPU time; that
+    of its wall-clock time is three times this (default: the cage's limits)."""
     from loky import cpu_count
 
     from cutegen_lab.compile import CageCompiler, Limits

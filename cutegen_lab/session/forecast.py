@@ -27,7 +27,8 @@ class Forecasts:
     def __call__(
         self, request: GenerateRequest, kernels: Sequence[tuple[str, Config]], say: Say, cancel: Cancel
     ) -> list[float | None]:
-        """Raises Cancelled, and what the compiler raises."""
+        """Predicted microseconds of each kernel for the main workload; None if it does not compile or has a fault.
+        Raises Cancelled, and what the compiler raises."""
         workload = request.problem.workload
         say(f"predicting {len(kernels)} refinements")
         timer = PredictedTimer(request.problem, self._judge(), request.gpu, cancel, self._forks())

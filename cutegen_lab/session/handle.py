@@ -60,8 +60,9 @@ class RunHandle(DrivenRun):
         return build_view(history.state, history.events, self.log, driving, elsewhere, front, texts, streamed)
 
     def specialise(self, wait: bool = True, say: Say = lambda _: None) -> None:
-        """Makes the candidates' texts for their config alone, which views show once they are there; without ``wait`` in
-        the background. ``say`` gets a line if there are some to make, which takes seconds each."""
+        """Specialises the candidates' texts for their configs; views show the specialised texts once they exist.
+        Without ``wait`` in the background. ``say`` gets a line if there are texts to specialise, which takes seconds
+        each."""
         futures = self._texts.begin(self.state, lambda: self._subscribers.tell(Notice(self.state, None)))
         if futures:
             say(f"specialising {plural(len(futures), 'text')} of {self.run_id} for their configs")
@@ -100,7 +101,7 @@ class RunHandle(DrivenRun):
         verify: bool = False, say: Say = lambda _: None,
     ) -> tuple[Path, ...]:  # fmt: skip
         """Writes the run, or a kernel of it (default as in :meth:`export`), in a ``format`` of
-        :data:`~cutegen_lab.exports.FORMATS`; without one the end of the file's name decides. ``verify`` as in
+        :data:`~cutegen_lab.exports.FORMATS`; without one the suffix of ``path`` decides. ``verify`` as in
         :meth:`export`, for the kernel's text. Returns the files written. Raises InputError for an unknown format or
         name, and as :meth:`export`."""
         from cutegen_lab.exports import format_of
@@ -127,7 +128,8 @@ class RunHandle(DrivenRun):
         state, chosen = self.state, self._kernel(candidate_id)
         if format.machine_code and state.imported:
             raise InputError(
-                f"the machine code in {state.imported} is its sender's: it is not exported", Hint(Advice.JUDGE_HERE)
+                f"the machine code in {state.imported} was not compiled here, so it is not exported",
+                Hint(Advice.JUDGE_HERE),
             )
         _, artifact = self._compiled(chosen)
         written = self._written(chosen, general, say)
@@ -152,7 +154,8 @@ class RunHandle(DrivenRun):
             seen = f"no candidate {candidate_id!r}" if candidate_id else "no accepted kernel"
             known = tuple(state.candidates)
             raise InputError(
-                f"run {self.run_id} has {seen}", Hint(Advice.NAME_CANDIDATE, known) if known else "It has no candidate."
+                f"run {self.run_id} has {seen}",
+                Hint(Advice.NAME_CANDIDATE, known) if known else "It has no candidate yet.",
             )
         if state.candidates[chosen].proposal.refused:
             kernels = ", ".join(c.id for c in state.candidates.values() if not c.proposal.refused) or "none"
@@ -160,8 +163,8 @@ class RunHandle(DrivenRun):
         return chosen
 
     def _written(self, candidate_id: str, general: bool, say: Say) -> Written:
-        """The text of a candidate to write: of a run read from a file, the one with parameters, since nothing of it is
-        compiled here."""
+        """The text of a candidate to write; for a run read from a file, the text with parameters, since nothing of such
+        a run is compiled here."""
         state = self.state
         candidate = state.candidates[candidate_id]
         return self._texts.written(
@@ -189,7 +192,7 @@ class RunHandle(DrivenRun):
         return path
 
     def export_page(self, path: Path | str, *, general: bool = False) -> Path:
-        """Writes the run as one self-contained HTML page, ``general``: with the texts that have parameters. Raises
+        """Writes the run as one self-contained HTML page; ``general``: with the texts that have parameters. Raises
         InputError if ``path`` is a file cutegen did not write."""
         from cutegen_lab.session.outputs import write_out
         from cutegen_lab.views.html import report
@@ -213,8 +216,8 @@ class RunHandle(DrivenRun):
 
     def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
         """Counters of a compiled candidate (default: the current one, otherwise the accepted one) from the emulator
-        (``device="emulator"``) or a GPU's profiler (``"cuda"``), under the same names. Those that the run recorded are
-        not counted again.
+        (``device="emulator"``) or a GPU's profiler (``"cuda"``), under the same names. Counters that the run recorded
+        are returned without counting again.
 
         Raises InputError if nothing is compiled, SetupError if there is no such device or it has no profiler.
         """
@@ -233,8 +236,8 @@ class RunHandle(DrivenRun):
 
     def timelines(self, candidate_id: str | None = None, device: str = "emulator") -> tuple[Timeline, ...]:
         """What the warps of one block of each launch do, for a compiled candidate (default as for :meth:`profile`): on
-        "emulator" in its order of execution, on "cuda" by the clock. Raises InputError if nothing is compiled,
-        SetupError if there is no such device or it cannot tell."""
+        "emulator" in its order of execution, on "cuda" by the GPU's clock. Raises InputError if nothing is compiled,
+        SetupError if there is no such device or it cannot record."""
         state, (_, artifact) = self.state, self._compiled(candidate_id)
         refuse_imported(state)
         recorder, judge = self._services.device(device), self._services.judge()
@@ -254,8 +257,9 @@ class RunHandle(DrivenRun):
         return rows(state, builds, self._counted)
 
     def machine_code(self, candidate_id: str | None = None, *, general: bool = False) -> MachineCodeView:
-        """PTX and SASS of a compiled candidate (default as for :meth:`profile`) for its main workload, with lines of
-        the text that is shown, or ``general``: of the one with parameters. Raises InputError if nothing is compiled."""
+        """PTX and SASS of a compiled candidate (default as for :meth:`profile`) for its main workload, with line
+        numbers of the text that is shown; ``general``: of the text with parameters. Raises InputError if nothing is
+        compiled."""
         from cutegen_lab.session.machine_code import machine_code
 
         state, (chosen, artifact) = self.state, self._compiled(candidate_id)
@@ -264,10 +268,10 @@ class RunHandle(DrivenRun):
         return machine_code(chosen, workload, artifact.builds[workload], text.lines if text else None)
 
     def layouts(self, candidate_id: str | None = None) -> tuple[MadeLayout | ConflictingAccess, ...]:
-        """The accesses of a compiled candidate (default as for :meth:`profile`) that have bank conflicts, if it was
-        profiled, and the layouts that it makes and uses, for its main workload, with lines of the text that has
-        parameters. It is compiled again for this, once. Raises InputError if nothing is compiled, it no longer
-        compiles, or the run was read from a file, of which nothing is compiled here."""
+        """The accesses with bank conflicts of a compiled candidate (default as for :meth:`profile`), if it was
+        profiled, then the layouts that it makes and uses; for its main workload, with line numbers of the text with
+        parameters. The candidate is compiled again for this, once. Raises InputError if nothing is compiled, the
+        candidate no longer compiles, or the run was read from a file."""
         from cutegen_lab.layouts.conflicts import conflicting
         from cutegen_lab.layouts.traced import made_layouts
 
@@ -286,7 +290,7 @@ class RunHandle(DrivenRun):
         return (*conflicting(profile.accesses if profile else ()), *self._layouts[chosen])
 
     def layouts_view(self, candidate_id: str, *, general: bool = False) -> LayoutsView:
-        """:meth:`layouts` with lines of the text that is shown, or ``general``: of the one with parameters."""
+        """:meth:`layouts` with line numbers of the text that is shown; ``general``: of the text with parameters."""
         from cutegen_lab.views.layouts import layouts_view
 
         made, state = self.layouts(candidate_id), self.state
@@ -295,12 +299,12 @@ class RunHandle(DrivenRun):
         return layouts_view(candidate_id, made, source, text.lines if text else None)
 
     def layout_picture(self, candidate_id: str, number: int) -> LayoutPicture:
-        """The picture of one of :meth:`layouts`. Raises InputError if there is none of that number."""
+        """The picture of item ``number`` of :meth:`layouts`, from 0. Raises InputError if there is none."""
         from cutegen_lab.views.layouts import layout_picture
 
         made = self.layouts(candidate_id)
         if not 0 <= number < len(made):
-            raise InputError(f"there is no layout {number}", f"There are {len(made)}, from 0.")
+            raise InputError(f"there is no layout {number}", f"There are {len(made)}, counted from 0.")
         return layout_picture(candidate_id, number, made[number])
 
     def compare(self, before_id: str, after_id: str, *, general: bool = False) -> ComparisonView:
@@ -322,7 +326,7 @@ class RunHandle(DrivenRun):
         return comparison(self.view(), before_id, after_id, general=general, ptx=ptx, ptx_note=note)
 
     def _ptx(self, candidate_id: str) -> str:
-        """PTX of a compiled candidate for its main workload, without what only debuggers read."""
+        """PTX of a compiled candidate for its main workload, without debug information."""
         _, artifact = self._compiled(candidate_id)
         return "\n".join(text for text, _ in ptx_lines(artifact.builds[self.state.problem.workload.name]))
 

@@ -27,7 +27,7 @@ _FOLDED = "# for this config only: "
 def kernel_text(
     state: RunState, candidate_id: str, written: Written | None = None, further: Sequence[str] = ()
 ) -> str:  # fmt: skip
-    """The candidate under a block of comments, which change no statement.
+    """The candidate's text below a block of comments.
 
     The block holds the config as JSON, which :func:`read_kernel` reads, so that the file can be judged as it was
     accepted. ``written``: the specialised text to write instead, for this config only. ``further``: more
@@ -41,7 +41,7 @@ def kernel_text(
 def claims(state: RunState, candidate_id: str) -> tuple[str, ...]:
     """Lines that say what a candidate is and what was judged; of a run read from a file, that nothing was judged
     here."""
-    word = f"read from {one_line(state.imported)}: every verdict and time below is the word of whoever wrote that file"
+    word = f"read from {one_line(state.imported)}: the verdict and times below are claims of whoever wrote that file"
     lines = (
         f"{state.problem.name}: kernel {candidate_id} of run {state.run_id}, by cutegen-lab",
         *([word] if state.imported else []),
@@ -52,7 +52,7 @@ def claims(state: RunState, candidate_id: str) -> tuple[str, ...]:
 
 
 def written_text(comments: Sequence[str], written: Written) -> str:
-    """:func:`with_header`, with the config that is folded into the text, if any."""
+    """As :func:`with_header`; the comments also have the config that is folded into the text, if any."""
     if written.folded is None:
         return with_header(comments, written.source, written.config)
     folded = f"{_FOLDED}{json.dumps(dict(written.folded), sort_keys=True)}"
@@ -68,7 +68,7 @@ def with_header(comments: Sequence[str], source: str, config: Config | None = No
 def located(path: Path) -> str:
     """A kernel file's path, and the line at which its text begins: evidence counts lines from there."""
     comments, _ = _split(read_text_file(path))
-    return f"{path} (its text begins at line {len(comments) + 2}; lines count from there)"
+    return f"{path} (its text begins at line {len(comments) + 2}; line numbers count from there)"
 
 
 def is_unmodified(text: str) -> bool:

@@ -13,8 +13,8 @@ from cutegen_lab.views.model import ListingLine, MachineCodeView
 def machine_code(
     candidate_id: str, workload: str, build: Build, lines: Mapping[int, int] | None = None
 ) -> MachineCodeView:
-    """Listings of ``build``. ``lines``: from lines of the compiled text to those of the one that is shown, if that is
-    another."""
+    """Listings of ``build``. ``lines``: line of the compiled text → line of the text that is shown; None if these are
+    the same text."""
 
     def shown(line: int) -> int:
         return line if lines is None else lines.get(line, 0)

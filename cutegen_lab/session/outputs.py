@@ -27,7 +27,7 @@ def may_write(path: Path, problem: str | Path = "") -> None:
     if problem and path.exists() and Path(problem).exists() and path.samefile(problem):
         raise InputError(f"{path} is the problem's own file", Hint(Advice.OTHER_OUT))
     if not path.is_file():
-        raise InputError(f"{path} exists and is no file to write to", "Name another one.")
+        raise InputError(f"{path} exists and is not a regular file", "Name another one.")
     if not _ours(path):
         raise InputError(
             f"{path} exists, and cutegen did not write it, or it was changed since", "Name another one, or delete it."

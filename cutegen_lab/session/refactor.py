@@ -18,16 +18,16 @@ from cutegen_lab.tuning.refactor import Refactored, refactor
 if TYPE_CHECKING:
     from cutegen_lab.providers.conversation import ConversationProvider
 
-_DERIVED = 3  # small workloads on which every value is tried; the judge tries all of them on the result of a search
+_DERIVED = 3  # number of small workloads on which every value is tried; a search's result is judged on all
 
 
 def as_template(
     services: Services, problem: Problem, source: str, settings: TuneSettings, say: Say, cancel: Cancel | None = None,
     provider: ConversationProvider | None = None,
 ) -> Refactored:  # fmt: skip
-    """``source`` with literals that control performance as tunables, checked on the settings' device. ``provider``, if
-    given, proposes further ones. Raises InputError if the kernel has a TUNABLE, does not compile or is not right as it
-    is; SetupError, CageError, ProviderError, Cancelled."""
+    """``source`` with literals that control performance turned into parameters, checked on the settings' device.
+    ``provider``, if given, proposes further parameters. Raises InputError if the kernel has a TUNABLE, does not compile
+    or is not right as it is; SetupError, CageError, ProviderError, Cancelled."""
     from cutegen_lab.judge.probe import Probe
 
     stop, place = cancel or threading.Event(), services.device(settings.device)
@@ -50,12 +50,14 @@ def made_tunable(
     services: Services, problem: Problem, kernel: PlainKernel, settings: TuneSettings, say: Say,
     cancel: Cancel | None = None, provider: ConversationProvider | None = None,
 ) -> tuple[Refactored, Tunable]:  # fmt: skip
-    """Stage one, and the tunable kernel for stage two. Raises InputError if nothing became a parameter, and as
-    :func:`as_template`."""
+    """The result of stage one (:func:`as_template`), and the tunable kernel for stage two. Raises InputError if nothing
+    became a parameter, and as :func:`as_template`."""
     found = as_template(services, problem, kernel.source, settings, say, cancel, provider)
     if not found.kept:
         whys = "; ".join(f"{d.name} = {d.value}: {_short(d.why)}" for d in found.dropped)
-        raise InputError(f"nothing in {kernel.what} can be a parameter ({whys or 'no literal steers it'})", "")
+        raise InputError(
+            f"nothing in {kernel.what} can be a parameter ({whys or 'no literal controls performance'})", ""
+        )
     return found, from_text(found.source, {}, f"{kernel.what}, refactored", settings.seed)
 
 
@@ -70,7 +72,7 @@ def account(found: Refactored) -> list[str]:
     lines += [f"left as it is: {d.name} = {d.value} on line {d.line}: {_short(d.why)}" for d in found.dropped]
     if found.kept:
         tried, right = found.mixed
-        lines.append("at the old values it compiles to the same PTX")
+        lines.append("with its old values the kernel compiles to the same PTX")
         lines += [f"{right} of {tried} configs with several values changed are right"] if tried else []
     else:
         lines.append("nothing became a parameter")

@@ -22,17 +22,18 @@ _JUDGED = (0, 3)  # exit statuses that mean a verdict
 
 
 def judged_again(state: RunState, text: str) -> str:
-    """A line that says what a fresh process found of the kernel file ``text``, or why it found nothing. Raises
-    InputError if it found that the kernel does not pass."""
+    """A line with the verdict of a fresh process on the kernel file ``text``, or why there is none. Raises InputError
+    if the kernel does not pass."""
     found = _verdict(state, text)
     if isinstance(found, str):
         return f"not judged again: {one_line(found)[:200]}"
     if found["provenance"]["problem_key"] != state.problem.key:
-        return "not judged again: a file with the reference's text is another problem"
+        return "not judged again: the reference's text, read from a file, is another problem"
     day = time.strftime("%Y-%m-%d", time.gmtime())
     if found["verdict"] != "passed":
         raise InputError(
-            f"judged again in a fresh process, the kernel ended {found['verdict']}: {one_line(found['reason'])}",
+            f"judged again in a fresh process, the kernel got the verdict {found['verdict']}: "
+            f"{one_line(found['reason'])}",
             Hint(Advice.WITHOUT_VERIFYING),
         )
     names = ", ".join(dict.fromkeys(one_line(check["workload"]) for check in found["checks"]))

@@ -9,8 +9,8 @@ from cutegen_lab.core.artifact import Build
 
 
 def same_lines(general: str, specialised: str, builds: Iterable[tuple[Build, Build]]) -> dict[int, int]:
-    """Lines of ``general``, from 1, and those of ``specialised``: by the instructions of ``builds``, which are pairs of
-    equal PTX; a line without instructions by its text, if each of the two has it once."""
+    """Line of ``general`` (from 1) → line of ``specialised``. Lines are matched by the instructions of ``builds``,
+    which are pairs of equal PTX; lines without instructions by their text, if it occurs once in each."""
     counted = dict[int, Counter[int]]()
     for old, new in builds:
         for before, now in zip(_lines(old), _lines(new), strict=False):
@@ -21,7 +21,7 @@ def same_lines(general: str, specialised: str, builds: Iterable[tuple[Build, Bui
 
 
 def ptx_lines(build: Build) -> Iterator[tuple[str, int | None]]:
-    """Lines of a build's PTX up to its debug sections and without its places in files, each with the candidate's line:
+    """Lines of a build's PTX up to its debug sections, without ``.loc`` and ``.file``, each with the candidate's line:
     0 for an instruction without one, None for other lines."""
     begins = {each.ptx_line: each.line for each in build.lines}
     line = 0
@@ -43,7 +43,7 @@ def _once_in_both(general: str, specialised: str) -> dict[int, int]:
 
 
 def _places(text: str) -> dict[str, int]:
-    """The line of each text that only one line has."""
+    """Stripped line → its number, for lines that occur once."""
     lines = [line.strip() for line in text.splitlines()]
     counts = Counter(lines)
     return {line: number for number, line in enumerate(lines, 1) if line and counts[line] == 1}

@@ -19,7 +19,7 @@ from cutegen_lab.tuning.refactor import Refactored
 from cutegen_lab.tuning.trace import Trace
 
 Status = Literal["running", "done", "cancelled", "failed"]
-_KEPT = 200  # most progress lines that are kept
+_KEPT = 200  # maximum number of progress lines that are kept
 _END_SECONDS = 10.0
 
 
@@ -27,8 +27,8 @@ class Searching:
     """A search for ``tunable``'s fastest config on its own thread, started by :meth:`start`. A kernel without a TUNABLE
     is first made a template; ``refactored`` then says how.
 
-    ``found``: the result, also of a cancelled search; ``error``: why it failed. Every evaluation is stored at once, so
-    the same search continues where it was cancelled or killed, in this process or another.
+    ``found``: the result, also of a cancelled search; ``error``: why it failed. Every evaluation is stored immediately,
+    so the same search continues where it was cancelled or killed, in this process or another.
     """
 
     def __init__(
@@ -43,7 +43,8 @@ class Searching:
         self._heard: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._tuning: Tuning | None = None
-        self._resting = threading.Event()  # an interrupted join() would report the thread as ended
+        # Cleared while the search runs. An interrupted join() would report the thread as ended.
+        self._resting = threading.Event()
         self._resting.set()
         self._cancel = threading.Event()
         services.at_close(self.end)
@@ -57,8 +58,8 @@ class Searching:
         return "done" if self.found is not None and not self.found.interrupted else "cancelled"
 
     def start(self, evaluations: int | None = None) -> Searching:
-        """Starts or continues, with at most ``evaluations`` configs in all. Raises InputError while it runs, SetupError
-        without such a device."""
+        """Starts or continues the search, with at most ``evaluations`` configs in all. Raises InputError while it runs,
+        SetupError if there is no such device."""
         with self._lock:
             if self.status == "running":
                 raise InputError("the search is running", "Wait for it, or cancel it first.")
@@ -73,16 +74,16 @@ class Searching:
         return self
 
     def cancel(self) -> None:
-        """Asks it to end with its results so far; returns at once."""
+        """Asks the search to end with its results so far; returns immediately."""
         self._cancel.set()
 
     def end(self) -> None:
-        """Cancels it and waits a few seconds at most."""
+        """Cancels the search and waits for its end, at most a few seconds."""
         self.cancel()
         self.wait(_END_SECONDS)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until it has ended or ``timeout`` seconds have passed. Returns whether it has ended."""
+        """Waits until the search has ended or ``timeout`` seconds have passed. Returns whether it has ended."""
         return self._resting.wait(timeout)
 
     def trace(self) -> Trace:
@@ -94,11 +95,13 @@ class Searching:
     def replayed(self) -> Simulated:
         """This search replayed on recorded evaluations, without running anything. Raises InputError without records."""
         if isinstance(self.tunable, PlainKernel):
-            raise InputError(f"{self.tunable.what} has no TUNABLE", "Search it first.")
+            raise InputError(
+                f"{self.tunable.what} has no TUNABLE", "Start the search first: it makes the kernel tunable."
+            )
         return simulate(self._services.workdir / CACHE, self.problem, self.tunable, self.settings)
 
     def subscribe(self, callback: Callable[[], None]) -> None:
-        """Calls ``callback`` on the search's thread after each change; it must return at once."""
+        """Calls ``callback`` on the search's thread after each change; the callback must return immediately."""
         self._heard.append(callback)
 
     def _say(self, line: str) -> None:

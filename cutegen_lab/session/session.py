@@ -56,7 +56,7 @@ class Session:
         """
         from cutegen_lab.stores.sqlite import SqliteStore  # needs pydantic: not imported with this module
 
-        one_arena()  # before there are threads that judge
+        one_arena()  # before judging threads start
         settings = settings or Settings.from_environment()
         place = Path(workdir) if workdir is not None else settings.workdir
 
@@ -78,7 +78,7 @@ class Session:
         return session
 
     def forecast(self, device: str) -> Forecast | None:
-        """Predicts what the templates may propose for a run on ``device``; None for a GPU, which measures at once."""
+        """Predicts what the templates may propose for a run on ``device``; None on a GPU, where they are measured."""
         if factories.on_gpu(device):
             return None
         from cutegen_lab.session.forecast import Forecasts  # needs NumPy: not imported with this module
@@ -102,7 +102,7 @@ class Session:
         provider: Provider | None = None,
         subscriber: Subscriber | None = None,
     ) -> RunHandle:
-        """Starts a run on its own thread and returns at once. ``provider`` overrides the one named in settings.
+        """Starts a run on its own thread and returns immediately. ``provider`` overrides the one named in settings.
 
         Raises InputError (unknown provider, arch, device) or SetupError (no such device here) before anything is
         stored.
@@ -126,8 +126,8 @@ class Session:
         provider: Provider | None = None,
         subscriber: Subscriber | None = None,
     ) -> RunHandle:
-        """:meth:`start`, then waits until the run rests or is done. Ctrl-C stops the run, which can be resumed, and is
-        re-raised."""
+        """:meth:`start`, then waits until the run waits for review or is done. Ctrl-C stops the run, which can be
+        resumed, and is re-raised."""
         handle = self.start(problem, settings, provider=provider, subscriber=subscriber)
         try:
             handle.wait()
@@ -138,8 +138,7 @@ class Session:
         return handle
 
     def attach(self, run_id: str) -> RunHandle:
-        """The handle of a run, always the same object. Drives nothing by itself. Raises StoreError for an unknown
-        run."""
+        """The handle of a run, always the same object. Does not drive the run. Raises StoreError for an unknown run."""
         with self._lock:
             if run_id not in self._handles:
                 self.services.store.events(run_id)
@@ -148,7 +147,7 @@ class Session:
 
     def find(self, name: str) -> RunHandle:
         """The handle of the run that an analyst names: by its id, the beginning of it, its problem's name or its title.
-        Raises InputError where several runs are so named, StoreError where none is."""
+        Raises InputError if several runs match, StoreError if none does."""
         runs = self.runs()
         if name in {run.run_id for run in runs} or not name:
             return self.attach(name)
@@ -158,12 +157,12 @@ class Session:
         return self.attach(named[0] if named else name)
 
     def resume(self, run_id: str) -> RunHandle:
-        """Continues a run where its events end. Raises StoreError if it is unknown or driven elsewhere."""
+        """Continues a run where its events end. Raises StoreError if it is unknown or another process drives it."""
         return self.attach(run_id).resume()
 
     def import_run(self, path: Path | str) -> RunHandle:
-        """The run in a ``.cutegen`` file, which is kept in this store: to look at, since its verdicts are those of
-        whoever wrote the file. Raises InputError that says what is wrong with the file."""
+        """The run in a ``.cutegen`` file, which is stored to be viewed only: its verdicts were not verified here.
+        Raises InputError that says what is wrong with the file."""
         from cutegen_lab.session.archives import read_run
 
         return self.attach(read_run(self.services.store, Path(path)))
@@ -173,8 +172,9 @@ class Session:
         return [run for run in self.services.store.runs() if run.trashed_at is None]
 
     def wake(self, arch: str, device: str, predicts: bool = False) -> None:
-        """Starts the processes that a run needs (or, with ``predicts``, a search), and returns at once: they import
-        while a problem is read. Errors are ignored here and raised again where the process is needed."""
+        """Starts the processes that a run needs (or, with ``predicts``, a search), and returns immediately: the
+        processes import modules while a problem is read. Errors are ignored here and raised again where the process is
+        needed."""
         if predicts:
             factories.forks()
 

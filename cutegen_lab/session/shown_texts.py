@@ -1,4 +1,4 @@
-"""Texts of kernels for their configs alone, made on a thread of their own and kept by hash."""
+"""Kernel texts specialised for their configs, made on a separate thread and stored by hash."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ FROM_TEMPLATES = "templates"  # provider whose texts have parameters
 
 
 class ShownTexts:
-    """Thread-safe. ``folder`` keeps what was proven, so that a text is specialised once, whether it is shown or
-    written. Texts are folded in a process of their own: it takes seconds of Python, during which a notebook could not
+    """Thread-safe. ``folder`` stores proven texts, so that a text is specialised once, whether it is shown or written.
+    Texts are folded in a separate process: folding takes seconds of Python, during which a notebook could not
     answer."""
 
     def __init__(self, folder: Path, compiler: Callable[[], Compiler]) -> None:
@@ -48,7 +48,7 @@ class ShownTexts:
         self._stop = threading.Event()
 
     def known(self, state: RunState) -> dict[str, SpecialisedText]:
-        """By candidate, the texts that are there already. Compiles nothing."""
+        """The texts that exist already, by candidate. Compiles nothing."""
         from cutegen_lab.views.specialised import SpecialisedText
 
         found = {c.id: self._kept(_key(state.problem, c.source, c.config, state.settings.arch)) for c in _served(state)}
@@ -59,8 +59,8 @@ class ShownTexts:
         }
 
     def begin(self, state: RunState, done: Callable[[], None] = lambda: None) -> list[Future[Written | None]]:
-        """Makes the texts of ``state``'s candidates that are not there yet, one after another on a thread; calls
-        ``done`` after each. Futures of those that are not made yet."""
+        """Makes the texts of ``state``'s candidates that do not exist yet, one after another on a thread; calls
+        ``done`` after each. Returns the futures of these texts."""
         if not _can_fold():
             return []
         found = []
@@ -73,8 +73,8 @@ class ShownTexts:
     def written(
         self, problem: Problem, source: str, config: Config, arch: str, *, general: bool = False, say: Say
     ) -> Written:
-        """``source`` specialised for ``config``, or with ``general`` as it is. If specialising fails, it is as it is
-        too, and ``say`` receives the reason. Raises Cancelled if this is closed meanwhile."""
+        """``source`` specialised for ``config``; unchanged with ``general``, or if specialising fails, for which
+        ``say`` receives the reason. Raises Cancelled if :meth:`close` is called meanwhile."""
         if general:
             return Written(source, config)
         task = problem, source, config, arch
@@ -91,7 +91,7 @@ class ShownTexts:
         return written
 
     def close(self) -> None:
-        """Ends what is being made."""
+        """Cancels the texts that are being made."""
         self._stop.set()
         if self._thread is not None:
             self._thread.shutdown(wait=True, cancel_futures=True)
@@ -107,7 +107,7 @@ class ShownTexts:
             return self._begun[key]
 
     def _make(self, key: str, task: _Task, done: Callable[[], None]) -> Written | None:
-        """The text; None if its making was ended. Another attempt may succeed."""
+        """The text; None if making it was cancelled. Another attempt may succeed."""
         written = None
         with suppress(Cancelled, ForkEnded):
             if not self._stop.is_set():
@@ -126,7 +126,7 @@ class ShownTexts:
         return written
 
     def _call(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Calls ``function`` in another process. Raises Cancelled once this is closed, ForkEnded, and whatever the
+        """Calls ``function`` in another process. Raises Cancelled after :meth:`close`, ForkEnded, and whatever the
         function raised."""
         self._forks = self._forks or Forks(["cutegen_lab.templates.emit.folding"])
         forked = self._forks.fork(partial(function, **named))

@@ -1,4 +1,5 @@
-"""Replays a search on cached evaluations, without compiling, running or timing anything, to see how few it needed."""
+"""Replays a search on cached evaluations, without compiling, running or timing anything, to see how many evaluations it
+needs."""
 
 from __future__ import annotations
 
@@ -49,8 +50,9 @@ class Simulated:
 
 
 def simulate(path: Path, problem: Problem, tunable: Tunable, settings: TuneSettings) -> Simulated:
-    """Replays a search on the place with the most evaluations, a GPU before a model; on a GPU's, recorded predictions
-    guide it as they would have. Raises InputError if nothing is recorded."""
+    """Replays a search on the recorded evaluations of one :class:`Place`: a GPU before a model, then the one with the
+    most. On those of a GPU, recorded predictions guide the search as in a real one. Raises InputError if nothing is
+    recorded."""
     here = {p: e for p, e in recorded(path, source_key(tunable.source, problem)).items() if p.arch == settings.arch}
     every = {place: _times(found, problem.workloads) for place, found in here.items()}
     every = {place: times for place, times in every.items() if any(times.values())}

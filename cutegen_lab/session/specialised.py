@@ -19,7 +19,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _AT_ONCE = 4  # probes submitted at a time; the compiler limits its own builds
-_MOST_REPORTS = 20  # most reports of one workload
+_MOST_REPORTS = 20  # maximum number of reports per workload
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Written:
     folded: Config | None = None
     """Config folded into the text; None for the general text, which takes ``config``."""
     lines: Mapping[int, int] = field(default_factory=dict)
-    """Lines of the general text, and those of a specialised one that compile to the same instructions."""
+    """Line of the general text → line of the specialised text that compiles to the same instructions."""
     note: str = ""
     """Why the general text is written although the specialised one was requested; empty otherwise."""
 
     @property
     def note_line(self) -> str:
         """``note`` as a line for people; empty if there is none."""
-        return f"written with its parameters, not for its config alone: {self.note}" if self.note else ""
+        return f"written with its parameters, not specialised for its config: {self.note}" if self.note else ""
 
 
 class Call(Protocol):
@@ -72,7 +72,7 @@ def specialised(
 
     Compiled for every workload, derived ones included; accepted only if PTX and launches equal those of ``source``
     except for names. If that fails, or nothing can be compiled here, the general text is returned with a note. Ctrl-C
-    ends the compilation, and so does ``stop``. Folding is seconds of Python, which ``call`` may do in another process.
+    ends the compilation, and so does ``stop``. Folding takes seconds of Python; ``call`` may run it in another process.
     """
     general = Written(source, config)
     try:
@@ -130,7 +130,7 @@ def _reports(task: _Task, general: Written, workloads: Sequence[Workload]) -> li
                 raise
             reports = [each for each in told if each is not None]
             if len(reports) < len(workloads):
-                raise CannotSpecialise("which of its branches are taken cannot be found out")
+                raise CannotSpecialise("it cannot be determined which of its branches are taken")
             found.append(reports)
     return found
 
@@ -143,5 +143,5 @@ def _same(old: Build, new: Build | None) -> bool:
 
 
 def _unnamed(plan: LaunchPlan) -> LaunchPlan:
-    """PTX without kernels' names, which contain parameters."""
+    """The launch plan without kernels' names, which contain parameters."""
     return replace(plan, launches=tuple(replace(launch, kernel="") for launch in plan.launches))

@@ -32,12 +32,12 @@ from cutegen_lab.tuning.trace import Trace, folded
 from cutegen_lab.tuning.tuner import Tuner
 
 CACHE = "tuning.jsonl"
-PREDICTED = (24, 64)  # least and most configs predicted on the CPU before a GPU's search begins
-_BY_CORE = 4  # configs predicted for each core, within these limits
-# Predictions take at most this fraction of the time that a search may take, and at most these seconds …
+PREDICTED = (24, 64)  # minimum and maximum number of configs predicted on the CPU for a GPU's search
+_BY_CORE = 4  # configs predicted per core, within these limits
+# Limits on the time of predictions: a fraction of the search's time limit, and a number of seconds.
 _SHARE, _PREDICTING = 0.25, 60.0
-_TIMED, _COMPILED = 0.2, 3.0  # … nor more than timing as many would take: seconds of a GPU, and of a core, for each
-_CHECKED = 6  # configs that are checked, fastest first, until one is right; then the default
+_TIMED, _COMPILED = 0.2, 3.0  # third limit, the search's time: seconds to time a config, and to compile it on one core
+_CHECKED = 6  # maximum number of configs checked, fastest first, until one is right; then the default
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def tune(
 ) -> TuningResult:  # fmt: skip
     """Searches on the session's device, then has the judge check the fastest configs until one is right.
 
-    Ctrl-C ends it with what is known. Raises SetupError, CageError, StoreError.
+    Ctrl-C ends it with the results so far. Raises SetupError, CageError, StoreError.
     """
     return Tuning(services, problem, tunable, settings, say, cancel or threading.Event()).run()
 
@@ -117,7 +117,7 @@ class Tuning:
                 tuner = self._tuner(search, timer, self.settings.limits)
                 tuner.guide = guide
                 tuner.limits = replace(tuner.limits, seconds=tuner.limits.seconds - (time.monotonic() - started))
-                with one_thread():  # small products, beside compilers on every core
+                with one_thread():  # for small matrix products, while compilers use every core
                     tuner.run()
                 found = TuningResult(self.tunable, timer.kind, timer.device, self.cache, tuner.stats)
         finally:
@@ -167,7 +167,7 @@ class Tuning:
         )  # fmt: skip
 
     def _predicting(self) -> _Predicting:
-        """Predicts configs on the CPU meanwhile, chosen by a separate search for the least predicted time."""
+        """Starts to predict configs on the CPU, chosen by a separate search for the minimum predicted time."""
         cancel = threading.Event()
         timer = PredictedTimer(self.problem, self.services.judge(), self.gpu, cancel, forks())
         search = Search(self.tunable.space, seed=self.settings.seed)
@@ -190,7 +190,7 @@ class Tuning:
             return compiler.compile(self.tunable.source, config, workloads, self.settings.arch, quiet, self.cancel)
 
         original = self.tunable.space.default
-        default = compiled(original, [self.problem.workload])  # the only workload of it that is timed
+        default = compiled(original, [self.problem.workload])  # of the default, only the main workload is timed
         incumbent = default if isinstance(default, Artifact) else None
         ran = [config for config, _ in found.ranked]
         last = [original] if original in ran[_CHECKED:] else []  # the original config is a valid answer too

@@ -1,7 +1,7 @@
 """A run as one ``.cutegen`` file: a zip of its events, its artifacts and its texts, with checksums.
 
-Reading one runs nothing of it and writes nothing under a name from it. Checksums detect damage, not who wrote the file,
-so its verdicts are not trusted.
+Reading such a file runs none of its code and writes no file under a name that it contains. Checksums detect damage, not
+who wrote the file, so its verdicts are not trusted.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from cutegen_lab.stores.codec import event_from_json, event_to_json
 
 FORMAT, VERSION = "cutegen-run", 1
 MOST_BYTES = 256 << 20
-"""Most bytes of all members together, and of the file."""
+"""Maximum size in bytes of all members together, and of the file."""
 MOST_MEMBERS = 10_000
-"""Most members."""
+"""Maximum number of members."""
 
 _MANIFEST, _EVENTS, _PROBLEM = "manifest.json", "events.jsonl", "problem.py"
 _MANIFEST_BYTES = 4 << 20
 _ARTIFACT = re.compile(r"artifacts/([0-9a-f]{64})\.json")
 _KERNEL = re.compile(r"kernels/[A-Za-z0-9_-]{1,64}\.py")
-_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # LZMA takes as much memory as a file asks for
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # not LZMA: it takes as much memory as a file asks for
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # date of every member: the same run gives the same bytes
 _ASK_AGAIN = "Ask for the file again."
 
@@ -53,8 +53,8 @@ class Archived:
 
 
 def archived_bytes(state: RunState, events: Sequence[StoredEvent], artifacts: Mapping[str, Artifact]) -> bytes:
-    """A run as the contents of a file. Problem and kernels are also there as ``.py`` files for people, which are not
-    used when it is read back."""
+    """A run as the contents of a file. It also has the problem and the kernels as ``.py`` files for people; these are
+    not used when the file is read back."""
     members = {
         _EVENTS: "".join(f"{json.dumps([e.seq, e.at])}\t{event_to_json(e.event)}\n" for e in events),
         _PROBLEM: state.problem.source,
@@ -71,8 +71,8 @@ def archived_bytes(state: RunState, events: Sequence[StoredEvent], artifacts: Ma
 
 
 def read_archive(path: Path) -> Archived:
-    """The run in ``path``. Raises :class:`InputError` that says what is wrong with it: no such file, no archive,
-    damaged, too large, of a newer version."""
+    """The run in ``path``. Raises :class:`InputError` that says what is wrong with the file: it does not exist, is no
+    archive, is damaged, is too large, or has a newer version."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise InputError(f"{path} is larger than {MOST_BYTES >> 20} MB", "No run is as large as that.")
@@ -109,7 +109,7 @@ def _read(archive: zipfile.ZipFile, path: str) -> Archived:
 
 
 def _admitted(archive: zipfile.ZipFile, path: str) -> Iterator[zipfile.ZipInfo]:
-    """The members, if all have names and sizes of a run's."""
+    """The members. Raises InputError unless all names, sizes and compression methods are those of an archived run."""
     infos, seen, total = archive.infolist(), set[str](), 0
     if len(infos) > MOST_MEMBERS:
         raise InputError(f"{path} has {len(infos):,} files; a run has at most {MOST_MEMBERS:,}", _ASK_AGAIN)
@@ -117,11 +117,11 @@ def _admitted(archive: zipfile.ZipFile, path: str) -> Iterator[zipfile.ZipInfo]:
         name = info.filename
         known = name in (_MANIFEST, _EVENTS, _PROBLEM) or _ARTIFACT.fullmatch(name) or _KERNEL.fullmatch(name)
         if not known or name in seen:
-            raise InputError(f"{path} holds a file that no run has: {one_line(name)[:80]!r}", "Do not trust it.")
+            raise InputError(f"{path} contains a file that no run has: {one_line(name)[:80]!r}", "Do not trust it.")
         if info.flag_bits & 1:
             raise InputError(f"{path} is encrypted", _ASK_AGAIN)
         if info.compress_type not in _PACKED:
-            raise InputError(f"{path} is packed in a way that no run is ({info.compress_type})", _ASK_AGAIN)
+            raise InputError(f"{path} has an unsupported compression method ({info.compress_type})", _ASK_AGAIN)
         total += info.file_size
         if total > MOST_BYTES or (name == _MANIFEST and info.file_size > _MANIFEST_BYTES):
             raise InputError(f"{path} would unpack to more than {MOST_BYTES >> 20} MB", "Do not trust it.")
@@ -145,10 +145,10 @@ def _object(data: bytes, path: str) -> dict[str, Any]:
 
 
 def _checked_manifest(manifest: Mapping[str, Any], path: str) -> Mapping[str, str]:
-    """Checksums by name."""
+    """The checksums in a valid manifest, by the name of the member."""
     version, sums = manifest.get("version"), manifest.get("sha256")
     if manifest.get("format") != FORMAT or not isinstance(version, int):
-        raise InputError(f"{path} is no archived run: its manifest does not say {FORMAT!r}", _ASK_AGAIN)
+        raise InputError(f"{path} is no archived run: its manifest does not contain the format {FORMAT!r}", _ASK_AGAIN)
     if version > VERSION:
         raise InputError(f"{path} has version {version}; this cutegen-lab reads up to {VERSION}", Hint(Advice.UPGRADE))
     if not isinstance(sums, dict) or not all(isinstance(value, str) for value in sums.values()):

@@ -28,7 +28,7 @@ def event_to_json(event: Event) -> str:
 
 
 def event_from_json(text: str) -> Event:
-    """An event. Raises :class:`StoreError` for anything else, or for another version's."""
+    """Reads an event. Raises :class:`StoreError` for text that is not an event, or is one of another version."""
     try:
         return _EVENTS.validate_json(text)
     except ValidationError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from cutegen_lab.core.errors import StoreError
 from cutegen_lab.core.hints import Advice, Hint
 
-_TRIES = 10  # attempts, 10 ms apart: another process may be reading the lock, for microseconds
+_TRIES = 10  # attempts, 10 ms apart: a process that checks the lock holds it for microseconds
 
 
 class Lease:
@@ -45,14 +45,14 @@ class Lease:
             raise
 
     def release(self) -> None:
-        """Releases it; may be called more than once."""
+        """Releases the lease; may be called more than once."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
 
 def holder(folder: Path, run_id: str) -> str:
-    """The process that drives ``run_id``; "" if none does. Safe for ids and files from others."""
+    """The process that drives ``run_id``; "" if none does. Safe for ids and lock files that someone else wrote."""
     if "/" in run_id or "\0" in run_id:
         return ""
     try:

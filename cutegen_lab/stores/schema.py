@@ -16,7 +16,7 @@ _APPEND_ONLY = "".join(
 )
 
 MIGRATIONS: tuple[str, ...] = (
-    # 1: runs, their events, artifacts by content
+    # 1: runs, their events, artifacts by content hash
     f"""
     CREATE TABLE runs (
         run_id TEXT PRIMARY KEY, name TEXT NOT NULL, problem_key TEXT NOT NULL,
@@ -36,8 +36,8 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE runs ADD COLUMN candidates INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE runs ADD COLUMN accepted INTEGER NOT NULL DEFAULT 0;
     """,
-    # 3: what the analyst calls a run and whether it is in the trash; its GPU, its device and its fastest kernel, which
-    # for runs from before are read from their events
+    # 3: a run's title and whether it is in the trash; its GPU, device and fastest kernel, which for older runs are read
+    # from their events
     """
     ALTER TABLE runs ADD COLUMN title TEXT NOT NULL DEFAULT '';
     ALTER TABLE runs ADD COLUMN trashed_at REAL;
@@ -80,8 +80,8 @@ def refuse_newer(connection: sqlite3.Connection, path: object) -> None:
 
 
 def refuse_foreign(connection: sqlite3.Connection, path: object) -> None:
-    """Raises :class:`StoreError` for a file with views or triggers that no store has: they would run when it is read,
-    and a file may come from others, as a folder that was cloned."""
+    """Raises :class:`StoreError` for a file with views or triggers other than those of a store: SQLite would run them,
+    and the file may be from someone else, as in a cloned folder."""
     ours = {" ".join(text.split()) for text in _statements(_APPEND_ONLY)}
     acting = connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('view', 'trigger')")
     for name, text in acting:
@@ -94,13 +94,13 @@ def migrate(connection: sqlite3.Connection, migrations: tuple[str, ...] = MIGRAT
     while (version := _version(connection)) < len(migrations):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if _version(connection) == version:  # another process has migrated first
+            if _version(connection) == version:  # otherwise another process has migrated first
                 for statement in _statements(migrations[version]):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {version + 1}")
             connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:  # SQLite ends it itself where the disk is full
+            if connection.in_transaction:  # SQLite itself ends it if the disk is full
                 connection.execute("ROLLBACK")
             raise
 

@@ -71,8 +71,8 @@ class SqliteStore:
         return stored
 
     def insert(self, events: Sequence[StoredEvent], after: RunState) -> None:
-        """Stores a whole run that happened elsewhere, with the times of its events. ``after``: the state they lead
-        to. Raises StoreError if there is a run of its id."""
+        """Stores a whole run that happened elsewhere, with the times of its events. ``after``: the state they lead to.
+        Raises StoreError if there is a run with its id."""
         run_id, problem = after.run_id, after.problem
         with self._transaction() as connection:
             connection.execute(
@@ -113,7 +113,7 @@ class SqliteStore:
             return others, connection.total_changes
 
     def rename(self, run_id: str, title: str) -> None:
-        """Calls a run ``title``; "" for the name of its problem. Raises StoreError for an unknown run."""
+        """Sets the title of a run; "" for the name of its problem. Raises StoreError for an unknown run."""
         self._mark(run_id, "title", title)
 
     def trash(self, run_id: str, away: bool = True) -> None:
@@ -121,8 +121,8 @@ class SqliteStore:
         self._mark(run_id, "trashed_at", self._clock() if away else None)
 
     def put_artifact(self, artifact: Artifact, prefix: str = "") -> str:
-        """Stores ``artifact`` under ``prefix`` and its content hash, which is returned; equal content is stored
-        once."""
+        """Stores ``artifact`` under the key ``prefix`` + its content hash, and returns this key; equal content is
+        stored once."""
         sha, blob = prefix + artifact.sha256, artifact_to_blob(artifact)
         with self._transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO artifacts VALUES (?, ?, ?)", (sha, blob, self._clock()))
@@ -136,7 +136,7 @@ class SqliteStore:
         return artifact_from_blob(row[0])
 
     def lease(self, run_id: str) -> Lease:
-        """The exclusive right to drive ``run_id``. Raises StoreError naming the process that has it."""
+        """The exclusive right to drive ``run_id``. Raises StoreError naming the process that holds it."""
         return Lease(self._locks, run_id)
 
     def driven_by(self, run_id: str) -> str:
@@ -185,7 +185,7 @@ class SqliteStore:
             try:
                 yield self._connection
             except UnicodeEncodeError as error:
-                raise StoreError(f"{self.path} has no such text: {error}", Hint(Advice.LIST_RUNS)) from None
+                raise StoreError(f"{self.path} cannot contain this text: {error}", Hint(Advice.LIST_RUNS)) from None
             except sqlite3.Error as error:
                 raise StoreError(
                     f"{self.path}: {error}", "Check disk space, permissions and other processes."

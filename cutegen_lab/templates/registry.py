@@ -1,4 +1,4 @@
-"""The families, in the order in which they are asked. A new one is a :class:`Family` and a name here."""
+"""The families, in the order in which they are tried. To add one, write a :class:`Family` and list it here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
         return found
     if others := [other for other in _ARCHS if other != arch and _serving(graph, other) is not None]:
         raise ServedElsewhere(
-            f"no template family serves {_computed(graph)} on {arch}, and one does on {', '.join(others)}",
+            f"no template family serves {_computed(graph)} on {arch}, but one does on {', '.join(others)}",
             Hint(Advice.OTHER_ARCH, tuple(others)),
         )
     raise NotCovered(f"no template family serves {_hindrance(graph)}")
@@ -48,7 +48,7 @@ def _serving(graph: Graph, arch: str) -> Family | None:
 
 
 def pays(family: Family, graph: Graph, workload: Workload) -> bool:
-    """Whether one kernel of ``family`` loses less time against memory than one more kernel takes to start."""
+    """Whether one kernel of ``family`` exceeds the time of its memory traffic by less than the start of a kernel."""
     return workload.compulsory_bytes * (family.slowness(graph, workload) - 1.0) < LAUNCH_BYTES
 
 
@@ -61,7 +61,7 @@ def _computed(graph: Graph) -> str:
 
 def _hindrance(graph: Graph) -> str:
     if not graph.space:
-        return "a computation of single numbers: no dimension is there to be spread over threads"
+        return "a computation of single numbers, which has no dimension to spread over threads"
     products = sum(1 for _ in graph.dots())
     if products > 1:
         return "several matrix products in one kernel"

@@ -17,7 +17,7 @@ from cutegen_lab.templates.registry import pays
 
 
 class Template(Protocol):
-    """``knobs``: the reason to change a parameter, by name and direction (+1, −1)."""
+    """A template for one problem. ``knobs``: the reason to change a parameter, by name and direction (+1, −1)."""
 
     @property
     def name(self) -> str: ...
@@ -103,7 +103,7 @@ class Single:
         sizes = {name: int(config[name]) for name in _CLUSTERS if name in config and not self._clusters}
         for name, size in sizes.items():
             if size > 1:
-                return f"{name} of {size}, and {self.arch} has no clusters of blocks"
+                return f"{name} of {size}, but {self.arch} has no clusters of blocks"
         return next(filter(None, (self.family.why_not(graph, config) for graph in self.graphs)), "")
 
     def estimate_us(self, config: Config) -> float | None:

@@ -64,13 +64,13 @@ class CompileQueue:
         return list(self._pool.map(self._compile, configs))
 
     def rest(self) -> None:
-        """Waits until one more is finished, or briefly."""
+        """Waits until another config is compiled, at most ``_POLL_SECONDS``."""
         wait([future for _, future in self._asked], timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
         if not self._asked:
             self.cancel.wait(_POLL_SECONDS)
 
     def close(self) -> None:
-        """Cancels what has not begun, and waits for the rest."""
+        """Cancels compilations that have not begun, and waits for the others."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _compile(self, config: Config) -> Compiled:

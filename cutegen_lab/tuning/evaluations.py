@@ -66,7 +66,7 @@ class Evaluation:
         if (self.time_us is None) != bool(self.failure):
             raise ValueError("an evaluation has either a time or a failure")
         if self.time_us is not None and not (math.isfinite(self.time_us) and self.time_us > 0):
-            raise ValueError(f"a time of {self.time_us} µs")
+            raise ValueError(f"a time must be positive and finite, not {self.time_us} µs")
 
 
 def source_key(source: str, problem: Problem) -> str:
@@ -132,7 +132,7 @@ class Evaluations:
 
 
 def recorded(path: Path, source_sha256: str) -> dict[Place, list[Evaluation]]:
-    """Evaluations in a file of one source, by place; only the latest of each config and workload."""
+    """Evaluations of one source in a file, by place; only the latest of each config and workload."""
     found: dict[Place, dict[str, Evaluation]] = {}
     for line in path.read_bytes().split(b"\n") if path.exists() else ():
         parsed = _parsed(line)

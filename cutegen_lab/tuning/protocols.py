@@ -38,7 +38,7 @@ class ConfigTimer(Protocol):
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
     ) -> Iterator[tuple[str, Sequence[float] | Fault]]:
-        """Samples in microseconds a call, one artifact after another. Raises Cancelled."""
+        """Samples in microseconds per call, one artifact after another. Raises Cancelled."""
         ...
 
     def time_interleaved(
@@ -65,9 +65,9 @@ class Limits:
     """When a search ends, even if more could be gained."""
 
     evaluations: int = 40
-    """Most configs timed, those of earlier searches included."""
+    """Maximum number of configs timed, those of earlier searches included."""
     seconds: float = math.inf
-    """Most seconds."""
+    """Maximum duration in seconds."""
     batch: int = 4
     """Configs timed at a time while others are compiled."""
     finalists: int = 4
@@ -87,13 +87,13 @@ class SearchStats:
     failed: int = 0
     """Configs that failed on the device."""
     ruled_out: int = 0
-    """Configs ruled out before they reached it."""
+    """Configs ruled out before they reached the device."""
     prepare_seconds: float = 0.0
-    """Seconds until more than the default was to be timed."""
+    """Seconds until configs other than the default were timed."""
     search_seconds: float = 0.0
-    """Seconds from then to the last time."""
+    """Seconds from then to the end of the search."""
     busy_seconds: float = 0.0
-    """Seconds of these spent sampling."""
+    """Seconds of ``search_seconds`` spent sampling."""
     in_turns: dict[str, tuple[Config, float]] = field(default_factory=dict)
     """Config and time in microseconds of each finalist, by :func:`key`."""
 

@@ -21,7 +21,7 @@ from cutegen_lab.tuning.surrogate import Floats, Gaussian, squared_distances
 _ASTRAY = 0.15  # prior standard deviation of log(time / prediction) between configs
 _UNKNOWN = 0.5  # prior standard deviation of log(time) without predictions
 _NEAR = 0.5  # distance in the unit cube below which a pending config makes another less informative
-_REMEMBERED = 100  # most ruled-out configs that are remembered
+_REMEMBERED = 100  # maximum number of ruled-out configs from which others are predicted
 _FAILED = math.log(3)  # a config that failed counts as this much slower than the slowest
 
 
@@ -30,9 +30,9 @@ class Patience:
     """When a search gives up."""
 
     gain: float = 0.002
-    """Least expected gain, as a fraction of the best time."""
+    """Smallest expected gain with which the search continues, as a fraction of the best time."""
     least: int = 8
-    """Least number of configs timed before."""
+    """Minimum number of configs timed before it gives up."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Search:
     patience: Patience = Patience()
     """When the search gives up."""
     first: int = 6
-    """Configs spread over the space before the model is used, if none is predicted."""
+    """Number of configs spread over the space before the model is used, if none is predicted."""
     times_us: dict[str, float | None] = field(default_factory=dict)
     """Recorded times in microseconds, by :func:`key`; None for a config that failed."""
     predicted_us: dict[str, float] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from cutegen_lab.core.hashing import canonical_json
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.syntax import parse
 
-LISTED = 20_000  # most configs that are listed: of a larger product a sample is searched
+LISTED = 20_000  # maximum number of configs that are listed; of a larger product a sample is searched
 
 
 def key(config: Config) -> str:
@@ -55,13 +55,13 @@ def read_tunables(source: str) -> Tunables:
         value = ast.literal_eval(found)
     except (ValueError, TypeError, SyntaxError, RecursionError):
         raise InputError(
-            f"line {found.lineno}: TUNABLE is computed, and a kernel's text is not run here",
+            f"line {found.lineno}: TUNABLE is computed, but it is read without running the kernel's text",
             'Write it as a literal: TUNABLE = {"threads": (64, 128, 256)}.',
         ) from None
     domains = _domains(value, found.lineno)
     if lacking := [name for name in domains if name not in defaults]:
         raise InputError(
-            f"launch() has no keyword {', '.join(lacking)} with a literal default, which TUNABLE names",
+            f"TUNABLE names {', '.join(lacking)}, but launch() has no such keyword with a literal default",
             f"Add {lacking[0]}: cutlass.Constexpr = {domains[lacking[0]][0]!r} to launch().",
         )
     return Tunables(domains, {name: defaults[name] for name in domains})
@@ -74,7 +74,7 @@ def _domains(value: object, line: int) -> dict[str, tuple[Scalar, ...]]:
     )  # fmt: skip
     if not isinstance(value, dict) or not ok or not value:
         raise InputError(
-            f"line {line}: TUNABLE does not give each name a tuple of numbers or words",
+            f"line {line}: TUNABLE must map each name to a tuple of numbers or strings",
             'Write it as TUNABLE = {"threads": (64, 128, 256)}.',
         )
     return {name: tuple(dict.fromkeys(values)) for name, values in value.items()}
@@ -130,7 +130,7 @@ class Space:
         cls, domains: Mapping[str, Sequence[Scalar]], default: Config,
         feasible: Callable[[Config], bool] = lambda config: True, seed: int = 0,
     ) -> Space:  # fmt: skip
-        """Raises InputError if no config is feasible."""
+        """The feasible configs, or a sample of them if there are too many. Raises InputError if there are none."""
         plain = {name: tuple(values) for name, values in domains.items()}
         total = math.prod(len(values) for values in plain.values())
         every = _sampled(plain, seed) if total > LISTED else _listed(plain)

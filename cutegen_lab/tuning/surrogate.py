@@ -1,4 +1,4 @@
-"""A Gaussian process over encoded configs, small enough to refit after every answer.
+"""A Gaussian process over encoded configs, small enough to refit after every evaluation.
 
 Rasmussen and Williams, Gaussian Processes for Machine Learning, algorithm 2.1, with a Matérn 5/2 kernel. The variance
 has its closed form; length scales (one for each dimension) and noise maximise the marginal likelihood on a grid.
@@ -63,7 +63,7 @@ class _Fit:
 
 
 def _likely(points: Floats, values: Floats, scales: Floats, spread: float) -> _Fit:
-    """Likelihoods for every noise level from one decomposition."""
+    """The most likely fit over all noise levels, from one eigendecomposition."""
     roots, vectors = np.linalg.eigh(_matern(points, points, scales))
     along, weight = vectors.T @ values, len(points) + _EVIDENCE
     found = []

@@ -80,11 +80,11 @@ class Trace:
 
     def importance(self) -> dict[str, float]:
         """How much of the variance of the configs' log times each parameter's value explains by itself, from 0 to 1,
-        largest first; parameters with too few configs to say are left out.
+        largest first; parameters with too few configs to tell are left out.
 
         It is omega squared of a one-way analysis of variance (Hays, Statistics for Psychologists, 1963), which does not
-        grow with the number of values as the plain share does. A search tries good values more often, so this is about
-        the configs that it tried; parameters that matter together share what they explain.
+        grow with the number of values, as the plain share of the variance does. A search tries good values more often,
+        so this is about the configs that it tried; parameters that matter together share what they explain.
         """
         shares = ((name, self._explained(name)) for name, values in self.domains.items() if len(values) > 1)
         found = {name: share for name, share in shares if share is not None}

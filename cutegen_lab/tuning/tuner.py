@@ -28,11 +28,11 @@ from cutegen_lab.tuning.trace import averaged, geometric
 
 QUICK, CAREFUL = 3, 12  # samples of every config, and of a config close to the best
 _RULED_OUT = (
-    8  # most configs ruled out for each one of the budget, so that a mostly infeasible space is not compiled whole
+    8  # limit on configs ruled out per evaluation of the budget: a mostly infeasible space is not compiled whole
 )
 _CLOSE = 1.10  # configs within this factor of the best are sampled further
-_ENOUGH = 60  # most samples of a config: more do not separate close configs
-_LEAST_WORTH = 0.5  # least assumed fraction of compiled configs that are worth timing
+_ENOUGH = 60  # maximum number of samples per config: more do not separate close configs
+_LEAST_WORTH = 0.5  # smallest assumed fraction of compiled configs that are worth timing
 _PREPARED = 0.75  # fraction of the budget compiled before timing begins, if predictions guide the search
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # verdicts that say nothing about the config
 
@@ -65,7 +65,7 @@ class Tuner:
     limits: Limits = field(default_factory=Limits)
     """When the search ends."""
     guide: Guide | None = None
-    """Predictions that arrive while it runs; None without any."""
+    """Predictions that arrive while the search runs; None without any."""
     stats: SearchStats = field(default_factory=SearchStats)
     """Counts and durations so far."""
     _artifacts: dict[str, Artifact] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Tuner:
         self._ready: list[tuple[Config, Artifact]] = []  # configs that are compiled and worth timing
         self._begun: float | None = None  # when the timer was first asked for more than the default
         self._busy_before = 0.0  # seconds that the timer had taken before that
-        # Most configs that are compiled ahead of the timer.
+        # Maximum number of configs that are compiled ahead of the timer.
         self._depth = self._batch + -(-self.workers // len(self.workloads))
 
     def run(self) -> SearchStats:
@@ -172,7 +172,7 @@ class Tuner:
     def _over(self) -> str:
         """Why the search requests no more configs although it has budget left."""
         if self.search.untried:
-            return "nothing more to gain is expected"
+            return "no further gain is expected"
         if not self.search.times_us:
             return f"all {len(self.search.space.configs)} configs were ruled out: does constraints() allow any?"
         return "every config was tried"
@@ -211,7 +211,8 @@ class Tuner:
             self.say(f"prepared in {self._begun - started:.1f} s; timing begins")
 
     def _batch_of(self, queue: CompileQueue) -> list[tuple[Config, Artifact]]:
-        """Configs that are ready; none before a whole batch is, if the timer takes time to change workloads."""
+        """Configs that are ready, at most a batch. If the timer takes time to change workloads, empty until the batch
+        is full or nothing is being compiled."""
         if self.timer.changes and queue and len(self._ready) < self._batch:
             return []
         count = min(self._batch, self._left(0))
@@ -246,7 +247,7 @@ class Tuner:
         if not out:
             self.say(f"{brief(config)}: {verdict.replace('_', ' ')}, {reason}")
         elif not self.stats.ruled_out:
-            self.say(f"the first that is ruled out: {brief(config)}, {reason}")
+            self.say(f"the first config that is ruled out: {brief(config)}, {reason}")
         self._failed(config, out)
         return None
 

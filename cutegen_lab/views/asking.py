@@ -1,4 +1,4 @@
-"""Messages between Jupyter's server and the process that answers a view's queries, a line each."""
+"""Messages between Jupyter's server and the process that answers a view's queries, as lines of JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cutegen_lab.views.model import Query
 
 class Asked(BaseModel):
     """A query about the run ``run_id`` of the store in ``place``; without an id, about the run in the ``.cutegen`` file
-    ``place``. ``folder``: where exported files are written, from the process's own folder. ``number`` tells answers
-    apart."""
+    ``place``. ``folder``: where exported files are written, relative to the process's own folder. ``number`` identifies
+    the answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -24,8 +24,8 @@ class Asked(BaseModel):
 
 
 class Told(BaseModel):
-    """The first line of the answer to ``number``; the second line is the result as JSON. ``error``: why there is none,
-    if so, and ``action``: what to do next; ``wrong_input``: whether it is an InputError."""
+    """The first line of the answer to ``number``; the second line is the result as JSON. ``error``: why there is no
+    result, otherwise empty; ``action``: what to do next; ``wrong_input``: whether the error is an InputError."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -15,11 +15,11 @@ _CLASSES = (  # kinds of token, the narrower ones first, and their class in styl
     (Name.Function, "f"), (Name.Class, "f"), (Name.Builtin, "b"),
 )  # fmt: skip
 _MOST = 200_000
-"""Most characters of a text that is coloured."""
+"""Maximum number of characters of a text that is coloured."""
 
 
 def coloured_lines(text: str) -> list[Markup]:
-    """``text.splitlines()`` as HTML, escaped. A text that is no Python, or is very long, has few colours or none."""
+    """``text.splitlines()`` as HTML, escaped. A text that is not Python, or is very long, has few colours or none."""
     if len(text) > _MOST:
         return [escape(line) for line in text.splitlines()]
     lines: list[Markup] = []

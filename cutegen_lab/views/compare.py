@@ -16,8 +16,8 @@ def comparison(
     ptx_note: str = "",
 ) -> ComparisonView:  # fmt: skip
     """What changes from ``before_id`` to ``after_id``, which need not be related. The texts are those for one config
-    alone, or ``general``: those with parameters. ``ptx``: of both, if both were compiled; else ``ptx_note`` says why
-    not. Raises KeyError for an unknown id."""
+    alone; with ``general``, those with parameters. ``ptx``: PTX of both, if both were compiled; otherwise ``ptx_note``
+    says why there is none. Raises KeyError for an unknown id."""
     by_id = {each.id: each for each in view.candidates}
     before, after = (shown(by_id[each], general) for each in (before_id, after_id))
     olds, news = ({each.key: each for each in (*c.metrics, *c.counters)} for c in (before, after))
@@ -35,7 +35,8 @@ def comparison(
 
 
 def comparison_text(found: ComparisonView, ptx: bool = False) -> str:
-    """The comparison as a table, the changed parameters and the diff of the texts; ``ptx``: and that of the PTX."""
+    """The comparison as a table, the changed parameters and the diff of the texts; with ``ptx``, also the diff of the
+    PTX."""
     head = ("", found.before_id, found.after_id, "change")
     rows = [(each.label, each.before or "–", each.after or "–", each.change) for each in found.metrics]
     parts = [*(plain(line) for line in columns([head, *rows])), ""]
@@ -55,7 +56,7 @@ def _counted(what: str, lines: list[DiffLine]) -> str:
 
 
 def compared(before: MetricView | None, after: MetricView | None) -> ComparedMetric:
-    """A number of two candidates, one of which has it."""
+    """A metric of two candidates; one of the two may lack it."""
     known = after or before
     assert known is not None
     change, tone = _change(before, after)

@@ -16,14 +16,14 @@ from cutegen_lab.views.model import DiagnosticView, EvidenceRow, Tone
 from cutegen_lab.views.speed import speed_rows
 from cutegen_lab.views.units import count, microseconds, plural, relative, size
 
-_EXCERPT = 80  # most characters of a source line
+_EXCERPT = 80  # maximum number of characters of a source line
 
 
 def evidence_rows(
     candidate: Candidate, trial: Trial | None, resources: Resources | None, state: RunState
 ) -> list[EvidenceRow]:
     """Rows in reading order: correctness, resources, time, limiter, provenance of the figures. ``trial``: the
-    candidate's, with lines of the text that is shown."""
+    candidate's trial, whose line numbers are those of the text that is shown."""
     problem, sol, parent = state.problem, state.sol, state.trials.get(candidate.parent_id or "")
     rows = []
     if trial is not None:
@@ -64,7 +64,7 @@ def diagnostics(items: tuple[Diagnostic, ...]) -> list[DiagnosticView]:
 
 
 def provenance(candidate: Candidate, record: Provenance | None) -> dict[str, str]:
-    """What an answer depended on, in words; keys in a fixed order."""
+    """What a candidate and its verdict depended on, in words; keys in a fixed order."""
     proposal = candidate.proposal
     out = {"source sha256": candidate.source_sha256}
     if candidate.config:
@@ -141,11 +141,11 @@ def _error_rows(worst: OutputError, problem: Problem) -> list[EvidenceRow]:
 def _resource_rows(resources: Resources) -> list[EvidenceRow]:
     parts = f"{resources.static_smem_bytes:,} static + {resources.dynamic_smem_bytes:,} dynamic"
     return [
-        _row("registers", "Registers a thread", str(resources.registers), plural(resources.kernels, "kernel")),
+        _row("registers", "Registers per thread", str(resources.registers), plural(resources.kernels, "kernel")),
         _row(
             "spills", "Register spills", f"{resources.spill_bytes:,} B", "", "warn" if resources.spill_bytes else "good"
         ),
-        _row("shared_memory", "Shared memory a block", f"{resources.smem_bytes:,} B", parts),
+        _row("shared_memory", "Shared memory per block", f"{resources.smem_bytes:,} B", parts),
     ]
 
 

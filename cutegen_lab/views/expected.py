@@ -15,8 +15,8 @@ _ENOUGH = 0.9  # fraction of the promised gain from which the promise counts as 
 
 
 def expected_gain(text: str) -> float | None:
-    """Share of the parent's time that ``text`` (a proposal's expected effect) says is saved; None if it says none, or
-    no single one: ``44.1% less time than c1``, ``-20% time``, ``25% faster``, ``1.5× faster``."""
+    """Share of the parent's time that ``text`` (a proposal's expected effect) says is saved, such as ``44.1% less time
+    than c1``, ``-20% time``, ``25% faster`` or ``1.5× faster``; None unless it states exactly one."""
     less = [float(one or other) / 100 for one, other in _LESS.findall(text)]
     faster = [1 - 1 / (1 + float(share) / 100) for share in _FASTER.findall(text)]
     times = [1 - 1 / float(factor) for factor in _TIMES.findall(text) if float(factor) > 0]

@@ -10,7 +10,7 @@ from cutegen_lab.core.trial import Profile
 from cutegen_lab.views.model import HeatColumn
 
 _WAYS = ("global_load", "global_store", "global_atomic", "bulk_load", "bulk_store")
-_LOADS = ", of loads where their values are first used"  # the compiler moves loads there
+_LOADS = "; a load counts where its value is first used"  # the compiler moves loads there
 _STALLS = "Predicted stall"
 _COLUMNS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # label -> unit and the counters it adds
     "Sectors": (f"sectors of 32 bytes of global memory{_LOADS}", tuple(f"{way}_sectors" for way in _WAYS)),
@@ -20,7 +20,7 @@ _COLUMNS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # label -> unit and the
     "Tensor": ("tensor operations", ("tensor_ops",)),
     "Instructions": ("warp instructions", ("warp_instructions",)),
     _STALLS: (
-        f"predicted microseconds of waiting{_LOADS}; the busiest unit and the start of blocks count for no line",
+        f"predicted microseconds of waiting{_LOADS}; the busiest unit and the start of blocks belong to no line",
         tuple(as_counters({WAITS: 0.0})),
     ),
     "Waits": ("waits of warps at barriers", ("barrier_waits", "mbarrier_waits", "cluster_waits")),
@@ -29,7 +29,7 @@ _LIMITING = {  # counter of the limiting resource -> the column that shows it
     "moved_bytes": "Sectors", "shared_wavefronts": "Wavefronts", "tensor_ops": "Tensor", "barrier_waits": "Waits",
     "cluster_waits": "Waits", "warp_instructions": "Instructions",
 }  # fmt: skip
-_WAITING = ("latency", "bulk copies", "dependent")  # words of limiters that are waits
+_WAITING = ("latency", "bulk copies", "dependent")  # words in a limiter that mean waiting
 
 
 def heat(profile: Profile | None) -> list[HeatColumn]:

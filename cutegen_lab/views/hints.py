@@ -73,7 +73,7 @@ _TEXTS: Mapping[Advice, str] = {
     Advice.SET_KEY: "Set OPENAI_API_KEY, or use {provider} templates or manual.",
     Advice.START_MANUAL: "Start a run with {provider} manual.",
     Advice.OTHER_MODEL: "Choose another with {model}.",
-    Advice.MORE_TOKENS: "Raise {tokens}, or accept what there is.",
+    Advice.MORE_TOKENS: "Raise {tokens}, or accept a kernel found so far.",
     Advice.GIVE_PRICE: (
         "Give {price} 1.25/10 (dollars for a million tokens sent and received), or bound tokens with {tokens}."
     ),
@@ -81,30 +81,30 @@ _TEXTS: Mapping[Advice, str] = {
     Advice.DOCTOR: "{doctor} says what this machine has.",
     Advice.WEAK_CAGE: (
         "Run where the kernel has Landlock (Linux 5.13 or newer with landlock in /sys/kernel/security/lsm; in a "
-        "container, a runtime whose seccomp profile lets it through, such as Docker 23 or newer) or lets users make "
-        "namespaces. If every candidate may do all that you can, {weak_cage}."
+        "container, a runtime whose seccomp profile allows it, such as Docker 23 or newer) or lets users "
+        "create namespaces. If candidates may run with all of your permissions, {weak_cage}."
     ),
     Advice.UPGRADE: "Upgrade cutegen-lab, or use another {workdir}.",
     Advice.WRITABLE_WORKDIR: "Choose a writable {workdir}.",
     Advice.CHECK_DISK: "Check disk space and permissions, or choose another {workdir}.",
     Advice.MAKE_ROOM: "Make room for it, or choose another {workdir}.",
-    Advice.FREE_SPACE: "Free some space, or choose another place by {workdir}, CUTEGEN_CACHE or TMPDIR.",
-    Advice.MAKE_WRITABLE: "Make it writable, or choose another place by {workdir}, CUTEGEN_CACHE or TMPDIR.",
-    Advice.LIST_RUNS: "{runs} has names.",
+    Advice.FREE_SPACE: "Free some space, or choose another place with {workdir}, CUTEGEN_CACHE or TMPDIR.",
+    Advice.MAKE_WRITABLE: "Make it writable, or choose another place with {workdir}, CUTEGEN_CACHE or TMPDIR.",
+    Advice.LIST_RUNS: "{runs} lists the runs.",
     Advice.DECLARE_INPUTS: 'Give {inputs} "x: bf16[4096,8192]" or define inputs().',
     Advice.DROP_INPUTS: "Leave out {inputs}.",
     Advice.MAKE_TUNABLE: (
         'Add TUNABLE = {{"threads": (64, 128, 256)}} at the top level and the keyword threads: cutlass.Constexpr = 128 '
-        "to launch(), and use it where the number stood; or have that done: {refactor}."
+        "to launch(), and use it in place of the number; {refactor} does this for you."
     ),
     Advice.SEE_EVIDENCE: "{judge} shows the evidence.",
     Advice.JUDGE_HERE: "To judge it here, export a kernel of it: {judge}.",
     Advice.SEARCH_FIRST: "Run the same command without {replay} first.",
     Advice.NAME_CANDIDATE: "Candidates: {listed}. Name one: {named}.",
-    Advice.OTHER_OUT: "Name another one {out}.",
+    Advice.OTHER_OUT: "Name another file {out}.",
     Advice.WITHOUT_VERIFYING: "Nothing was written. To write it as it is, use {no_verify}.",
     Advice.NAME_ENTRY: (
-        "Write a launch() that calls the kernel, in a file of its own, and give that first; or name one by --entry."
+        "Write a launch() that calls the kernel, in a file of its own, and give that first; or name one with --entry."
     ),
     Advice.DRAW_ONE: (
         "Give one of a layout, --mma, --tma and --copy. A layout is written as CuTe prints it: ((2,4),8):((1,16),2)."
@@ -112,12 +112,12 @@ _TEXTS: Mapping[Advice, str] = {
     Advice.LEAVE_OUT: "Leave out {option}.",
     Advice.WRITE_AS: "Write it as {option}.",
     Advice.DRAW_PART: "Draw a part of it: --compose '(64,64)'.",
-    Advice.CHOOSE_PART: "{option} A:B chooses.",
+    Advice.CHOOSE_PART: "{option} A:B chooses another part.",
     Advice.GIVE_ACCESS: "Add --access 16B.",
-    Advice.OTHER_THREADS: "Use fewer threads, or others: --threads (1,32) goes along the columns.",
+    Advice.OTHER_THREADS: "Use fewer threads, or another layout: --threads (1,32) goes along the columns.",
     Advice.MANUAL_FOLDER: "Use {provider} manual:DIR.",
     Advice.REPLAY_FILE: "Use {provider} replay:FILE.",
-    Advice.BENCH_RECORD: "{bench} writes one.",
+    Advice.BENCH_RECORD: "{bench} writes such a file.",
 }
 
 
@@ -149,7 +149,7 @@ def with_hint(reason: str, hint: Hint | None, front: Spelling) -> str:
 
 
 def note_of(state: RunState, front: Spelling) -> str:
-    """Why a run rests or ended, and what to do about it; empty if that is obvious."""
+    """Why a run waits or ended, and what to do about it; empty if that is obvious."""
     return with_hint(state.problem_note, state.problem_hint, front)
 
 
@@ -159,7 +159,7 @@ _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 def misspelt_argument(message: str, options: Iterable[str]) -> str:
     """Which option or choice was meant, for a message of argparse; empty if it is about something else. ``options``:
-    those there are."""
+    the known options."""
     if unknown := _UNKNOWN.search(message):
         word = next((word for word in unknown[1].split() if word.startswith("-")), "")
         return did_you_mean(word.partition("=")[0], options)

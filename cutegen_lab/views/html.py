@@ -51,8 +51,7 @@ class RunPage:
 
 def report(pages: Sequence[RunPage], title: str = "cutegen report", general: bool = False) -> str:
     """One page for several runs: evidence, plots with their tables, lineage, checks, diffs, sources, provenance. No
-    network, no scripts. ``general``: with the texts that have parameters, where there are others for one config
-    alone."""
+    network, no scripts. ``general``: shows the texts with parameters, even if there are texts for one config alone."""
     runs = []
     for page in pages:
         view = page.view.model_copy(update={"candidates": [shown(c, general) for c in page.view.candidates]})

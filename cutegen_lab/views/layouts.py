@@ -10,11 +10,11 @@ from cutegen_lab.layouts.drawing import svg
 from cutegen_lab.layouts.traced import MadeLayout
 from cutegen_lab.views.model import View
 
-_TEXT = 100  # most characters of a line
+_TEXT = 100  # maximum number of characters of a line
 
 
 class LayoutView(View):
-    """One layout. ``lines``: line numbers in the text that is shown; ``text``: the first of these lines."""
+    """One layout. ``lines``: line numbers in the text that is shown; ``text``: the text of the first of these lines."""
 
     layout: str
     what: str
@@ -37,7 +37,7 @@ class LayoutTable(View):
 
 
 class LayoutPicture(View):
-    """Layout ``number`` of a candidate, drawn, and as tables."""
+    """Layout ``number`` of a candidate, as a drawing and as tables."""
 
     candidate_id: str
     number: int
@@ -49,8 +49,8 @@ class LayoutPicture(View):
 def layouts_view(
     candidate_id: str, made: Sequence[MadeLayout | ConflictingAccess], source: str, lines: Mapping[int, int] | None
 ) -> LayoutsView:
-    """``source``: the text that is shown. ``lines`` maps lines of the traced text to lines of ``source``, if the two
-    texts differ; lines that ``source`` does not have are left out."""
+    """``made`` as a view. ``source``: the text that is shown. ``lines`` maps lines of the traced text to lines of
+    ``source``, if the two texts differ; lines that ``source`` does not have are left out."""
     text = source.splitlines()
 
     def shown(one: MadeLayout | ConflictingAccess) -> LayoutView:
@@ -62,7 +62,7 @@ def layouts_view(
 
 
 def layout_picture(candidate_id: str, number: int, made: MadeLayout | ConflictingAccess) -> LayoutPicture:
-    """Raises InputError for a layout that is too large to draw."""
+    """``made`` as a drawing and as tables. Raises InputError if it is too large to draw."""
     picture = made.picture()
     tables = [LayoutTable(title=panel.title, rows=panel.text()) for panel in picture.panels]
     return LayoutPicture(

@@ -16,8 +16,8 @@ Status = Literal["running", "review", "done", "interrupted"]
 
 
 class RunRow(View):
-    """One run. ``driver``: the process that drives it, "" for none. ``notebook``: path of the notebook whose kernel
-    that is, "" if it is not known."""
+    """One run. ``driver``: the process that drives it, "" for none. ``notebook``: path of the notebook whose Jupyter
+    kernel is the driver, "" if unknown."""
 
     store: str
     run_id: str
@@ -43,7 +43,8 @@ class RunRow(View):
 
 
 class StoreView(View):
-    """A store that was found. ``folder``: of the notebooks that use it; ``error``: why it cannot be read, if so."""
+    """A store that was found. ``folder``: the folder of the notebooks that use it; ``error``: why it cannot be read, ""
+    if it can."""
 
     name: str
     folder: str
@@ -51,8 +52,9 @@ class StoreView(View):
 
 
 class RunList(View):
-    """A page of the runs that were asked for, latest first. ``total``: all of these; ``trashed``: runs in the trash.
-    ``problems``, ``gpus``: what there is to filter by. ``machine``: the GPU of the server, or "emulator"."""
+    """A page of the runs that were asked for, latest first. ``total``: their number on all pages; ``trashed``: number
+    of runs in the trash. ``problems``, ``gpus``: values to filter by. ``machine``: the GPU of the server, or
+    "emulator"."""
 
     rows: list[RunRow]
     total: int
@@ -71,8 +73,8 @@ class RunKey(View):
 
 
 class Changes(View):
-    """What the event stream says: at first, and after each change. ``changed``: of which runs something changed; None
-    for any. ``awaiting``: runs that need an answer."""
+    """An event of the stream, sent at its start and after each change. ``changed``: the runs that changed; None if any
+    may have changed. ``awaiting``: runs that need an answer."""
 
     changed: list[RunKey] | None
     running: int
@@ -88,8 +90,7 @@ class TutorialView(View):
 
 
 class Change(BaseModel):
-    """What may be changed of a run: what it is called ("" for the name of its problem), and whether it is in the
-    trash."""
+    """What may be changed of a run: its title ("" for the name of its problem), and whether it is in the trash."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -99,8 +100,8 @@ class Change(BaseModel):
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which runs a list is to have. An empty text is any; ``text``: words, all of which are found in a run's title,
-    problem, id, GPU or device; ``since``, ``until``: when it last changed, in Unix seconds."""
+    """Selects the runs of a list. An empty field matches any run; ``text``: words, all of which must be found in a
+    run's title, problem, id, GPU or device; ``since``, ``until``: limits of the last change, in Unix seconds."""
 
     text: str = ""
     problem: str = ""
@@ -124,7 +125,7 @@ class Wanted:
 
 
 def run_row(run: RunSummary, store: str) -> RunRow:
-    """``run`` as a line, where no process drives it."""
+    """``run`` as a row, for a run that no process drives."""
     problem = one_line(run.name)
     return RunRow(
         store=store,
@@ -150,12 +151,12 @@ def run_row(run: RunSummary, store: str) -> RunRow:
 
 
 def driven(row: RunRow, driver: str, notebook: str) -> RunRow:
-    """``row`` of a run that is not done while a process drives it."""
+    """``row`` of a run that is not done and that the process ``driver`` drives."""
     status: Status = "review" if row.step == Step.REVIEW.value else "running"
     return row.model_copy(update={"status": status, "driver": driver, "notebook": notebook})
 
 
 def page(rows: Iterable[RunRow], wanted: Wanted, offset: int, limit: int) -> tuple[list[RunRow], int]:
-    """The part of the fitting rows from ``offset`` on, latest first, and how many fit."""
+    """At most ``limit`` of the matching rows from ``offset`` on, latest first, and the number of matching rows."""
     fitting = sorted((row for row in rows if wanted.fits(row)), key=lambda row: (-row.updated_at, row.run_id))
     return fitting[offset : offset + limit], len(fitting)

@@ -17,15 +17,15 @@ _COUNTED = (
 
 
 def metrics(trial: Trial | None, resources: Resources | None, gpu: GpuSpec | None = None) -> list[MetricView]:
-    """What is known of a candidate so far, in reading order: time (µs), errors (relative to float64), resources of a
-    block and a thread, bytes moved, occupancy of ``gpu``. Less is better of all but the resident warps."""
+    """What is known of a candidate so far, in reading order: time (µs), errors (relative to float64), resources per
+    block and per thread, bytes moved, occupancy of ``gpu``. Less is better, except for the resident warps."""
     rows = [*_time(trial.timing if trial else None), *_errors(trial)]
     resources = (trial.resources if trial else None) or resources
     if resources is not None:
         rows += [
-            _metric("registers", "Registers a thread", resources.registers, str(resources.registers)),
+            _metric("registers", "Registers per thread", resources.registers, str(resources.registers)),
             _metric("spills", "Register spills", resources.spill_bytes, f"{resources.spill_bytes:,} B"),
-            _metric("shared_memory", "Shared memory a block", resources.smem_bytes, f"{resources.smem_bytes:,} B"),
+            _metric("shared_memory", "Shared memory per block", resources.smem_bytes, f"{resources.smem_bytes:,} B"),
         ]
     return [*rows, *_counted(trial, gpu)]
 
@@ -41,8 +41,8 @@ def counters(trial: Trial | None) -> list[MetricView]:
 
 
 def baselines(trial: Trial | None) -> dict[str, float]:
-    """Microseconds of what was timed in the candidate's rounds, by name; the accepted kernel has a column of its
-    own."""
+    """Microseconds of the other subjects timed in the candidate's rounds, by name; without the incumbent, which has a
+    column of its own."""
     timing = trial.timing if trial else None
     return {name: time for name, time in timing.baselines.items() if name != INCUMBENT} if timing else {}
 
@@ -78,7 +78,7 @@ def _counted(trial: Trial | None, gpu: GpuSpec | None) -> list[MetricView]:
     if warps := counters.get("resident_warps_per_sm"):
         most = gpu.max_threads_per_sm // 32 if gpu else 0
         share = f" of {most} ({warps / most:.0%})" if most else ""
-        rows.append(_metric("resident_warps", "Occupancy, warps an SM", warps, f"{warps:.0f}{share}", better="more"))
+        rows.append(_metric("resident_warps", "Occupancy, warps per SM", warps, f"{warps:.0f}{share}", better="more"))
     return rows
 
 

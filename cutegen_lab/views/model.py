@@ -36,7 +36,7 @@ class StepView(View):
     step: StepName
     status: StepStatus
     seconds: float | None = None
-    started_at: float | None = None  # Unix seconds; from it the clock of a running step is computed
+    started_at: float | None = None  # Unix seconds; a running step's duration is computed from it
     detail: str = ""
 
 
@@ -63,7 +63,8 @@ class MetricView(View):
 
 
 class ComparedMetric(View):
-    """A number of two candidates; a text is empty for one that has none. ``change``: from the first to the second."""
+    """A metric of two candidates; ``before`` or ``after`` is empty if that candidate has none. ``change``: from the
+    first to the second."""
 
     key: str
     label: str
@@ -74,7 +75,8 @@ class ComparedMetric(View):
 
 
 class TermView(View):
-    """A term of a predicted time in microseconds; ``part`` of the last term before it that is none."""
+    """A term of a predicted time in microseconds; ``part``: whether it is a part of the last term before it that is not
+    itself a part."""
 
     name: str
     us: float
@@ -107,7 +109,8 @@ class ConfigValue(View):
 
 
 class ConfigChange(View):
-    """A parameter whose value is not the parent's; an empty text where one of them has none."""
+    """A parameter whose value is not the parent's; ``old`` or ``new`` is empty if that candidate lacks the
+    parameter."""
 
     name: str
     old: str
@@ -115,8 +118,8 @@ class ConfigChange(View):
 
 
 class HeatColumn(View):
-    """What each line of a text costs in one resource. ``unit``: of ``total``, which includes code that belongs to no
-    line, and of the values by line."""
+    """What each line of a text costs in one resource. ``unit``: unit of the values by line and of ``total``, which
+    includes code that belongs to no line."""
 
     label: str
     unit: str
@@ -125,8 +128,8 @@ class HeatColumn(View):
 
 
 class ListingLine(View):
-    """A line of PTX or SASS. ``line``: of the candidate's shown text, 0 for none. ``stall``: cycles until the warp may
-    issue the next instruction; None where that is not known."""
+    """A line of PTX or SASS. ``line``: line of the candidate's text as it is shown, 0 for none. ``stall``: cycles until
+    the warp may issue the next instruction; None where that is not known."""
 
     text: str
     line: int = 0
@@ -134,7 +137,8 @@ class ListingLine(View):
 
 
 class MachineCodeView(View):
-    """PTX and SASS of a candidate for the workload ``workload``. ``sass_note``: why there is no SASS, if so."""
+    """PTX and SASS of a candidate for the workload ``workload``. ``sass_note``: why there is no SASS, empty if there
+    is."""
 
     candidate_id: str
     workload: str
@@ -145,7 +149,7 @@ class MachineCodeView(View):
 
 class NoteView(View):
     """A comment or pin as one candidate shows it. ``first``, ``last``: its lines in the candidate's own text, 0 where
-    it has none there. ``state``: a pin is kept or broken, a comment open, or its lines are gone."""
+    it has none there. ``state``: "kept" or "broken" for a pin; "open" for a comment, "gone" if its lines are gone."""
 
     id: str
     candidate_id: str  # candidate on which it was made
@@ -159,9 +163,9 @@ class NoteView(View):
 
 
 class SpecialisedView(View):
-    """What a candidate's fields of these names are for its text without parameters, for its config alone. The diff is
-    between such texts; lines are those of this text, 0 where it has none. ``same_lines``: of the candidate's own text,
-    and those here that compile to the same."""
+    """Values of a candidate's fields of the same names for its text for its config alone, which has no parameters. The
+    diff is between such texts; line numbers are those of this text, 0 if it has no such line. ``same_lines``: maps
+    lines of the candidate's own text to lines of this text that compile to the same instructions."""
 
     source: str
     diff: list[DiffLine]
@@ -172,7 +176,7 @@ class SpecialisedView(View):
 
 
 class ComparisonView(View):
-    """Two candidates compared. ``ptx_note``: why their PTX is not, if so."""
+    """Two candidates compared. ``ptx_note``: why their PTX is not compared, empty if it is."""
 
     before_id: str
     after_id: str
@@ -184,8 +188,9 @@ class ComparisonView(View):
 
 
 class CandidateView(View):
-    """``source`` is the candidate's own text, which an edit starts from. ``specialised`` is shown rather than it, if
-    there is one: None for a text that is not from a template, and until that text is proven to compile to the same."""
+    """``source`` is the candidate's own text, which an edit starts from. ``specialised``, if not None, is shown instead
+    of it: None for a text that is not from a template, and until the specialised text is proven to compile to the same
+    machine code."""
 
     id: str
     parent_id: str | None
@@ -291,8 +296,8 @@ class RunView(View):
 
 
 class CostView(View):
-    """Tokens of all answers so far, and dollars where a price is given. ``streamed``: about how many tokens the answer
-    has that is being written."""
+    """Tokens of all answers so far, and dollars where a price is given. ``streamed``: approximate number of tokens of
+    the answer that is being written."""
 
     prompt: int
     completion: int
@@ -303,7 +308,8 @@ class CostView(View):
 
 
 class ScopeView(View):
-    """Scope of the last approval. ``used``: answers it has given. ``ended``: why the analyst is asked again."""
+    """Scope of the last approval. ``used``: number of candidates that it has approved. ``ended``: why the analyst is
+    asked again."""
 
     text: str
     used: int
@@ -312,8 +318,8 @@ class ScopeView(View):
 
 class Command(BaseModel):
     """What the front end may send. Anything else is refused. ``target_id``: the candidate to branch from, the place of
-    a comment or pin (``c2:10-14``), or the one to lift; ``text``: the words that go with it, or the scope of an
-    approval (``3 steps``)."""
+    a new comment or pin (``c2:10-14``), or the comment or pin to lift; ``text``: the words of the answer, comment or
+    pin, or the scope of an approval (``3 steps``)."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -341,11 +347,11 @@ class ExportView(View):
 
 
 class Query(BaseModel):
-    """What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
-    parameters), which ``plots`` there are of it, the ``plot`` named ``text``, the script of ``plotly``, which draws it,
-    its ``layouts`` (``general`` as above), the picture of ``layout`` number ``text``,
-    what the gate and the lint rules say of ``text``, a draft (``check``), or that it is written in the format ``text``
-    (``export``; without one nothing is written)."""
+    """What the front end may ask for. ``machine_code``: PTX and SASS of the candidate (``general``: with the lines of
+    its text with parameters). ``plots``: the list of its plots. ``plot``: the plot named ``text``. ``plotly``: the
+    script that draws plots. ``layouts``: its layouts (``general`` as above). ``layout``: the picture of the layout with
+    the number ``text``. ``check``: what the gate and the lint rules say of the draft ``text``. ``export``: writes the
+    candidate in the format ``text`` (an empty ``text`` writes nothing) and lists the formats."""
 
     model_config = ConfigDict(extra="forbid")
 

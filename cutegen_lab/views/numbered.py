@@ -16,7 +16,7 @@ class NumberedLine:
     text: str
     """The line."""
     share: float = 0.0
-    """Its share of the first heat column, 0 to 1, relative to the hottest line."""
+    """Its value in the first heat column, relative to the hottest line: 0 to 1."""
     title: str = ""
     """Its share of every column, in words; empty for a line that costs nothing."""
 

@@ -14,7 +14,8 @@ _MOST_ROWS = 200
 
 
 class PlotEntry(View):
-    """A plot that may be asked for. ``missing``: why there is none of this candidate and what to do, else empty."""
+    """A plot that may be asked for. ``missing``: why this candidate has no such plot and what to do, otherwise
+    empty."""
 
     name: str
     help: str
@@ -45,7 +46,7 @@ class PlotTable(View):
 
 
 class PlotView(View):
-    """A plot, its tables, and all numbers of these as CSV."""
+    """A plot, its tables, and all numbers of these as CSV. ``trace``: a timeline as JSON for Perfetto, else ""."""
 
     candidate_id: str
     name: str
@@ -53,6 +54,7 @@ class PlotView(View):
     figure: FigureView
     tables: list[PlotTable]
     csv: str
+    trace: str
 
 
 def whole_table(title: str, columns: list[str], rows: list[list[str]]) -> PlotTable:

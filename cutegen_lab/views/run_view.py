@@ -50,9 +50,9 @@ def build_view(
 
     ``events``: the run's events, oldest first, for their times. ``log``: the last progress lines of a live run.
     ``attached``: whether this process drives the run; otherwise an unfinished run is "interrupted" and ``resume`` is
-    the only verb. ``elsewhere``: name of another process that drives it, with the same effect on verbs. ``front``:
-    where it is shown, which says how options are spelled. ``specialised``: by candidate, its text for its config alone,
-    if it has one. ``streamed``: tokens of the answer that the provider is writing.
+    the only verb. ``elsewhere``: name of another process that drives it, with the same effect on verbs. ``front``: how
+    the front end spells options. ``specialised``: by candidate, its text for its config alone, if it has one.
+    ``streamed``: tokens of the answer that the provider is writing.
     """
     driven = attached or bool(elsewhere)
     note = note_of(state, front)
@@ -60,7 +60,7 @@ def build_view(
         note = "; ".join(filter(None, (f"driven by process {elsewhere}", note)))
     scope = _scope(state)
     if scope is not None and scope.ended:
-        note = "; ".join(filter(None, (f"asked again, not “{scope.text}”: {scope.ended}", note)))
+        note = "; ".join(filter(None, (f"the scope “{scope.text}” has ended: {scope.ended}", note)))
     timeline = read_timeline(events, front)
     current = state.current
     return RunView(

@@ -48,7 +48,7 @@ def specialised_view(
     candidate: Candidate, state: RunState, texts: Mapping[str, SpecialisedText]
 ) -> SpecialisedView | None:
     """Replacements for the candidate's own text and for what refers to its lines; None if it has only one text. The
-    diff compares with the parent's text as that is shown."""
+    diff compares with the parent's text as it is shown."""
     text = texts.get(candidate.id)
     if text is None:
         return None

@@ -43,9 +43,9 @@ def speed_rows(timing: Timing | None, sol: SpeedOfLight) -> list[EvidenceRow]:
 
 
 def band(timing: Timing) -> str:
-    """The range of measured times that a prediction stands for, or a remark that it is not known."""
+    """The range in which most measured times lie for such a prediction, or a remark that it is not known."""
     if timing.band_us is None:
-        return f"how far a measured time on {timing.device} may be off is not known"
+        return f"the error of predictions for {timing.device} is not known"
     low, high = map(microseconds, timing.band_us)
     return f"when measured, nine of ten such kernels take {low} to {high}"
 
@@ -64,7 +64,7 @@ def _comparison_row(number: int, found: Comparison, timing: Timing) -> EvidenceR
     beside = f"; it takes {microseconds(other)}" if other is not None else ""
     return EvidenceRow(
         key=f"against_{number}",
-        label=f"Beside {found.against}" + (", the baseline" if found.against == timing.baseline else ""),
+        label=f"Compared with {found.against}" + (", the baseline" if found.against == timing.baseline else ""),
         value=f"{found.answer}: {significant(found.ratio)}× its time",
         detail=f"95% {interval}, {found.pairs} interleaved rounds{beside}",
         basis=timing.kind,

@@ -32,7 +32,7 @@ _DECISIONS = ("approve", "approve_unproven", "reject", "edit", "retry")  # answe
 
 @dataclass
 class Attempt:
-    """Steps of one candidate; of a repeated step the last pass."""
+    """Steps of one candidate; for a repeated step, its last pass."""
 
     steps: dict[StepName, StepView] = field(default_factory=dict)
     compiled: Compiled | None = None  # for the evidence, before the trial exists

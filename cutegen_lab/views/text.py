@@ -19,7 +19,7 @@ _DIFF_MARK = {"same": "  ", "added": "+ ", "removed": "- "}
 
 def evidence_table(view: RunView, candidate_id: str | None = None, general: bool = False) -> str:
     """Evidence of one candidate as a table. Default: the candidate under review, else the accepted one, else the last.
-    Lines are those of the text for its config alone, or ``general``: of the text with parameters.
+    Line numbers are those of the text for its config alone; with ``general``, of the text with parameters.
 
     Raises KeyError if the run has no such candidate.
     """
@@ -65,7 +65,7 @@ def standing(view: RunView) -> str:
     elif view.status == "running":
         words = f"at step {view.step}"
     elif view.status == "interrupted":
-        words = f"interrupted at step {view.step}; resume it to go on"
+        words = f"interrupted at step {view.step}; resume it to continue"
     else:
         words = {
             "accepted": f"finished, {plural(accepted, 'kernel')} accepted",
@@ -89,8 +89,8 @@ def pick(view: RunView, candidate_id: str | None = None) -> CandidateView | None
 
 
 def changes_text(candidate: CandidateView, general: bool = False) -> str:
-    """What the config and the text changed from the parent's; the texts are those for one config alone, or ``general``:
-    those with parameters."""
+    """What the config and the text changed from the parent's; the texts are those for one config alone; with
+    ``general``, those with parameters."""
     return "\n".join([*changed_parameters(candidate.config_changes), diff_text(shown_text(candidate, general).diff)])
 
 

@@ -8,7 +8,7 @@ export interface IPlotly {
 
 export interface IFigure {
   data: unknown[];
-  layout: object;
+  layout: { dragmode?: unknown };
 }
 
 /** Every bundle on a page, and every copy of one, takes the same plotly. */
@@ -39,9 +39,11 @@ export function loadPlotly(script: () => Promise<string>): Promise<IPlotly> {
   return page.cutegenPlotly;
 }
 
-/** Draws a figure in `el`, or what changed of it. Plotly writes into what it is given: it gets a copy. */
+/** Draws a figure in `el`, or what changed of it. Plotly writes into what it is given: it gets a copy. Where dragging
+ * moves the figure, the wheel zooms. */
 export async function draw(plotly: IPlotly, el: HTMLElement, { data, layout }: IFigure, toolBar: boolean) {
-  await plotly.react(el, structuredClone(data), structuredClone(layout), { displayModeBar: toolBar });
+  const config = { displayModeBar: toolBar, scrollZoom: layout.dragmode === 'pan' };
+  await plotly.react(el, structuredClone(data), structuredClone(layout), config);
 }
 
 /** Keeps a figure as wide as its element until what is returned is called, which takes the figure away. */

@@ -91,8 +91,9 @@ export interface SolView {
   gpu: string;
 }
 /**
- * ``source`` is the candidate's own text, which an edit starts from. ``specialised`` is shown rather than it, if
- * there is one: None for a text that is not from a template, and until that text is proven to compile to the same.
+ * ``source`` is the candidate's own text, which an edit starts from. ``specialised``, if not None, is shown instead
+ * of it: None for a text that is not from a template, and until the specialised text is proven to compile to the same
+ * machine code.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "CandidateView".
@@ -193,7 +194,8 @@ export interface MetricView {
   better: 'less' | 'more';
 }
 /**
- * A term of a predicted time in microseconds; ``part`` of the last term before it that is none.
+ * A term of a predicted time in microseconds; ``part``: whether it is a part of the last term before it that is not
+ * itself a part.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "TermView".
@@ -217,7 +219,7 @@ export interface DiagnosticView {
 }
 /**
  * A comment or pin as one candidate shows it. ``first``, ``last``: its lines in the candidate's own text, 0 where
- * it has none there. ``state``: a pin is kept or broken, a comment open, or its lines are gone.
+ * it has none there. ``state``: "kept" or "broken" for a pin; "open" for a comment, "gone" if its lines are gone.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "NoteView".
@@ -234,8 +236,8 @@ export interface NoteView {
   state: 'open' | 'gone' | 'kept' | 'broken';
 }
 /**
- * What each line of a text costs in one resource. ``unit``: of ``total``, which includes code that belongs to no
- * line, and of the values by line.
+ * What each line of a text costs in one resource. ``unit``: unit of the values by line and of ``total``, which
+ * includes code that belongs to no line.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "HeatColumn".
@@ -249,7 +251,8 @@ export interface HeatColumn {
   };
 }
 /**
- * A parameter whose value is not the parent's; an empty text where one of them has none.
+ * A parameter whose value is not the parent's; ``old`` or ``new`` is empty if that candidate lacks the
+ * parameter.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "ConfigChange".
@@ -260,9 +263,9 @@ export interface ConfigChange {
   new: string;
 }
 /**
- * What a candidate's fields of these names are for its text without parameters, for its config alone. The diff is
- * between such texts; lines are those of this text, 0 where it has none. ``same_lines``: of the candidate's own text,
- * and those here that compile to the same.
+ * Values of a candidate's fields of the same names for its text for its config alone, which has no parameters. The
+ * diff is between such texts; line numbers are those of this text, 0 if it has no such line. ``same_lines``: maps
+ * lines of the candidate's own text to lines of this text that compile to the same instructions.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "SpecialisedView".
@@ -293,7 +296,8 @@ export interface TrendPoint {
   sol_gap: number | null;
 }
 /**
- * Scope of the last approval. ``used``: answers it has given. ``ended``: why the analyst is asked again.
+ * Scope of the last approval. ``used``: number of candidates that it has approved. ``ended``: why the analyst is
+ * asked again.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "ScopeView".
@@ -304,8 +308,8 @@ export interface ScopeView {
   ended: string;
 }
 /**
- * Tokens of all answers so far, and dollars where a price is given. ``streamed``: about how many tokens the answer
- * has that is being written.
+ * Tokens of all answers so far, and dollars where a price is given. ``streamed``: approximate number of tokens of
+ * the answer that is being written.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "CostView".
@@ -319,8 +323,8 @@ export interface CostView {
   streamed: number;
 }
 /**
- * A line of PTX or SASS. ``line``: of the candidate's shown text, 0 for none. ``stall``: cycles until the warp may
- * issue the next instruction; None where that is not known.
+ * A line of PTX or SASS. ``line``: line of the candidate's text as it is shown, 0 for none. ``stall``: cycles until
+ * the warp may issue the next instruction; None where that is not known.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "ListingLine".
@@ -331,7 +335,8 @@ export interface ListingLine {
   stall: number | null;
 }
 /**
- * PTX and SASS of a candidate for the workload ``workload``. ``sass_note``: why there is no SASS, if so.
+ * PTX and SASS of a candidate for the workload ``workload``. ``sass_note``: why there is no SASS, empty if there
+ * is.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "MachineCodeView".
@@ -344,7 +349,8 @@ export interface MachineCodeView {
   sass_note: string;
 }
 /**
- * A plot that may be asked for. ``missing``: why there is none of this candidate and what to do, else empty.
+ * A plot that may be asked for. ``missing``: why this candidate has no such plot and what to do, otherwise
+ * empty.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "PlotEntry".
@@ -391,7 +397,7 @@ export interface PlotTable {
   count: number;
 }
 /**
- * A plot, its tables, and all numbers of these as CSV.
+ * A plot, its tables, and all numbers of these as CSV. ``trace``: a timeline as JSON for Perfetto, else "".
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "PlotView".
@@ -403,9 +409,10 @@ export interface PlotView {
   figure: FigureView;
   tables: PlotTable[];
   csv: string;
+  trace: string;
 }
 /**
- * One layout. ``lines``: line numbers in the text that is shown; ``text``: the first of these lines.
+ * One layout. ``lines``: line numbers in the text that is shown; ``text``: the text of the first of these lines.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "LayoutView".
@@ -437,7 +444,7 @@ export interface LayoutTable {
   rows: string[][];
 }
 /**
- * Layout ``number`` of a candidate, drawn, and as tables.
+ * Layout ``number`` of a candidate, as a drawing and as tables.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "LayoutPicture".
@@ -472,8 +479,8 @@ export interface ExportView {
   paths: string[];
 }
 /**
- * One run. ``driver``: the process that drives it, "" for none. ``notebook``: path of the notebook whose kernel
- * that is, "" if it is not known.
+ * One run. ``driver``: the process that drives it, "" for none. ``notebook``: path of the notebook whose Jupyter
+ * kernel is the driver, "" if unknown.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "RunRow".
@@ -502,7 +509,8 @@ export interface RunRow {
   notebook: string;
 }
 /**
- * A store that was found. ``folder``: of the notebooks that use it; ``error``: why it cannot be read, if so.
+ * A store that was found. ``folder``: the folder of the notebooks that use it; ``error``: why it cannot be read, ""
+ * if it can.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "StoreView".
@@ -513,8 +521,9 @@ export interface StoreView {
   error: string;
 }
 /**
- * A page of the runs that were asked for, latest first. ``total``: all of these; ``trashed``: runs in the trash.
- * ``problems``, ``gpus``: what there is to filter by. ``machine``: the GPU of the server, or "emulator".
+ * A page of the runs that were asked for, latest first. ``total``: their number on all pages; ``trashed``: number
+ * of runs in the trash. ``problems``, ``gpus``: values to filter by. ``machine``: the GPU of the server, or
+ * "emulator".
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "RunList".
@@ -539,8 +548,8 @@ export interface RunKey {
   run_id: string;
 }
 /**
- * What the event stream says: at first, and after each change. ``changed``: of which runs something changed; None
- * for any. ``awaiting``: runs that need an answer.
+ * An event of the stream, sent at its start and after each change. ``changed``: the runs that changed; None if any
+ * may have changed. ``awaiting``: runs that need an answer.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "Changes".
@@ -563,8 +572,8 @@ export interface TutorialView {
 }
 /**
  * What the front end may send. Anything else is refused. ``target_id``: the candidate to branch from, the place of
- * a comment or pin (``c2:10-14``), or the one to lift; ``text``: the words that go with it, or the scope of an
- * approval (``3 steps``).
+ * a new comment or pin (``c2:10-14``), or the comment or pin to lift; ``text``: the words of the answer, comment or
+ * pin, or the scope of an approval (``3 steps``).
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "Command".
@@ -588,11 +597,11 @@ export interface Command {
   text: string;
 }
 /**
- * What the front end may ask for: ``machine_code`` of a candidate (``general``: by the lines of its text with
- * parameters), which ``plots`` there are of it, the ``plot`` named ``text``, the script of ``plotly``, which draws it,
- * its ``layouts`` (``general`` as above), the picture of ``layout`` number ``text``,
- * what the gate and the lint rules say of ``text``, a draft (``check``), or that it is written in the format ``text``
- * (``export``; without one nothing is written).
+ * What the front end may ask for. ``machine_code``: PTX and SASS of the candidate (``general``: with the lines of
+ * its text with parameters). ``plots``: the list of its plots. ``plot``: the plot named ``text``. ``plotly``: the
+ * script that draws plots. ``layouts``: its layouts (``general`` as above). ``layout``: the picture of the layout with
+ * the number ``text``. ``check``: what the gate and the lint rules say of the draft ``text``. ``export``: writes the
+ * candidate in the format ``text`` (an empty ``text`` writes nothing) and lists the formats.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "Query".

@@ -58,11 +58,11 @@ describe('comparing two runs', () => {
     ]);
     expect(row('Time')).toEqual(['30 µs ± 0.2 µsmeasured', '15 µs ± 0.2 µsmeasured', '−50%']);
     expect(row('Speedup over eager')).toEqual(['3×measured', '6×measured', '+100%']);
-    expect(row('Registers a thread')?.[2]).toBe('=');
+    expect(row('Registers per thread')?.[2]).toBe('=');
     expect(row('Device')).toEqual(['NVIDIA H200sm_90a for H200', 'NVIDIA H200sm_90a for H200', '']);
     expect(row('Verdict')?.[0]).toBe('✓ accepted');
     expect(row('Steps used')).toEqual(['5 of at most 8 candidates', '5 of at most 8 candidates', '=']);
-    for (const label of ['Problem', 'Run', 'Provider', 'Candidate', 'Timed by', 'Shared memory a block']) {
+    for (const label of ['Problem', 'Run', 'Provider', 'Candidate', 'Timed by', 'Shared memory per block']) {
       expect(row(label), label).toBeDefined();
     }
   });
@@ -71,7 +71,7 @@ describe('comparing two runs', () => {
     await show(run('A', sample('done')), run('B', measured(15)));
     expect(row('Time')?.[2]).toBe('not compared: one is measured, one predicted');
     expect(row('Speedup over eager')).toEqual(['–', '6×measured', '']);
-    expect(row('Registers a thread')?.[2]).toBe('=');
+    expect(row('Registers per thread')?.[2]).toBe('=');
     const labels = [...host.querySelectorAll('tbody th')].map(each => each.textContent);
     expect(labels.indexOf('Speedup over eager'), 'below the time').toBe(labels.indexOf('Time') + 1);
     await show(run('A', measured(30)), run('B', measured(15, 'cuda:0 NVIDIA H100')));

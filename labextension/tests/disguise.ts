@@ -14,7 +14,7 @@ const UNSHOWN = new Set([
   'bytes_counted'
 ]);
 /** Values that TypeScript has other words for. */
-const COMPARED = new Set(['blocks a multiprocessor', 'registers a thread', 'shared memory a block']);
+const COMPARED = new Set(['blocks per multiprocessor', 'registers per thread', 'shared memory per block']);
 /** Fields that are dictionaries of names which are shown. */
 const NAMED = new Set(['provenance', 'versions', 'baselines']);
 /** Units, and names that are the same in every language. */

@@ -358,6 +358,14 @@ describe('keys', () => {
     const kept = () => root.hasAttribute('data-lm-suppress-shortcuts');
     await press('x');
     expect(kept()).toBe(true);
+    const item = host.querySelector('[role=treeitem]') as HTMLElement;
+    for (const [modifiers, expected] of [
+      [{}, true],
+      [{ ctrlKey: true }, false]
+    ] as const) {
+      await press('x', item, modifiers);
+      expect(item.hasAttribute('data-lm-suppress-shortcuts'), 'on what has the focus').toBe(expected);
+    }
     for (const [key, on, expected] of [
       ['s', root, false],
       ['f', root, false],

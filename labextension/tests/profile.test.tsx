@@ -58,7 +58,10 @@ describe('the plots of a candidate', () => {
     expect(radio('roofline')?.checked).toBe(true);
     expect(host.textContent).toContain(LIST.plots[0]?.help);
     const { data, layout } = PLOTS.roofline?.figure ?? {};
-    expect(plotly.react).toHaveBeenCalledExactlyOnceWith(figure(), data, layout, { displayModeBar: false });
+    expect(plotly.react).toHaveBeenCalledExactlyOnceWith(figure(), data, layout, {
+      displayModeBar: false,
+      scrollZoom: false
+    });
     expect(figure()?.getAttribute('aria-label')).toContain(PLOTS.roofline?.title);
   });
 
@@ -128,6 +131,21 @@ describe('the plots of a candidate', () => {
     await settled(() => button(host, 'SVG').click());
     expect(plotly.downloadImage.mock.lastCall?.[1]).toMatchObject({ format: 'svg' });
     expect(host.querySelector('[role=status]')?.textContent).toBe('');
+  });
+
+  it('of warps can be zoomed by the wheel, and saved as a trace', async () => {
+    const saved: string[] = [];
+    Object.assign(URL, { createObjectURL: () => 'blob:1', revokeObjectURL: vi.fn() });
+    vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+      saved.push(this.download);
+    });
+    await show(answering(), { wanted: 'timeline' });
+    expect(plotly.react.mock.lastCall?.[3]).toMatchObject({ scrollZoom: true });
+    expect(JSON.parse(PLOTS.timeline?.trace ?? '')).toHaveProperty('traceEvents');
+    button(host, 'Perfetto').click();
+    expect(saved).toEqual(['r-1-c1-timeline.trace.json']);
+    await show(answering(), { wanted: 'roofline' });
+    expect([...host.querySelectorAll('button')].map(each => each.textContent)).not.toContain('Perfetto');
   });
 
   it('are a sentence where there are none', async () => {

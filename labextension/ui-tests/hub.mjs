@@ -2,8 +2,8 @@
 // `npm run build`.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { shots, withJupyter } from './jupyter.mjs';
-import { kernelIdle, openNotebook, runCell, save, until, writeNotebook } from './notebook.mjs';
+import { part, shots, withJupyter } from './jupyter.mjs';
+import { kernelIdle, liveRun, openNotebook, runCell, save, until, writeNotebook } from './notebook.mjs';
 
 const START = `%%cutegen --name live --device emulator --max-steps 6 --provider templates:vec=1,threads_per_row=32,rows_per_block=1,loads=1
 def reference(x):  # x: f32[64, 1024]
@@ -13,8 +13,8 @@ const NAME = 'live.ipynb';
 const picture = (page, name) => page.screenshot({ path: `${shots}/hub-${name}.png` });
 const sidebar = page => page.locator('#cutegen-runs');
 const row = page => sidebar(page).locator('.cg-run', { hasText: 'live' });
-const button = (page, name) =>
-  page.locator('.cg-live .cg-root:visible').first().getByRole('button', { name, exact: true });
+const button = (page, name) => liveRun(page).getByRole('button', { name, exact: true });
+const notes = page => liveRun(page).getByRole('list', { name: 'Comments and pins' });
 
 async function showRuns(page) {
   await page.locator('.jp-SideBar [data-id="cutegen-runs"]').click();
@@ -53,6 +53,10 @@ async function twoTabs(page, base, root) {
 
 /** The server and its kernels end. The page says so, finds the new one by itself, and the run goes on where it stood. */
 async function serverRestart(page, server) {
+  await button(page, 'Pin…').click();
+  await page.getByLabel('Later candidates must not change').selectOption('threads_per_row');
+  await button(page, 'Pin').click();
+  await notes(page).getByText('threads_per_row of c3').waitFor();
   await showRuns(page);
   const status = page.locator('.cg-statusbar button');
   await server.stop();
@@ -70,7 +74,12 @@ async function serverRestart(page, server) {
     .getByRole('button', { name: /^Resume/ })
     .click();
   await button(page, 'Approve c3').waitFor();
+  await notes(page).getByText('threads_per_row of c3').waitFor();
   await picture(page, 'resumed');
+  await button(page, 'Approve c3').click();
+  await button(page, 'Approve c4').waitFor();
+  await notes(page).getByText('kept').waitFor();
+  await picture(page, 'approved');
   await button(page, 'Stop').click();
   await row(page).getByText('Done').waitFor();
 }
@@ -85,8 +94,8 @@ await withJupyter(
         lost.push(response.url());
       }
     });
-    await twoTabs(page, base, root);
-    await serverRestart(page, server);
+    await part(twoTabs, page, base, root);
+    await part(serverRestart, page, server);
     assert.deepEqual(lost, [], 'everything of ours is found under the prefix');
     console.log(
       `one run in two tabs and through the end of its server, under a prefix; pictures in ${shots}`

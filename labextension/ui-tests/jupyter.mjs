@@ -3,7 +3,15 @@
 // PYTHON names the interpreter Jupyter runs in, CHROMIUM the browser, PATIENCE_S how long a step may take. Pictures go to ui-tests/shots/.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -24,6 +32,22 @@ export async function part(steps, ...args) {
   console.log(`${steps.name} …`);
   await steps(...args);
   console.log(`${steps.name}: ${((Date.now() - start) / 1000).toFixed(0)} s`);
+}
+
+const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+
+/** Nothing serious or critical in what is ours. */
+export async function accessible(page, what, selector) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(
+    root => globalThis.axe.run(root, { resultTypes: ['violations'] }),
+    selector
+  );
+  const bad = violations.filter(each => ['serious', 'critical'].includes(each.impact));
+  const told = bad.map(
+    ({ id, nodes }) => `${id}: ${nodes.map(each => `${each.target} ${each.failureSummary}`).join('; ')}`
+  );
+  assert.deepEqual(told, [], `axe on ${what}`);
 }
 
 export function launchBrowser() {
@@ -50,7 +74,7 @@ function freePort() {
   });
 }
 
-/** This checkout and its build, not an installed one; neither the person's settings nor JupyterLab's question about news. */
+/** This checkout and its build, not an installed one; nor the person's settings and workspaces, or a question about news. */
 function environment(root) {
   const folder = `${root}/.settings/@jupyterlab/apputils-extension`;
   mkdirSync(folder, { recursive: true });
@@ -64,7 +88,8 @@ function environment(root) {
     ...process.env,
     PYTHONPATH: checkout,
     JUPYTER_PATH: `${root}/.share`,
-    JUPYTERLAB_SETTINGS_DIR: `${root}/.settings`
+    JUPYTERLAB_SETTINGS_DIR: `${root}/.settings`,
+    JUPYTERLAB_WORKSPACES_DIR: `${root}/.workspaces`
   };
 }
 
@@ -130,17 +155,25 @@ export function withJupyter(name, prepare, test, { app = 'jupyterlab', size, pre
   return withServer(name, prepare, words, test, { path: '/api', prefix, size });
 }
 
-/** Errors in the console of `page` from now on: ours (the widget is a module of its own, a blob), and others'. */
-function errorsOf(page) {
-  const errors = { own: [], others: [] };
-  const meant = /ERR_CONNECTION|ERR_EMPTY_RESPONSE|broken\.cutegen/; // the server is stopped, a file is broken
-  const ours = text => /cutegen|blob:/i.test(text) && !meant.test(text);
+/** Errors that may be in the console, by why. */
+const EXPECTED = {
+  'the server is stopped': /ERR_CONNECTION|ERR_EMPTY_RESPONSE/,
+  'an output has a widget whose kernel is gone, which ipywidgets says': /widget model not found/,
+  'a kernel has ended, and JupyterLab asks for it once more': /\/api\/(kernels|sessions)\/[\w-]{36}/,
+  'a file is broken': /broken\.cutegen/
+};
+
+/** Errors in the console of every page of `context` from now on. */
+function errorsOf(context) {
+  const errors = [];
   const add = (...said) => {
     const text = said.join(' ');
-    (ours(text) ? errors.own : errors.others).push(text);
+    if (!Object.values(EXPECTED).some(each => each.test(text))) {
+      errors.push(text);
+    }
   };
-  page.on('pageerror', error => add(error.message, error.stack ?? ''));
-  page.on('console', message => message.type() === 'error' && add(message.text(), message.location().url));
+  context.on('weberror', failed => add(failed.error().message, failed.error().stack ?? ''));
+  context.on('console', message => message.type() === 'error' && add(message.text(), message.location().url));
   return errors;
 }
 
@@ -164,14 +197,10 @@ export async function withServer(
     browser = await launchBrowser();
     const context = await browser.newContext({ viewport: { width: size[0], height: size[1] } });
     context.setDefaultTimeout(PATIENCE_MS);
+    const errors = errorsOf(context);
     page = await context.newPage();
-    const { own, others } = errorsOf(page);
     await test({ base: server.base, root, page, server });
-    assert.deepEqual(own, [], 'errors in the console');
-    const [first, ...rest] = new Set(others);
-    console.log(
-      first ? `errors of others in the console: ${first} and ${rest.length} more` : 'no errors in the console'
-    );
+    assert.deepEqual(errors, [], 'errors in the console');
   } catch (error) {
     await page?.screenshot({ path: `${shots}/${name}-failure.png` });
     throw error;

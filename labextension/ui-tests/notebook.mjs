@@ -1,4 +1,5 @@
 // What a person does in a notebook, and what a saved notebook holds.
+import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { PATIENCE_MS } from './jupyter.mjs';
 
@@ -95,6 +96,24 @@ export async function runCell(page, text) {
     return now !== before && /\d/.test(now);
   });
   return cell;
+}
+
+export const LIVE = '.cg-live .cg-root';
+/** The first live view of a run that is in sight. */
+export const liveRun = page => page.locator(`${LIVE}:visible`).first();
+export const cells = page => page.locator('.jp-Notebook .jp-Cell');
+
+/** Presses a key on the selected candidate, which is the widget's alone: in the notebook, A would insert a cell. */
+export async function press(page, key, done) {
+  const kinds = () =>
+    cells(page).evaluateAll(all =>
+      all.map(({ classList }) => [...classList].filter(each => /^jp-(\w+Cell|mod-active)$/.test(each)).join())
+    );
+  await liveRun(page).locator('[role=treeitem][aria-selected=true]').focus();
+  const before = await kinds();
+  await page.keyboard.press(key);
+  await done();
+  assert.deepEqual(await kinds(), before, `${key} does nothing to the notebook`);
 }
 
 export async function menu(page, name, item) {

@@ -2,10 +2,10 @@
 // `npm run ui:page`, after `npm run build`. `ACCEPT=1 npm run ui:page` writes the baselines.
 // `npm run ui:page layouts` takes those whose names begin with "layouts".
 // CHROMIUM names the browser where it is not /usr/bin/chromium. Pictures go to ui-tests/shots/.
-import { execFileSync } from 'node:child_process';
 import { readFileSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { ANSWERS } from './answers.mjs';
 import { difference } from './baselines.mjs';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
@@ -22,66 +22,6 @@ const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js'
 const failures = [];
 let pictures = 0;
 
-// A candidate's machine code as the kernel answers, cut short.
-const CODE = {
-  candidate_id: 'c5',
-  workload: 'main',
-  ptx: [
-    { text: '.visible .entry kernel_softmax(', line: 0, stall: null },
-    { text: '    .param .u64 kernel_softmax_param_0)', line: 0, stall: null },
-    { text: '{', line: 0, stall: null },
-    { text: '    ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1]; // begin inline asm', line: 13, stall: null },
-    { text: '    @%p1 bra $L__BB0_2;', line: 21, stall: null },
-    { text: '    shfl.sync.bfly.b32 %r7, %r6, 16, 31, -1;', line: 21, stall: null },
-    { text: '$L__BB0_2:', line: 0, stall: null },
-    { text: '    mul.f32 %f2, %f1, 0f3FB8AA3B;', line: 21, stall: null },
-    { text: '    st.global.b32 [%rd2], %r9;', line: 27, stall: null }
-  ],
-  sass: [
-    { text: 'kernel_softmax:', line: 0, stall: null },
-    { text: '0000  LDC R1, c[0x0][0x28] ;', line: 0, stall: 1 },
-    { text: '0010  LDG.E.128 R4, desc[UR4][R2.64] ;', line: 13, stall: 4 },
-    { text: '0020  SHFL.BFLY PT, R7, R6, 0x10, 0x1f ;', line: 21, stall: 5 },
-    { text: '.L_x_1:', line: 0, stall: null },
-    { text: '0030  @!P0 BRA `(.L_x_1) ;', line: 21, stall: 0 },
-    { text: '0040  FMUL R2, R1, 1.4426950216293334961 ;', line: 21, stall: 4 },
-    { text: '0050  STG.E desc[UR4][R2.64], R9 ;', line: 27, stall: 1 }
-  ],
-  sass_note: ''
-};
-
-// The kernel's answer to a menu of export formats, one of which was chosen.
-const EXPORT = {
-  formats: [
-    { name: 'kernel', suffix: '.py', help: 'the kernel', needs: 'nvidia-cutlass-dsl' },
-    {
-      name: 'flashinfer-bench',
-      suffix: '.json',
-      help: 'the kernel as a solution of flashinfer-bench',
-      needs: ''
-    },
-    { name: 'view', suffix: '.cutegen-run.json', help: 'the run, for JupyterLab', needs: 'JupyterLab' }
-  ],
-  paths: ['softmax-1a2b-c5.json']
-};
-
-const answerOf = name => JSON.parse(readFileSync(`${here}../tests/answers/${name}.json`, 'utf8'));
-const plotly = execFileSync(
-  process.env.PYTHON ?? fileURLToPath(new URL('../../.venv/bin/python', import.meta.url)),
-  ['-c', 'from plotly.offline import get_plotlyjs; print(get_plotlyjs())'],
-  { encoding: 'utf8', maxBuffer: 1 << 26 }
-);
-/** What the kernel answers to each query; of several, the one that the query's text names. */
-const ANSWERS = {
-  machine_code: CODE,
-  plots: answerOf('plots'),
-  plot: answerOf('plot'),
-  plotly,
-  layouts: answerOf('layouts'),
-  layout: answerOf('layout_pictures'),
-  export: EXPORT
-};
-
 function compare(name, picture) {
   pictures++;
   const found = difference(name, picture);
@@ -90,7 +30,7 @@ function compare(name, picture) {
   }
 }
 
-async function show(name, sample, { scheme = 'light', width = 1040, height = 900, act } = {}) {
+async function show(name, sample, { scheme = 'light', width = 1040, height = 900, change, act } = {}) {
   if (!name.startsWith(process.argv[2] ?? '')) {
     return;
   }
@@ -100,6 +40,7 @@ async function show(name, sample, { scheme = 'light', width = 1040, height = 900
   await page.setContent('<!doctype html><body style="margin:12px"><div id="host"></div></body>');
   await page.addStyleTag({ content: readFileSync(`${bundle}widget.css`, 'utf8') });
   const view = JSON.parse(readFileSync(`${here}../tests/samples/${sample}.json`, 'utf8'));
+  change?.(view);
   await page.clock.setFixedTime((view.updated_at + 2.4) * 1000);
   const module = readFileSync(`${bundle}widget.js`, 'utf8');
   await page.evaluate(
@@ -145,23 +86,43 @@ async function show(name, sample, { scheme = 'light', width = 1040, height = 900
   await page.close();
 }
 
-await show('review-light', 'review');
-await show('review-dark', 'review', { scheme: 'dark' });
-await show('review-narrow', 'review', { width: 420 });
+const LOOKS = {
+  light: {},
+  dark: { scheme: 'dark' },
+  narrow: { width: 620 }
+};
+/** A state in each look. `change` alters the run that is shown. */
+async function looks(name, sample, options = {}) {
+  for (const [look, how] of Object.entries(LOOKS)) {
+    await show(`${name}-${look}`, sample, { ...options, ...how });
+  }
+}
+const press =
+  (name, exact = false) =>
+  page =>
+    page.getByRole('button', { name, exact }).click();
+
+await looks('review', 'review');
+await show('review-narrowest', 'review', { width: 420 });
 const said = page => page.locator('.cg-said').first().click();
 await show('said-light', 'review', { height: 2400, act: said });
 await show('said-dark-narrow', 'review', { scheme: 'dark', width: 420, height: 2800, act: said });
-await show('running', 'running');
-await show('done', 'done');
-await show('failed-candidate', 'review', {
+await looks('running', 'running');
+await looks('done', 'done');
+await looks('failed-candidate', 'review', {
   act: page => page.getByRole('treeitem', { name: /^c2 / }).click()
 });
-await show('reject', 'review', {
-  act: page => page.getByRole('button', { name: /Reject with reason/ }).click()
-});
-await show('edit', 'review', {
-  scheme: 'dark',
-  act: page => page.getByRole('button', { name: 'Edit…' }).click()
+await looks('reject', 'review', { act: press(/Reject with reason/) });
+await looks('edit', 'review', { act: press('Edit…') });
+await looks('slower', 'review', {
+  change: view => {
+    const times = { c1: 30, c5: 33 };
+    view.incumbent_id = 'c1';
+    for (const point of view.trend) {
+      point.time_us = times[point.candidate_id] ?? point.time_us;
+    }
+  },
+  act: press('Approve c5')
 });
 async function exported(page) {
   await page.locator('.cg-export > summary').click();
@@ -181,13 +142,30 @@ async function source(page) {
     .click();
   await page.locator('.cg-source').scrollIntoViewIfNeeded();
   await page.waitForTimeout(300);
+  await page.getByText('shfl.sync.bfly').hover();
+  const marked = await page.locator('.cg-cm-linked').allTextContents();
+  if (marked.length < 3 || !marked.some(text => text.includes('SHFL.BFLY'))) {
+    failures.push(`source: pointing at a PTX line marks ${marked.join(' | ') || 'nothing'}`);
+  }
 }
-for (const [name, options] of Object.entries({
-  'source-light': { width: 1400 },
-  'source-dark': { width: 1400, scheme: 'dark' },
-  'source-narrow': { width: 620 }
-})) {
-  await show(name, 'review', { ...options, act: source });
+await looks('source', 'review', { width: 1400, act: source });
+/** The wheel zooms into a timeline, and a double click shows all again. */
+async function zoomed(page, title) {
+  const place = page.getByRole('img', { name: title });
+  const range = () => place.evaluate(element => element._fullLayout.xaxis.range.map(Number));
+  const length = async () => (([from, to]) => to - from)(await range());
+  const box = await place.locator('.nsewdrag').first().boundingBox();
+  const before = await length();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.wheel(0, -300);
+  await page.waitForTimeout(300);
+  const near = await length();
+  await page.mouse.dblclick(box.x + box.width / 2, box.y + box.height / 2);
+  await page.waitForTimeout(600);
+  const after = await length();
+  if (!(near < 0.9 * before) || Math.abs(after - before) > 0.01 * before) {
+    failures.push(`timeline: ${before} wide, ${near} after the wheel, ${after} after a double click`);
+  }
 }
 /** Every plot with its table; `files`: and what its buttons save. */
 async function plots(page, look, files) {
@@ -196,6 +174,9 @@ async function plots(page, look, files) {
     await page.getByRole('radio', { name, exact: true }).focus();
     await page.keyboard.press('Space');
     await page.getByRole('img', { name: title }).locator('svg .gtitle').waitFor();
+    if (name === 'timeline') {
+      await zoomed(page, title);
+    }
     await page.getByText('As a table').click();
     for (const format of files ? ['CSV', 'PNG', 'SVG'] : []) {
       const [file] = await Promise.all([
@@ -246,13 +227,7 @@ async function layouts(page) {
     failures.push(`layouts: ${lit} cells of an element light up, in the picture and in memory`);
   }
 }
-for (const [name, options] of Object.entries({
-  'layouts-light': { width: 1400 },
-  'layouts-dark': { width: 1400, scheme: 'dark' },
-  'layouts-narrow': { width: 620 }
-})) {
-  await show(name, 'review', { ...options, act: layouts });
-}
+await looks('layouts', 'review', { width: 1400, act: layouts });
 for (const scheme of ['light', 'dark']) {
   await show(`layouts-conflicts-${scheme}`, 'review', {
     width: 1400,
@@ -264,7 +239,7 @@ for (const scheme of ['light', 'dark']) {
     }
   });
 }
-await show('changes', 'review', {
+await looks('changes', 'review', {
   width: 1200,
   act: async page => {
     await page.locator('.cg-source').scrollIntoViewIfNeeded();
@@ -276,44 +251,23 @@ async function compared(page) {
   await page.getByRole('button', { name: 'Compare PTX' }).click();
   await page.waitForTimeout(300);
 }
-for (const [name, options] of Object.entries({
-  'compare-light': { width: 1200 },
-  'compare-dark': { width: 1200, scheme: 'dark' },
-  'compare-narrow': { width: 620 }
-})) {
-  await show(name, 'review', { ...options, act: compared });
-}
-for (const [name, options] of Object.entries({
-  'pinned-light': { width: 1040 },
-  'pinned-dark': { width: 1040, scheme: 'dark' },
-  'pinned-narrow': { width: 620 }
-})) {
-  await show(name, 'pinned', {
-    ...options,
-    act: async page => {
-      await page.getByRole('button', { name: 'Pin…' }).click();
-      await page.locator('.cg-notes').scrollIntoViewIfNeeded();
-      await page.waitForTimeout(300);
-    }
-  });
-}
-for (const [name, options] of Object.entries({
-  'model-light': {},
-  'model-dark': { scheme: 'dark' },
-  'model-narrow': { width: 620 }
-})) {
-  await show(name, 'model', options);
-}
-await show('scope', 'review', {
+await looks('compare', 'review', { width: 1200, act: compared });
+const noted = name => async page => {
+  await press(name)(page);
+  await page.locator('.cg-notes').scrollIntoViewIfNeeded();
+  await page.waitForTimeout(300);
+};
+await looks('pinned', 'pinned', { act: noted('Pin…') });
+await looks('comment', 'pinned', { act: noted('Comment…') });
+await looks('model', 'model');
+await looks('scope', 'review', {
   act: page => page.getByRole('combobox', { name: 'Approve for' }).selectOption('floor')
 });
-await show('keys', 'review', { act: page => page.getByRole('button', { name: 'Keys' }).click() });
-await show('unproven', 'unproven', {
-  act: page => page.getByRole('button', { name: /Approve without proof/ }).click()
-});
-await show('interrupted', 'interrupted');
-await show('started', 'started');
-await show('hostile', 'hostile');
+await looks('keys', 'review', { act: press('Keys') });
+await looks('unproven', 'unproven', { act: press(/Approve without proof/) });
+await looks('interrupted', 'interrupted');
+await looks('started', 'started');
+await looks('hostile', 'hostile');
 await browser.close();
 if (failures.length > 0) {
   console.error(failures.join('\n'));

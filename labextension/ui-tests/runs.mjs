@@ -1,13 +1,21 @@
 // The sidebar of runs and all around it in a real JupyterLab: `npm run ui:runs`, after `make install-test`.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { here, part, python, shots, withJupyter } from './jupyter.mjs';
-import { kernelIdle, openNotebook, runCell, shutDownKernels, until, writeNotebook } from './notebook.mjs';
+import { accessible, here, part, python, shots, withJupyter } from './jupyter.mjs';
+import {
+  kernelIdle,
+  liveRun,
+  openNotebook,
+  press,
+  runCell,
+  shutDownKernels,
+  until,
+  writeNotebook
+} from './notebook.mjs';
 
-const START = `%%cutegen --name live --device emulator --max-steps 3
+const HOSTILE = 'live<img/src/onerror=globalThis.pwned=2>';
+const START = `%%cutegen --name ${HOSTILE} --device emulator --max-steps 3
 def reference(x):  # x: f32[64, 256]
     return torch.softmax(x, dim=-1)`;
 
@@ -18,7 +26,6 @@ out y: bf16 = gelu(x, approximate="tanh")`;
 const TUTORIALS = 9;
 const SIZE = [1440, 900];
 
-const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 const picture = (page, name) => page.screenshot({ path: `${shots}/runs-${name}.png` });
 const sidebar = page => page.locator('#cutegen-runs');
 const row = (page, text) => sidebar(page).locator('.cg-run', { hasText: text });
@@ -33,18 +40,9 @@ function prepare(root) {
   writeNotebook(join(root, 'spec.ipynb'), [SPEC, 'def plain(x): return x']);
 }
 
-/** Nothing serious or critical in what is ours. */
-async function accessible(page, what, selector) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(
-    root => globalThis.axe.run(root, { resultTypes: ['violations'] }),
-    selector
-  );
-  const bad = violations.filter(each => ['serious', 'critical'].includes(each.impact));
-  const told = bad.map(
-    ({ id, nodes }) => `${id}: ${nodes.map(each => `${each.target} ${each.failureSummary}`).join('; ')}`
-  );
-  assert.deepEqual(told, [], `axe on ${what}`);
+/** Text of a run was not executed. */
+async function notExecuted(page) {
+  assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
 }
 
 async function showRuns(page) {
@@ -68,7 +66,7 @@ async function listed(page, base) {
   assert.match(await row(page, 'softmax').innerText(), /Done · accepted · 2\.5× c1 \(predicted\)/);
   assert.match(await row(page, 'rms_norm').innerText(), /Interrupted · at review/);
   assert.match(await sidebar(page).innerText(), /<img src=x.*\\u202egnp/, 'hostile text is text');
-  assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
+  await notExecuted(page);
   await accessible(page, 'the sidebar', '#cutegen-runs');
   await picture(page, 'light');
 }
@@ -122,6 +120,7 @@ async function useTheme(page, name) {
 
 async function darkAndNarrow(page, what) {
   await useTheme(page, 'JupyterLab Dark');
+  await accessible(page, 'the status bar in the dark', '.cg-statusbar');
   await picture(page, `${what}-dark`);
   await page.setViewportSize({ width: 620, height: 900 });
   await page.waitForTimeout(1000);
@@ -204,10 +203,19 @@ async function filesOpen(page, base) {
   await page.goto(`${base}/lab/tree/sent.cutegen?reset`);
   const tab = page.locator('.cg-page:visible');
   await tab.locator('.cg-root', { hasText: 'softmax' }).waitFor();
+  await accessible(page, 'a file of a run', '.cg-page');
   await picture(page, 'archive');
   await page.goto(`${base}/lab/tree/broken.cutegen?reset`);
   await page.locator('.cg-page-failed', { hasText: 'damaged' }).waitFor();
   await picture(page, 'archive-broken');
+}
+
+/** Alt-Shift-N opens a notebook with the first cells. */
+async function keyOpensANotebook(page) {
+  await page.keyboard.press('Alt+Shift+N');
+  const notebook = page.locator('.jp-NotebookPanel:visible');
+  await notebook.locator('.jp-Cell', { hasText: '%%cutegen --name softmax' }).waitFor();
+  await picture(page, 'new-notebook');
 }
 
 /** A spec's cell has the spec's colours, its neighbour Python's. */
@@ -233,7 +241,7 @@ async function specsAreColoured(page, base) {
   await picture(page, 'spec');
 }
 
-/** The settings editor has both pages, and takes a change: the status bar's stream goes on with it. */
+/** The settings editor has both pages, and takes changes: the status bar's stream goes on with one, X is to reject. */
 async function settingsAreEdited(page) {
   await page.keyboard.press('Control+,');
   const editor = page.locator('#setting-editor, .jp-SettingsPanel').first();
@@ -242,25 +250,42 @@ async function settingsAreEdited(page) {
   const field = page.locator('.jp-FormGroup-content', { hasText: 'Seconds between looks' }).last();
   await field.locator('input').fill('0.5');
   await page.locator('.jp-PluginList-entry', { hasText: /^CuTeGen$/ }).click();
+  await page.locator('input[label=reject]').fill('x');
+  await until('the key is set', () =>
+    page.evaluate(() => JSON.parse(document.documentElement.dataset.cutegenKeys).reject === 'x')
+  );
   await picture(page, 'settings');
   const status = page.locator('.cg-statusbar button');
   await until('the status bar hears the server', async () => /emulator|H\d00/.test(await status.innerText()));
 }
 
 /** A run that begins to need an answer while its notebook is not in front tells so, and leads there. */
-async function notified(page) {
-  const note = page.locator('.Toastify__toast', { hasText: 'awaits your review' });
+async function notified(page, title, notebook) {
+  await page.keyboard.press('Control+Shift+l'); // a launcher in front of it
+  await page.locator('.jp-Launcher:visible').waitFor();
+  const note = page.locator('.Toastify__toast', { hasText: `${title} awaits your review` });
   await note.waitFor();
-  await picture(page, 'notified');
+  await picture(page, `notified-${notebook}`);
+  assert.equal(await page.locator('.Toastify__toast img, .jp-StatusBar-Widget img').count(), 0);
+  await notExecuted(page);
   await note.getByRole('button', { name: 'Go there' }).click();
   await page
-    .locator('.lm-TabBar-tab.jp-mod-current, .lm-mod-current', { hasText: 'problem' })
+    .locator('.lm-TabBar-tab.jp-mod-current, .lm-mod-current', { hasText: notebook })
     .first()
     .waitFor();
 }
 
+/** The key that the settings gave to Reject does it, and the one that had it before does nothing. */
+async function keyIsChanged(page) {
+  const reason = liveRun(page).getByLabel('Why is c1 not good enough?');
+  await press(page, 'r', () => page.waitForTimeout(500));
+  assert.equal(await reason.count(), 0);
+  await press(page, 'x', () => reason.waitFor());
+  await reason.press('Escape');
+}
+
 /** What a kernel would be asked, the server is: plots, layouts, listings, files. */
-async function askedWithoutAKernel(page, tab) {
+async function askedWithoutAKernel(page, tab, root) {
   await tab.getByRole('tab', { name: 'Profile' }).click();
   await tab.locator('.cg-profile svg').first().waitFor();
   await picture(page, 'profile');
@@ -275,6 +300,14 @@ async function askedWithoutAKernel(page, tab) {
   await tab.getByRole('button', { name: 'view', exact: true }).click();
   await tab.getByText(/^Wrote live-.*\.cutegen-run\.json\.$/).waitFor();
   await picture(page, 'exported');
+  await tab.getByRole('button', { name: 'page', exact: true }).click();
+  const said = await tab.getByText(/^Wrote live-.*\.html\.$/).innerText();
+  const html = await page.context().newPage();
+  await html.goto(`file://${join(root, said.slice('Wrote '.length, -1))}`);
+  await accessible(html, 'the HTML page of a run', 'html');
+  await picture(html, 'html');
+  await notExecuted(html);
+  await html.close();
 }
 
 /** "Make a kernel of this" on a .py file: a notebook beside it, which runs at once. */
@@ -288,23 +321,23 @@ async function aKernelOfAFile(page, base) {
     .locator('.jp-NotebookPanel:visible .jp-CodeCell', { hasText: '%%cutegen --name problem' })
     .waitFor();
   await page.locator('.jp-InputPrompt', { hasText: '[2]:' }).waitFor();
-  await page.keyboard.press('Control+Shift+l'); // a launcher in front of it
-  await page.locator('.jp-Launcher:visible').waitFor();
-  await notified(page);
+  await notified(page, 'problem', 'problem');
   await page.locator('.cg-live .cg-root').getByRole('button', { name: 'Approve c1' }).waitFor();
   await accessible(page, 'the live run', '.cg-live .cg-root');
+  await keyIsChanged(page);
   await picture(page, 'made');
 }
 
-async function aRunOutlivesItsKernel(page, base) {
+async function aRunOutlivesItsKernel(page, base, root) {
   await openNotebook(page, base, 'live.ipynb');
   await kernelIdle(page);
   await showRuns(page);
   await runCell(page, '%load_ext cutegen_lab');
   await runCell(page, '%%cutegen');
-  await page.locator('.jp-Launcher, .lm-DockPanel').first().waitFor();
+  await notified(page, HOSTILE, 'live');
   const status = page.locator('.cg-statusbar button');
-  await until('the status bar says that it waits', async () => /1 awaits you/.test(await status.innerText()));
+  await until('the status bar says that both wait', async () => /2 await you/.test(await status.innerText()));
+  await accessible(page, 'the status bar', '.cg-statusbar');
   assert.match(await row(page, /^!live/).innerText(), /Awaits you/);
   await picture(page, 'awaits');
   await row(page, /^!live/)
@@ -325,7 +358,7 @@ async function aRunOutlivesItsKernel(page, base) {
   await page.locator('.jp-Notebook-ExecutionIndicator').first().waitFor({ state: 'attached' }); // all tabs are back
   await page.locator('.lm-TabBar-tabLabel', { hasText: /^live-/ }).click();
   await tab.getByText('c1').first().waitFor();
-  await askedWithoutAKernel(page, tab);
+  await askedWithoutAKernel(page, tab, root);
   const dialog = page.locator('.jp-Dialog');
   await page.addLocatorHandler(dialog, () => dialog.locator('.jp-mod-accept').click());
   await page.getByRole('button', { name: 'Resume in a notebook' }).click();
@@ -336,16 +369,17 @@ async function aRunOutlivesItsKernel(page, base) {
 await withJupyter(
   'runs',
   prepare,
-  async ({ base, page }) => {
+  async ({ base, page, root }) => {
     await part(listed, page, base);
     await part(searched, page);
     await part(renamedAndTrashed, page);
     await part(compared, page, base);
     await part(filesOpen, page, base);
+    await part(keyOpensANotebook, page);
     await part(specsAreColoured, page, base);
     await part(settingsAreEdited, page);
     await part(aKernelOfAFile, page, base);
-    await part(aRunOutlivesItsKernel, page, base);
+    await part(aRunOutlivesItsKernel, page, base, root);
     await part(darkAndNarrow, page, 'run');
     console.log(
       `runs are listed, searched, renamed, trashed, compared, told of, made of files, outlive kernels, are asked without one; pictures in ${shots}`

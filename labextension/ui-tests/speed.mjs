@@ -7,26 +7,29 @@ import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
+import { ANSWERS } from './answers.mjs';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const bundle = fileURLToPath(new URL('../../cutegen_lab/notebook/static/', import.meta.url));
 const python = process.env.PYTHON ?? fileURLToPath(new URL('../../.venv/bin/python', import.meta.url));
 const COUNT = 500;
 const ROUNDS = 5;
-const answerOf = name => JSON.parse(readFileSync(`${here}../tests/answers/${name}.json`, 'utf8'));
-const ANSWERS = {
-  plots: answerOf('plots'),
-  plot: answerOf('plot'),
-  plotly: execFileSync(python, ['-c', 'from plotly.offline import get_plotlyjs; print(get_plotlyjs())'], {
-    encoding: 'utf8',
-    maxBuffer: 1 << 26
-  })
+/** A kernel's text as long as the longest that templates write, and machine code of that size. */
+const SOURCE = readFileSync(`${here}../../tests/golden/gemm.py`, 'utf8');
+const LINES = SOURCE.split('\n').length;
+const repeated = lines =>
+  Array.from({ length: 2 * LINES }, (_, at) => ({ ...lines[at % lines.length], line: at >> 1 }));
+const { ptx, sass } = ANSWERS.machine_code;
+const LONG = {
+  ...ANSWERS,
+  machine_code: { ...ANSWERS.machine_code, ptx: repeated(ptx), sass: repeated(sass) }
 };
 /** In ms, but KB of the bundle. Of a plot, plotly itself takes nearly all. */
-const LIMITS = { interaction: 100, paint: 300, load: 200, plot: 200, plotly: 2000, bundle: 400 };
+const LIMITS = { interaction: 100, paint: 300, load: 200, plot: 100, plotly: 2000, bundle: 400 };
 const over = [];
 
-/** A run of `count` candidates: those of the sample again and again, each from one that came before it. */
+/** A run of `count` candidates: those of the sample again and again, each from one that came before it, with a text of
+ * its own. */
 function grown(count) {
   const view = JSON.parse(readFileSync(`${here}../tests/samples/review.json`, 'utf8'));
   const samples = view.candidates;
@@ -37,7 +40,7 @@ function grown(count) {
     const round = at - (at % samples.length);
     const parent = sample.parent_id === null ? null : place.get(sample.parent_id);
     const from = parent !== null ? name(round + parent) : round === 0 ? null : name(Math.floor(at / 3));
-    return { ...sample, id: name(at), parent_id: from };
+    return { ...sample, id: name(at), parent_id: from, source: `${SOURCE}# ${name(at)}\n` };
   });
   view.trend = view.candidates.map(({ id }, at) => ({
     ...view.trend[at % view.trend.length],
@@ -104,9 +107,13 @@ async function open(view) {
       get: () => globalThis.state,
       on: (name, hear) => (globalThis.heard[name] = hear),
       off() {},
-      send: ({ request_id, query, text }) => {
+      send: ({ request_id, query, text, candidate_id }) => {
         const known = globalThis.answers[query];
-        const data = known?.[text] ?? known ?? null;
+        const found = known?.[text] ?? known ?? null;
+        const data =
+          found !== null && typeof found === 'object' && !Array.isArray(found)
+            ? { ...found, candidate_id }
+            : found;
         globalThis.heard['msg:custom']?.({ request_id, ok: true, error: '', data });
       }
     };
@@ -131,7 +138,7 @@ await page.evaluate(given => {
       await new Promise(done => setTimeout(done, 5));
     }
   };
-}, ANSWERS);
+}, LONG);
 const view = grown(COUNT);
 const small = JSON.parse(readFileSync(`${here}../tests/samples/started.json`, 'utf8'));
 report('first paint, a run that starts', [await open(small)], LIMITS.paint);
@@ -147,16 +154,61 @@ const clicks = (selector, at = 0) => [
   },
   [selector, at]
 ];
+/** Clicks the first button that is called that. */
+const button = name => [
+  wanted => {
+    const found = [...document.querySelectorAll('button, summary')].find(
+      each => each.textContent.trim() === wanted
+    );
+    if (found === undefined) {
+      throw new Error(`no button ${wanted}`);
+    }
+    found.click();
+  },
+  name
+];
+/** Presses a key where the selected candidate is. */
+const key = name => [
+  pressed =>
+    document
+      .querySelector('[role=treeitem][aria-selected=true]')
+      .dispatchEvent(new KeyboardEvent('keydown', { key: pressed, bubbles: true, cancelable: true })),
+  name
+];
+/** Chooses the next option of a list. */
+const option = selector => [
+  wanted => {
+    const list = document.querySelector(wanted);
+    list.selectedIndex = (list.selectedIndex + 1) % list.options.length;
+    list.dispatchEvent(new Event('change', { bubbles: true }));
+  },
+  selector
+];
+/** Moves or clicks the mouse on a line of the pane of that number. */
+const pane = (number, type, line) => [
+  ([at, event, row]) => {
+    const found = document.querySelectorAll('.cg-code .cm-content')[at].querySelectorAll('.cm-line')[row];
+    const { left, top, height } = found.getBoundingClientRect();
+    found.dispatchEvent(
+      new MouseEvent(event, { clientX: left + 30, clientY: top + height / 2, bubbles: true, view: window })
+    );
+  },
+  [number, type, line]
+];
 const INTERACTIONS = {
   'select a candidate': round => clicks('[role=treeitem]', 40 + 90 * round),
-  'next candidate (J)': () => [
-    () =>
-      document
-        .querySelector('[role=treeitem][aria-selected=true]')
-        .dispatchEvent(new KeyboardEvent('keydown', { key: 'j', bubbles: true, cancelable: true })),
-    null
-  ],
+  'next candidate (J)': () => key('j'),
+  'previous candidate (K)': () => key('k'),
+  'lineage: arrow': () => key('ArrowDown'),
+  'lineage: End': () => key('End'),
+  'lineage: Home': () => key('Home'),
+  'branch (B)': () => key('b'),
+  'branch: cancel': () => key('Escape'),
+  'keys shown': () => button('Keys'),
+  'keys hidden': () => button('Keys'),
   'tab: Compare': () => clicks('[data-tab=compare]'),
+  'compare: chosen from the list': () => option('.cg-compare-head .cg-select'),
+  'compare: PTX': () => button('Compare PTX'),
   'compare with another': round => [
     at => {
       const item = document.querySelectorAll('[role=treeitem]')[at];
@@ -185,20 +237,57 @@ const INTERACTIONS = {
         ]
       ])
   ),
+  "a plot's table": () => clicks('.cg-tables > summary'),
   'tab: Layouts': () => clicks('[data-tab=layouts]'),
+  'another layout': () => clicks('.cg-layouts input', 1),
   'tab: Review': () => clicks('[data-tab=review]'),
   'select the one under review': () => clicks(`[role=treeitem][data-candidate=c${COUNT}]`),
+  'the whole source': () => button('Show full source'),
+  'another column of the heat': () => option('.cg-source .cg-select'),
+  'PTX beside it': () => button('PTX'),
+  'SASS beside it': () => button('SASS'),
+  'pointing at a source line': round => pane(0, 'mousemove', 3 + round),
+  'pointing at a PTX line': round => pane(1, 'mousemove', 3 + round),
+  'clicking a SASS line': round => pane(2, 'click', 3 + round),
+  'a line of the evidence': () => clicks('.cg-evidence .cg-link'),
+  'from a line back to the evidence': () => clicks('.cg-said'),
+  'SASS closed': () => button('SASS'),
+  'PTX closed': () => button('PTX'),
+  'only the changes': () => button('Show changes'),
+  'comment: the form': () => button('Comment…'),
+  'pin: the form': () => button('Pin…'),
+  'pin: closed': () => button('Pin…'),
+  'export: the menu': () => clicks('.cg-export > summary'),
+  'export: closed': () => clicks('.cg-export > summary'),
+  'edit: the editor': () => key('e'),
+  'edit: typing': () => [
+    () => {
+      const editors = document.querySelectorAll('.cg-editor .cm-content');
+      editors[editors.length - 1].focus();
+      document.execCommand('insertText', false, 'x = 1');
+    },
+    null
+  ],
+  'edit: closed': () => button('Close'),
+  'reject: its form': () => key('r'),
+  'reject: closed': () => button('Cancel'),
+  'scope of an approval': () => option('.cg-actions select'),
   'approve: the answer is taken': () => clicks('button[data-verb=approve]'),
   'approve: the next state of the run': round => [
     at => {
-      const view = structuredClone(globalThis.state);
-      view.candidates[view.candidates.length - 1 - at].title += ' again';
-      globalThis.state = view;
+      globalThis.state = globalThis.next[at];
       globalThis.heard['change:view']();
     },
     round
   ]
 };
+await page.evaluate(count => {
+  globalThis.next = Array.from({ length: count }, (_, at) => {
+    const view = structuredClone(globalThis.state); // a kernel's state is new in all its parts
+    view.candidates[view.candidates.length - 1 - at].title += ' again';
+    return view;
+  });
+}, ROUNDS);
 const FIRST = 'tab: Profile, its first plot';
 report('plotly is loaded, and its first plot drawn', [await timed(...INTERACTIONS[FIRST]())], LIMITS.plotly);
 const found = Object.fromEntries(Object.keys(INTERACTIONS).map(what => [what, []]));
@@ -206,6 +295,14 @@ for (let round = 0; round < ROUNDS; round++) {
   for (const [what, make] of Object.entries(INTERACTIONS)) {
     found[what].push(await timed(...make(round)));
   }
+}
+const inSight = await page.evaluate(() => {
+  const box = document.querySelector('.cg-lineage-box').getBoundingClientRect();
+  const row = document.querySelector('[role=treeitem][aria-selected=true]').getBoundingClientRect();
+  return row.top >= box.top - 1 && row.bottom <= box.bottom + 1;
+});
+if (!inSight) {
+  over.push(`the candidate under review, c${COUNT}, is not in sight in the lineage`);
 }
 for (const [what, each] of Object.entries(found)) {
   report(what, each, /plot/.test(what) ? LIMITS.plot : LIMITS.interaction);

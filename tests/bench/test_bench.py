@@ -141,7 +141,7 @@ def test_commands(tmp_path: Path) -> None:
     assert unknown.returncode == 2 and "column_sum" in unknown.stderr
     for options, says in (
         (("--prepare", "a", "--prepared", "b"), "--prepare compiles only, and --prepared times only"),
-        (("--resume",), "there is none. Add --out FILE.json."),
+        (("--resume",), "--out is missing. Add --out FILE.json."),
         (
             ("--show", "gone.json"),
             "cannot read gone.json: No such file or directory. `cutegen bench GPU --out FILE.json` writes",

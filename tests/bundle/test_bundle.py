@@ -258,7 +258,7 @@ def test_host_code_that_uses_what_no_candidate_may_have_is_named(tmp_path: Path)
 
 
 def test_an_entry_that_cannot_come_along_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"main.py:4: launch uses torch.zeros, which no candidate may have.*PyTorch"):
+    with pytest.raises(InputError, match=r"main.py:4: launch uses torch.zeros, which candidates may not use.*PyTorch"):
         bundled(tmp_path, {"main.py": "import torch\n\ndef launch():\n    return torch.zeros(1)\n"})
     with pytest.raises(InputError, match=r"main.py defines no launch, but other"):
         bundled(tmp_path, {"main.py": "def other(): pass\n"})

@@ -48,9 +48,9 @@ def test_says_what_cannot_come_along_and_what_to_do(place: Path) -> None:
     done = cutegen(place, "bundle", "main.py")
     assert done.returncode == 0
     assert done.stderr.startswith(
-        "tools.py:4: helper uses torch.ones, which no candidate may have: its body raises instead."
+        "tools.py:4: helper uses torch.ones, which candidates may not use: its body raises instead."
     )
-    assert "Leave PyTorch to the reference" in done.stderr
+    assert "Use PyTorch only in the reference" in done.stderr
 
 
 def test_bad_input(place: Path) -> None:

@@ -27,8 +27,8 @@ def test_writes_a_picture_and_no_other_file(place: Path) -> None:
 
 def test_says_how_another_part_is_drawn(place: Path) -> None:
     done = cutegen(place, "layout", "(128,256):(256,1)", "--svg", "part.svg")
-    assert "Shown: rows 0 to 63 of 128; --rows A:B chooses\n" in done.stdout, done
-    assert "columns 0 to 31 of 256; --columns A:B chooses" in (place / "part.svg").read_text()
+    assert "Shown: rows 0 to 63 of 128; --rows A:B chooses another part\n" in done.stdout, done
+    assert "columns 0 to 31 of 256; --columns A:B chooses another part" in (place / "part.svg").read_text()
 
 
 def test_json(place: Path) -> None:

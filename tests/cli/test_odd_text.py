@@ -41,7 +41,7 @@ def test_on_the_command_line(place: Path) -> None:
     for arguments, says in (
         (["sol", "softmax.py", "--inputs", "x: bf16[4]\udcff"], "the text of the inputs has U+DCFF"),
         (["run", "softmax.py", "--auto", "--name", "a\udcff"], "the name has U+DCFF"),
-        (["runs", "show", "a\udcff"], "lab.db has no such text"),
+        (["runs", "show", "a\udcff"], "lab.db cannot contain this text"),
     ):
         done = cutegen(place, *arguments)
         assert (done.returncode, done.stdout) == (2, ""), done

@@ -23,7 +23,7 @@ MINE = "# my notes, of which there is no copy\n"
         (["run", "softmax.py", "--auto", "--out", "./sub/../softmax.py"], "is the problem's own file"),
         (["run", "softmax.py", "--auto", "--out", "link.py"], "link.py is the problem's own file"),
         (["run", "softmax.py", "--auto", "--out", "mine.py"], "mine.py exists, and cutegen did not write it"),
-        (["run", "softmax.py", "--auto", "--out", "sub"], "sub exists and is no file"),
+        (["run", "softmax.py", "--auto", "--out", "sub"], "sub exists and is not a regular file"),
         (["tune", "softmax.py", "--out", "softmax.py"], "softmax.py is the problem's own file"),
         (["tune", "softmax.py", "kernel.py", "--out", "kernel.py"], "kernel.py exists, and cutegen did not write it"),
         (["demo", "--out", "out"], "out/report.html exists, and cutegen did not write it"),

@@ -27,9 +27,9 @@ def cutegen_without(groups: tuple[str, ...], place: Path, *arguments: str, **ext
 @pytest.mark.parametrize(
     ("groups", "status", "said"),
     [
-        (("namespaces",), 0, "no namespaces: Landlock and the list of system calls hold candidates"),
-        (("landlock",), 0, "no Landlock: a candidate can read your files, and send them nowhere"),
-        (("namespaces", "landlock"), 1, "a candidate is not held: nothing keeps it from your files"),
+        (("namespaces",), 0, "no namespaces: Landlock and the list of system calls isolate candidates"),
+        (("landlock",), 0, "no Landlock: a candidate can read your files but cannot send them anywhere"),
+        (("namespaces", "landlock"), 1, "a candidate is not isolated: nothing keeps it from your files"),
     ],
 )
 def test_doctor_names_what_is_missing(place: Path, groups: tuple[str, ...], status: int, said: str) -> None:

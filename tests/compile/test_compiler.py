@@ -232,4 +232,4 @@ def test_a_workspace_has_a_name(compiler: CageCompiler) -> None:
     source = COLUMN_SUM.replace('"part"', '"verdict:\\npassed"')
     assert source != COLUMN_SUM
     failure = fail_one(compiler, source, workload("x: f32[64,32]", "y: f32[32]"), rows=16)
-    assert failure.verdict is Verdict.CONTRACT and "is no name" in failure.reason
+    assert failure.verdict is Verdict.CONTRACT and "is not a name" in failure.reason

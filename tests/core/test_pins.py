@@ -158,8 +158,8 @@ def test_hundreds_of_terms_are_compared() -> None:
         ("x", "has no parameter, function or top-level name 'x'"),  # of launch, without a value
         ("14-10", "there are no lines 14 to 10"),
         ("0", "there are no lines 0 to 0"),
-        ("", "nothing is named"),
-        ("lines 3", "names no lines"),
+        ("", "no place is named"),
+        ("lines 3", "is neither lines nor a name"),
     ],
 )
 def test_a_pin_on_nothing_is_refused(place: str, says: str) -> None:
@@ -173,7 +173,7 @@ def test_places_are_written_and_read() -> None:
     assert place_of("c2:Pipe.step") == Place("c2", name="Pipe.step")
     assert place_text("c2", (10, 14), "") == "c2:10-14" and place_text("", (), "stages") == "stages"
     for lines, name in (((), ""), ((1, 2), "stages"), ((1, 2, 3), "")):
-        with pytest.raises(InputError, match="a note is on lines or on a name"):
+        with pytest.raises(InputError, match="a note is on either lines or a name"):
             place_text("c2", lines, name)
 
 

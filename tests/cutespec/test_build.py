@@ -54,24 +54,24 @@ def test_a_spec_becomes_a_right_kernel(
         (
             "out y: bf16 = x * w\nwith vec=16, loads=8",
             5,
-            "loads=8 with vec=16: 128 values in a thread's registers, of 64 at most",
+            "loads=8 with vec=16: 128 values in a thread's registers (at most 64)",
         ),
         ("out y: bf16 = x * w\nwith vec=16, loads=8", 5, "The nearest that fits is loads=4."),
         ("out y: bf16 = softmax(x, dim=9) * w", 4, "PyTorch raises IndexError: Dimension out of range"),
-        ("out y: bf16 = x * w\nwith veq=16", 5, "has no veq. Did you mean 'vec'? It has: vec, threads, loads."),
-        ("out y: bf16 = x * w\nwith vec=4\nwith vec=8", 6, "vec is set twice. The first time at line 5."),
+        ("out y: bf16 = x * w\nwith veq=16", 5, "has no veq. Did you mean 'vec'? The template has: vec, threads"),
+        ("out y: bf16 = x * w\nwith vec=4\nwith vec=8", 6, "vec is set twice. It is set first at line 5."),
         ("out y: bf16 = x * w\ntile 64x64", 5, "has no tile"),
-        ("out y: bf16[N, M] = x * w", 4, "y is declared as [512, 64], and its expression gives [64, 512]"),
+        ("out y: bf16[N, M] = x * w", 4, "y is declared as [512, 64], but its expression gives [64, 512]"),
         ("out y: bf16 = x @ x", 4, "RuntimeError"),
         ("out y: f8e5m2 = x * w", 4, "y is f8e5m2, which only inputs may be"),
         ("out y: bf16[M, L] = x * w", 4, "the size of L is not given"),
         (
             "step a\ntmp h: f32[N, M] = x * w\nstep b\nout y: bf16 = h * 2",
             5,
-            "h is declared as [512, 64], and its expression gives [64, 512]",
+            "h is declared as [512, 64], but its expression gives [64, 512]",
         ),
         ("out y: bf16 = softmax(x, dim=-1)\ncluster 1x2", 5, "has no cluster. Did you mean 'cluster_n'?"),
-        ("out y: bf16 = gelu(x @ x.T) @ x\ntile 64x64", 5, "It takes several kernels: name each by a `step`"),
+        ("out y: bf16 = gelu(x @ x.T) @ x\ntile 64x64", 5, "The spec takes several kernels: name each by a `step`"),
         ("out y: bf16 = amax(x, dim=0) + amax(x, dim=1)", 4, ""),
         ("step a\nd = x * w\ntmp h: bf16 = d\nstep b\nout y: f32 = sum(d, dim=1)", 8, "d is a value inside the step a"),
         ("step a\ntmp h: bf16 = x * w\nstep b\nout y: f32 = sum(x, dim=1)", 5, "no result depends on the step a"),
@@ -79,7 +79,7 @@ def test_a_spec_becomes_a_right_kernel(
         ("step a\ntmp h: bf16 = x * w\nstep a_b\nout y: f32 = sum(h, dim=1)", 6, "a and a_b are too alike"),
         ("step a\ntmp h: bf16 = x * w\nstep b\nout y: bf16 = softmax(sum(h, dim=1), dim=0)", 7, ""),
         ("step a\ntmp h: bf16 = x * w\nwith vec=4\nstep b\nout y: f32 = sum(h, dim=1)\nwith vec=5", 9, "vec is 5"),
-        ("out y: bf16 = x * w\nalign 32", 5, "for tensors begin at multiples of 16. The nearest is 16."),
+        ("out y: bf16 = x * w\nalign 32", 5, "since tensors begin at multiples of 16. The nearest is 16."),
         ("out y: bf16 = x * w\nalign 16", 5, "rows of x: bf16[3,100] begin every 200 bytes. The nearest is 8."),
     ],
 )
@@ -110,10 +110,10 @@ def test_a_product_and_a_reduction_in_one_step() -> None:
     with pytest.raises(SpecError) as error:
         compile_text(text.format("tile 64x64\ncluster 2x4"))
     assert error.value.line == 7
-    assert "rows of 700 in the tiles of a cluster, which hold 256 (4 × 64" in str(error.value)
+    assert "rows of 700 are wider than the tiles of a cluster, 256 (4 × 64" in str(error.value)
     with pytest.raises(SpecError, match=r"cluster_n is 5; it may be 1, 2, 3, 4, 6, 8. The nearest is 6"):
         compile_text(text.format("tile 64x192\ncluster 1x5"))
-    with pytest.raises(SpecError, match=r"rows of 4,096 in the tiles of a cluster, which hold 2,048"):
+    with pytest.raises(SpecError, match=r"rows of 4,096 are wider than the tiles of a cluster, 2,048"):
         compile_text(text.replace("N=700", "N=4096").format(""))
     assert "then" in compile_text(PROJECTED.format("out y: bf16 = softmax(x @ w.T + r, dim=-1)", 4096)).family
 
@@ -125,7 +125,7 @@ def test_products_in_tf32() -> None:
     assert "cutlass.TFloat32" in kernel.source
     exact = compile_text(text.format("", 64))
     assert (exact.family, exact.problem.tf32) == ("matrix product", False)
-    with pytest.raises(SpecError, match="no matrix product of f32 tensors is in the spec"):
+    with pytest.raises(SpecError, match="has no matrix product of f32 tensors"):
         compile_text("kernel k for sm_90a in tf32\nin x: f32[8, 64]\nout y: f32 = softmax(x, dim=-1)\n")
     with pytest.raises(SpecError, match="the spec is in tf32, which the problem does not allow"):
         compile_for(exact.problem, "sm_90a", text.format(" in tf32", 32))
@@ -157,9 +157,9 @@ def test_each_architecture_has_its_own_template_for_products() -> None:
     assert compile_text(text.replace("sm_80", "sm_90a")).family == "matrix product"
     with pytest.raises(SpecError, match=r"line 6, column 1: sm_80 has no clusters of blocks"):
         compile_text(text + "cluster 2x1\n")
-    with pytest.raises(SpecError, match=r"schedule.*It has: tile_m"):
+    with pytest.raises(SpecError, match=r"schedule.*The template has: tile_m"):
         compile_text(text + "schedule pingpong\n")
-    with pytest.raises(SpecError, match=r"shared memory, of 101,376 at most"):
+    with pytest.raises(SpecError, match=r"shared memory \(at most 101,376\)"):
         compile_text(
             text.replace("sm_80", "sm_89").replace("tile 64x32", "tile 128x128x64\nwith warps_m=2, warps_n=4")
             + "stages 4\n"

@@ -168,7 +168,8 @@ def test_a_profile_says_what_each_line_costs(compiler: Compiler) -> None:
     )  # the latency of DRAM
     assert load["global_load_sectors"] == x.nbytes / 32 and "global_store_sectors" not in load
     first = hottest(profile)[0]
-    assert first.share == "50% of global sectors" and first.cost == "16.0 sectors a request of 16 ideal"
+    assert first.share == "50% of global sectors"
+    assert first.cost == "loads issued or first used here: 16.0 sectors per request, ideal 16"
 
 
 COLUMN = """

@@ -114,7 +114,7 @@ def test_an_endless_loop_is_cancelled_at_once() -> None:
     [
         ({"block": (32, 1, 1), "smem": 240_000}, "240000 bytes of shared memory"),
         ({"block": (1025, 1, 1)}, "(1025, 1, 1)"),
-        ({"block": (64, 32, 1)}, "2048 threads a block"),
+        ({"block": (64, 32, 1)}, "2048 threads per block"),
         ({"block": (32, 1, 1), "grid": (1, 70_000, 1)}, "grid (1, 70000, 1)"),
         ({"block": (32, 1, 1), "grid": (3, 1, 1), "cluster": (2, 1, 1)}, "not a multiple of cluster"),
         ({"block": (32, 1, 1), "grid": (32, 1, 1), "cluster": (32, 1, 1)}, "cluster (32, 1, 1)"),

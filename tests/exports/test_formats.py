@@ -27,7 +27,7 @@ def test_found(name: str, file: str, found: str) -> None:
 @pytest.mark.parametrize(
     ("name", "file", "says"),
     [
-        ("", "s.json", "or a format too: kernel, torch-op"), ("", "k.txt", "cannot tell from the name 'k.txt'"),
+        ("", "s.json", "or give a format too: kernel, torch-op"), ("", "k.txt", "cannot tell from the name 'k.txt'"),
         ("weel", "k.whl", "Did you mean 'wheel'"), ("wheel", "k.py", "Let it end in .whl"),
     ],
 )  # fmt: skip

@@ -30,7 +30,7 @@ def test_a_kernel_that_does_not_pass_again_is_refused(run: RunHandle) -> None:
     state = run.state
     text = kernel_text(state, state.incumbent_id or "")
     other = replace(state.problem, source=state.problem.source.replace("softmax(x", "softmax(x * 2"))
-    with pytest.raises(InputError, match=r"the kernel ended wrong_result"):
+    with pytest.raises(InputError, match=r"the kernel got the verdict wrong_result"):
         judged_again(replace(state, problem=other), text)
 
 

@@ -64,6 +64,6 @@ def test_hardware_has_the_names_that_sol_execbench_knows(subject: Subject) -> No
 
 
 def test_their_suffix_alone_chooses_neither(run: RunHandle, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"or a format too"):
+    with pytest.raises(InputError, match=r"or give a format too"):
         run.export_as(tmp_path / "which.json")
     assert {FORMATS[name].suffix for name in SCHEMAS} == {".json"}

@@ -74,4 +74,4 @@ def test_no_machine_code_of_a_run_that_somebody_sent(model: RunHandle, tmp_path:
             with pytest.raises(InputError, match=r"sender's: it is not exported"):
                 got.export_as(tmp_path / {"wheel": "x.whl", "object": "x.o"}.get(format, "x.py"), format)
         (kernel,) = got.export_as(tmp_path / "kernel.py")
-        assert "is the word of whoever wrote that file" in kernel.read_text()
+        assert "are claims of whoever wrote that file" in kernel.read_text()

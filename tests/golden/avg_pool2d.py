@@ -2,7 +2,7 @@
 
 out = max(avg_pool2d(x, 3×3), 0)
 
-One thread sums the windows of its results in fp32; threads next to each other read and write neighbours in a
+Each thread sums the windows of its results in fp32; adjacent threads read and write adjacent elements of a
 row. The epilogue is applied in fp32.
 """
 
@@ -21,14 +21,14 @@ def constraints(config, workload, device):
     return not why_not(config, 9)
 
 
-MAX_VALUES = 128  # values of a thread's windows, all loaded before the first sum
+MAX_VALUES = 128  # maximum number of values in a thread's windows, which are all loaded before the first sum
 
 
 def why_not(config, window):
-    """The limit that ``config`` exceeds, as text; "" if it is feasible. ``window``: its number of elements."""
+    """The limit that ``config`` exceeds, as text; "" if it is feasible. ``window``: number of elements of a window."""
     values = config["outputs"] * window
     if config["outputs"] > 1 and values > MAX_VALUES:
-        return f"{values} values in flight in a thread's registers, of {MAX_VALUES} at most"
+        return f"{values} values in flight in a thread's registers (at most {MAX_VALUES})"
     return ""
 
 
@@ -72,7 +72,7 @@ def avg_pool2d(
     outputs: cutlass.Constexpr,
 ):
     """``gX`` is (width, height, images), ``gOut`` and ``extras`` are (columns, rows, images), ``window``, ``stride``
-    and ``padding`` (rows, columns). ``divisor`` of the sums (0: the window's number of elements)."""
+    and ``padding`` (rows, columns). ``divisor``: what sums are divided by (0: the window's number of elements)."""
     blocks = cute.ceil_div(cute.size(gOut), threads * outputs)
     avg_pool2d_kernel(
         gX, gOut, extras, window, stride, padding, count_padding, divisor, sizes, threads, outputs

@@ -2,8 +2,8 @@
 
 out = sum(x)
 
-Threads lie along the contiguous columns and share the walk down the reduced dimension in slices, and in
-clusters of blocks. The order of every sum is fixed, so results are the same at every call.
+Threads lie along the contiguous columns; the slices of a block, and the blocks of a cluster, share the
+reduced dimension. The order of every sum is fixed, so results are the same at every call.
 """
 
 import math
@@ -37,9 +37,9 @@ def why_not(config):
     """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     threads = config["threads"] * config["slices"]
     if threads > 1024:
-        return f"{threads:,} threads in a block, of 1,024 at most"
+        return f"{threads:,} threads in a block (at most 1,024)"
     smem = 4 * threads * config["vec"]
-    return f"{smem:,} bytes of shared memory for partial results, of {MAX_SMEM:,} at most" if smem > MAX_SMEM else ""
+    return f"{smem:,} bytes of shared memory for partial results (at most {MAX_SMEM:,})" if smem > MAX_SMEM else ""
 
 
 OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
@@ -108,7 +108,7 @@ def column_kernel(
     step = slices * cluster_m
     whole = n // (step * loads) * step * loads  # rows in batches that are full for every thread
     rest = (n - whole + step - 1) // step  # remaining rows of each thread; the last may lie past the end
-    # Threads past the last column compute it again and store nothing, so that barriers stay uniform.
+    # Threads past the last column recompute it and store nothing, so that all threads reach each barrier.
     source = cutlass.min(column, columns - 1)
     smem = cutlass.utils.SmemAllocator()
     layout = cute.make_layout((vec, threads, slices), stride=(1, vec, vec * threads))

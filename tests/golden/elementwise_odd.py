@@ -24,7 +24,7 @@ def constraints(config, workload, device):
 
 
 def fast_sigmoid(x):
-    """Uses the hardware's exponential. One tanh would be cheaper, but loses the tail: 1% off at -9 on an H200."""
+    """Uses the hardware's exponential. A single tanh would be cheaper, but is wrong by 1% at -9 on an H200."""
     return cute.math.rcp(1.0 + cute.math.exp(-x, fastmath=True), approx=True, ftz=True)
 
 
@@ -34,7 +34,7 @@ MAX_VALUES = 64  # per thread, in registers
 def why_not(config):
     """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     values = config["vec"] * config["loads"]
-    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    return f"{values} values in a thread's registers (at most {MAX_VALUES})" if values > MAX_VALUES else ""
 
 
 EVICT_LAST = 0x14F0000000000000  # the policy of createpolicy.fractional.L2::evict_last with fraction 1
@@ -67,7 +67,7 @@ def start_next_and_wait():
 
 
 def nearest(at, count, wraps=False):
-    """``at``, clamped to ``count`` positions. Where it ``wraps``, a negative position first counts from the end, as in
+    """``at``, clamped to ``count`` positions. If ``wraps``, a negative position first counts from the end, as in
     PyTorch's ``x[index]``."""
     if wraps:
         at = cutlass.select_(at < 0, at + count, at)
@@ -109,8 +109,8 @@ def elementwise_kernel(
 ):
     """``body`` maps fp32 vectors of the inputs to vectors of the outputs, or to one number for a whole vector.
 
-    It also takes elements that ``picks`` gather from tables, indices along dimensions (``ranges``), and ``sizes``.
-    ``bounds``: extents of inputs smaller than the iteration space. ``repeats``: dimensions that an output lacks.
+    ``body`` also takes elements that ``picks`` gather from tables, indices along dimensions (``ranges``), and
+    ``sizes``. ``bounds``: extents of inputs smaller than the space. ``repeats``: dimensions that an output lacks.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -222,7 +222,7 @@ def picked(
 
 
 def places(first_vec, stride, each, count, shape):
-    """Indices of a thread's values along a dimension of ``count`` vectors that advances every ``each`` vectors."""
+    """Indices of a thread's values along a dimension of ``count`` vectors, each repeated ``each`` times."""
     rPlace = cute.make_rmem_tensor(shape, Float32)
     vec, loads = shape
     for i in range(loads):
@@ -241,7 +241,7 @@ def store_firsts(
     vectors: cutlass.Constexpr,
     repeats: cutlass.Constexpr,
 ):
-    """Stores vector ``at`` of the space. An output that lacks dimensions is stored at their index 0 only."""
+    """Stores vector ``at`` of the space. An output that lacks dimensions is stored only where their index is 0."""
     for rOut, gOut, lacking in zip(rOuts, gOuts, repeats):
         if (at < vectors) & inside(at, [(dim, 0, 1, 0) for dim in lacking]):
             cute.autovec_copy(rOut[None, i], gOut[None, at])

@@ -2,9 +2,9 @@
 
 out = x @ w.mT + b
 
-The large operand is read once, by vectors, and multiplied with the few rows of the other, by FMAs or on the
-tensor cores, adding up in fp32. The threads of a block, and the blocks of a cluster, share k; the order of
-every sum is fixed. The epilogue is applied in fp32.
+The large operand is read once, in vectors, and multiplied by the few rows of the other, with FMAs or on the
+tensor cores; sums are fp32. The threads of a block, and the blocks of a cluster, share k; the order of every
+sum is fixed. The epilogue is applied in fp32.
 """
 
 import math
@@ -31,10 +31,10 @@ def constraints(config, workload, device):
     return not why_not(config, few, 1, True)
 
 
-MOST = 16  # rows of the small operand per block
+MOST = 16  # maximum number of rows of the small operand per block
 
 
-MANY = 3  # rows of a 16-bit small operand from which the tensor cores are used
+MANY = 3  # from this number of rows on, the tensor cores multiply 16-bit operands
 
 
 MAX_SUMS = 64  # accumulators per thread
@@ -47,12 +47,12 @@ SMEM_BYTES = 64 << 10
 
 
 def tile_of(few):
-    """Rows of the small operand per block: ``few`` rows, evenly over as few blocks as possible."""
+    """Rows of the small operand per block: its ``few`` rows are split evenly over the fewest blocks."""
     return -(-few // -(-few // MOST))
 
 
 def by_mma(config, few, halves):
-    """Whether the tensor cores multiply, if the sizes allow it. ``halves``: operands have 16 bits."""
+    """Whether the tensor cores are used, if the sizes allow it. ``halves``: operands have 16 bits."""
     lanes = config["threads_n"] % 8 == 0 and config["threads_k"] % 4 == 0
     return halves and tile_of(few) >= MANY and lanes
 
@@ -65,18 +65,18 @@ def smem_bytes(config, tile, pairs):
 
 def why_not(config, few, pairs, halves):
     """The limit that ``config`` exceeds, as text; "" if it is feasible. ``few``: rows of the small operand. ``pairs``:
-    number of products computed at once. ``halves``: operands have 16 bits."""
+    number of products computed together. ``halves``: operands have 16 bits."""
     threads = config["threads_n"] * config["threads_k"]
     if threads % 32 or threads > 1024:
-        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
+        return f"{threads:,} threads in a block (must be a multiple of 32, at most 1,024)"
     sums = config["rows"] * (4 if by_mma(config, few, halves) else tile_of(few))
     if sums > MAX_SUMS:
-        return f"{sums} sums in a thread's registers, of {MAX_SUMS} at most"
+        return f"{sums} sums in a thread's registers (at most {MAX_SUMS})"
     vectors = config["rows"] * config["loads"]
     if vectors > MAX_LOADS:
-        return f"{vectors} vectors in flight in a thread's registers, of {MAX_LOADS} at most"
+        return f"{vectors} vectors in flight in a thread's registers (at most {MAX_LOADS})"
     used = smem_bytes(config, tile_of(few), pairs)
-    return f"{used:,} bytes of shared memory, of {SMEM_BYTES:,} at most" if used > SMEM_BYTES else ""
+    return f"{used:,} bytes of shared memory (at most {SMEM_BYTES:,})" if used > SMEM_BYTES else ""
 
 
 @cute.jit
@@ -181,7 +181,7 @@ def multiply_few(
     cluster_k: cutlass.Constexpr,
 ):
     """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch). The
-    side with fewer rows is the small operand."""
+    small operands are the side with fewer rows."""
     if cutlass.const_expr(cute.size(mC, mode=[0]) <= cute.size(mC, mode=[1])):
         extras = tuple(turned(x) for x in extras)
         launch_few(mAs, mBs, turned(mC), extras, stream, sizes, pairs, threads, rows, loads, cluster_k)
@@ -231,7 +231,7 @@ def launch_few(
 
 
 def depth(x):
-    """Number of neighbours along k that a thread takes at once if its loads go along rows."""
+    """Vector width along k if a thread's loads go across rows."""
     return math.gcd(4, cute.size(x, mode=[1]))
 
 
@@ -280,7 +280,7 @@ def skinny_kernel(
     block = bidx // cluster_k
     row, column, batch = block % high * span, block // high % wide * tile, block // (high * wide)
 
-    lanes_k = 4 if mma is not None else min(threads_k, 32) if along_k else max(32 // threads_n, 1)  # share rows
+    lanes_k = 4 if mma is not None else min(threads_k, 32) if along_k else max(32 // threads_n, 1)  # sharing rows
     smem = utils.SmemAllocator()
     warps = cute.make_layout((span, tile, threads_k // lanes_k, len(pairs)))
     sPart = smem.allocate_tensor(Float32, warps, 16)
@@ -406,8 +406,8 @@ def multiply_vectors(
     mma: cute.TiledMma,
 ):
     """Adds to ``acc`` (rows of ``large``, rows of ``small``) the products of vectors ``start``, ``start + apart``, … of
-    k. All of ``large`` is loaded before the first product. Rows past an edge read the last row. ``unpredicated``: every
-    thread has all vectors."""
+    k. All of ``large`` is loaded before the first product. In place of rows past an edge, the last row is read.
+    ``unpredicated``: every thread has all vectors."""
     rows, lane = acc.shape[0], cute.arch.lane_idx()
     m, n, vectors = cute.size(large, mode=[0]), cute.size(small, mode=[0]), cute.size(large, mode=[1]) // vec
     shape = cute.make_layout((rows, vec), stride=(vec, 1) if along_k else (1, rows))
@@ -450,7 +450,7 @@ def multiply_vectors(
                     mine = column + j if cutlass.const_expr(mma is None) else column + j * 8 + lane // 4
                     gRow = cute.flat_divide(small[cutlass.min(mine, n - 1), None, batch], (vec,))
                     cute.autovec_copy(gRow[None, at], rSmall[j, None])
-        if cutlass.const_expr(mma is not None):  # fragments hold each four of k as two pairs
+        if cutlass.const_expr(mma is not None):  # fragments hold every four values along k as two pairs
             for e in cutlass.range_constexpr(0, vec, 4):
                 for v in cutlass.range_constexpr(4):
                     for j in cutlass.range_constexpr(count):
@@ -474,8 +474,8 @@ def multiply_vectors(
 
 def across_lanes(acc, lane, apart):
     """Sums ``acc`` over the lanes whose indices differ in the bits ``apart``. An exchange halves the number of values
-    that a lane holds, if it is even. Returns (sums of this lane, index of the first, mask of the bits in which lanes
-    with the same sums differ). The lane with zeros in these bits stores the sums."""
+    that a lane holds, if this number is even. Returns (sums of this lane, index of the first, mask of the
+    bits in which lanes with the same sums differ). The lane with zeros in these bits stores the sums."""
     values, owned, spare = [acc[e] for e in range(cute.size(acc))], cutlass.Int32(0), 0
     for bit in apart:
         half, odd = divmod(len(values), 2)
@@ -505,7 +505,7 @@ def added(sums, i, j, p):
 
 
 def epilogue(acc, b):
-    """x @ w.mT + b, of vectors in fp32."""
+    """x @ w.mT + b, on fp32 vectors."""
     return acc + b
 
 

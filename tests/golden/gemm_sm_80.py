@@ -2,8 +2,8 @@
 
 out = max((x @ w.mT + b), 0)
 
-Tiles come by cp.async into swizzled shared memory, stages ahead of the warps that multiply them on the tensor
-cores; a plain kernel serves operands of different types. Either applies the epilogue in fp32.
+cp.async loads tiles into swizzled shared memory, several stages ahead of the warps that multiply them on the
+tensor cores; a plain kernel serves operands of different types. Both apply the epilogue in fp32.
 """
 
 import math
@@ -34,7 +34,7 @@ def constraints(config, workload, device):
 
 
 def workspace(workload, config):
-    """What one kernel leaves for the next: parts of results, operands as TMA can read them."""
+    """Workspace: partial results of split-K, and copies of operands that the kernel cannot read."""
     inputs = workload.inputs
     results = (1, inputs[0].shape[0], inputs[1].shape[0])
     split = config["split_k"]
@@ -52,7 +52,7 @@ BLOCKS_PER_SM = 4  # split-K is not used beyond this many blocks per SM
 
 
 def accumulators(config, pairs, halved):
-    """Accumulators per thread. Split fp32 (``halved``) has two sets: one for the step along k, one for the total."""
+    """Accumulators per thread. Split fp32 (``halved``) has two sets: for the step along k, and for the total."""
     threads = 32 * config["warps_m"] * config["warps_n"]
     return config["tile_m"] * config["tile_n"] * pairs * (2 if halved else 1) // threads
 
@@ -66,25 +66,25 @@ def shared_bytes(tile_shape_mnk, stages, lefts, rights, itemsize):
 
 def why_not(config, results, lefts, rights, itemsize, pairs, halved, smem_bytes, sms):
     """The limit that ``config`` exceeds, as text; "" if it is feasible. ``results``: number of output elements.
-    ``pairs``: number of products, of ``lefts`` and ``rights`` operands with ``itemsize`` bytes per element.
+    ``pairs``: number of products, of ``lefts`` A and ``rights`` B operands with ``itemsize`` bytes per element.
     ``smem_bytes``: shared memory per block. ``sms``: SMs of the GPU."""
     for side in ("m", "n"):
         tile, warps = config[f"tile_{side}"], config[f"warps_{side}"]
         if tile < 16 * warps:
-            return f"warps_{side} of {warps}, each with 16 at least of a tile_{side} of {tile}"
+            return f"warps_{side} of {warps} need at least 16 each, more than tile_{side} of {tile}"
     held, most = accumulators(config, pairs, halved), MAX_SUMS_OF_HALVES if halved else MAX_SUMS
     if held > most:
-        return f"{held} accumulators in a thread's registers, of {most} at most"
+        return f"{held} accumulators in a thread's registers (at most {most})"
     tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
     used = shared_bytes(tile_shape_mnk, config["stages"], lefts, rights, itemsize)
     if used > smem_bytes:
-        return f"{used:,} bytes of shared memory, of {smem_bytes:,} at most"
+        return f"{used:,} bytes of shared memory (at most {smem_bytes:,})"
     split, tile = config["split_k"], config["tile_m"] * config["tile_n"]
     if split > 1 and pairs > 1:
-        return f"k in {split} parts, which is for one product alone"
+        return f"split_k of {split} with several products: split-K is for a single product"
     if split > 1 and split * results > BLOCKS_PER_SM * sms * tile:
         tiles = -(-results // tile)
-        return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {BLOCKS_PER_SM * sms} at most"
+        return f"split_k of {split} with {tiles} tiles: {split * tiles} blocks (at most {BLOCKS_PER_SM * sms})"
     return ""
 
 
@@ -200,7 +200,7 @@ def recomputed(
 
 
 def places(cC):
-    """Rows and columns of a thread's accumulators: two neighbours, two more 8 rows below, the same every 8 columns."""
+    """Rows and columns of a thread's accumulators: two neighbours in a row, two 8 rows below, again every 8 columns."""
     return [cC[2 * r][0] for r in range(2)], [cC[c // 2 * 4 + c % 2][1] for c in range(cute.size(cC) // 2)]
 
 
@@ -494,7 +494,7 @@ def multiply_by_mma(
     group: cutlass.Constexpr,
     tf32: cutlass.Constexpr,
 ):
-    """Launches the kernel. If ``split_k`` cuts k, each part has its own batches of ``mC``, without epilogue."""
+    """Launches the kernel. If ``split_k`` > 1, ``mC`` has separate batches for each part of k, without epilogue."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     k_tiles = cute.ceil_div(cute.ceil_div(cute.size(mAs[0], mode=[1]), tile_k), split_k)
@@ -541,7 +541,7 @@ def multiply_by_mma(
 
 
 def alike(operands):
-    """Whether all operands have one dtype that the tensor cores multiply, and one length along k."""
+    """Whether all operands have the same length along k, and the same dtype, which the tensor cores multiply."""
     kinds, lengths = {x.element_type for x in operands}, {cute.size(x, mode=[1]) for x in operands}
     return len(kinds) == 1 and len(lengths) == 1 and kinds <= {cutlass.BFloat16, cutlass.Float16, Float32}
 
@@ -551,7 +551,7 @@ def dense_in_rows(x):
 
 
 def swizzled(rows, tile_k, width, along_k):
-    """The smallest piece of a tile, swizzled: eight vectors of 16 bytes, one below the other, lie in different banks of
+    """The swizzled layout atom of a tile: eight vectors of 16 bytes, one below the other, lie in different banks of
     shared memory."""
     near, limit = tile_k if along_k else rows, 1024 // width
     near = min(limit, near & -near)
@@ -582,8 +582,8 @@ def mma_kernel(
     tf32: cutlass.Constexpr,
     smem_bytes: cutlass.Constexpr,
 ):
-    """A block computes a tile of the result over one of ``split_k`` parts of k. ``layouts`` are those of the operands
-    in shared memory; each operand is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
+    """A block computes a tile of the result over one of ``split_k`` parts of k. Per operand: ``layouts`` in shared
+    memory; ``vecs``, the vector width of its loads; ``along_k``, whether they go along k (else across rows)."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     tile_m, tile_n, tile_k = tile_shape_mnk
@@ -824,7 +824,7 @@ def rounded(fragment):
 
 
 def epilogue(acc, b):
-    """max((x @ w.mT + b), 0), of vectors in fp32."""
+    """max((x @ w.mT + b), 0), on fp32 vectors."""
     summed = acc + b
     return cute.where(summed < 0.0, 0.0, summed)
 

@@ -2,9 +2,9 @@
 
 out = exp((a @ b - max(a @ b))) · recip(sum(exp((a @ b - max(a @ b)))))
 
-One warp loads tiles by TMA into swizzled shared memory, stages ahead of the warpgroups that multiply them.
-Rows of the result stay in registers while they are reduced: over a quad, and over the blocks of a cluster
-that a row is spread over.
+One warp loads tiles by TMA into swizzled shared memory, several stages ahead of the warpgroups that multiply
+them. Rows of the result stay in registers while they are reduced: over the four lanes of a quad, and over the
+blocks of a cluster that share a row.
 """
 
 import math
@@ -36,7 +36,7 @@ def constraints(config, workload, device):
 
 
 def workspace(workload, config):
-    """What tiles find of rows wider than a cluster's; copies of operands, as TMA can read them."""
+    """Workspace: partial results of rows wider than a cluster, and copies of operands for TMA."""
     inputs = workload.inputs
     m, n, batches = inputs[0].shape[0], inputs[1].shape[1], 1
     parts = (2, batches, m, -(-n // config["tile_n"]))
@@ -76,8 +76,8 @@ def tma_view(x, dense_in):
 
 
 def tma_views(operands):
-    """TMA views of one side's operands: of 16 bits in either layout, of 8 bits contiguous along k, as wgmma requires.
-    None if TMA cannot address one of them, or if there is none."""
+    """TMA views of all A operands, or all B operands: 16-bit ones in either layout, 8-bit ones contiguous along k, as
+    wgmma requires. None if TMA cannot address one of them, or if there are none."""
     dense_in = {8: (1,), 16: (1, 0), 32: ()}
     views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
     return None if None in views or not views else views
@@ -275,7 +275,7 @@ def converted(mX, scratch, mScale, convert, stream):
     if along_k:
         walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
         block_rows = 256 // walkers
-    else:  # neighbouring threads take rows: as many per block as leave work for every SM
+    else:  # neighbouring threads take neighbouring rows, few enough per block that every SM has work
         block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
         walkers = 1024 // block_rows
     unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
@@ -294,7 +294,7 @@ def copied_row_by_row(mX, scratch, stream):
 
 
 def even_pitch(length):
-    """``length`` 16-bit numbers, rounded up to a multiple of 128 bytes."""
+    """Stride in elements of rows of ``length`` 16-bit numbers that begin at multiples of 128 bytes."""
     return (length + 63) // 64 * 64
 
 
@@ -304,8 +304,8 @@ def scratch_size(rows, k):
 
 
 def uneven(x, matrix):
-    """Whether TMA cannot address the 16-bit matrices of ``x`` along dimensions ``matrix``. It takes contiguous rows or
-    columns that begin at multiples of 16 bytes."""
+    """Whether TMA cannot address the 16-bit matrices of ``x`` along dimensions ``matrix``. TMA takes contiguous rows
+    or columns that begin at multiples of 16 bytes."""
     dense = any(x.shape[d] > 1 and x.stride[d] == 1 for d in matrix)
     return not dense or any(step % 8 for size, step in zip(x.shape, x.stride) if size > 1 and step > 1)
 
@@ -336,7 +336,7 @@ def convert_kernel(
     inside = cutlass.min(row, rows - 1)
     vectors = k // vec if row < rows else 0
     gX, gCopies = flat_row(mX, inside, batch, vec), [flat_row(x, inside, batch, vec) for x in mCopies]
-    apart = 1 if along_k else block_rows  # distance between two walkers of a row, in threads
+    apart = 1 if along_k else block_rows  # distance between neighbouring threads of a row, in thread indices
     convert(gX, gCopies, mScale, row, batch, vectors, walker, shape, walkers * block_rows, walkers, apart, unroll)
 
 
@@ -379,21 +379,21 @@ SMEM_BYTES = 232448  # per block: 227 KiB
 EPI_STAGE = 2  # epilogue stages (pieces of results being stored) per team
 
 
-RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # by cluster size: clusters resident at a time on an H200
+RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # cluster size: number of clusters that an H200 runs together
 
 
-ALL_STAGES = 8  # as many stages as fit
+ALL_STAGES = 8  # this value means: as many stages as fit
 
 
-MOST_BLOCKS = 8  # per cluster: the portable cluster size
+MOST_BLOCKS = 8  # per cluster: the largest portable cluster size
 
 
 MAX_TILE_N = 256
 
 
-# By kind of operands: values of tile_k, sums per product (fp32 halves: large terms of a step, their total, small terms;
-# 8 bits: terms of a step, their total), bytes per element, and registers per thread for the sums. The remaining
-# registers are for the epilogue, during which totals are in use one piece after another.
+# By kind of operands: legal tile_k, sums per product (fp32 halves: large terms of a step, their total, small terms;
+# 8 bits: terms of a step, their total), bytes per element, and maximum number of registers per thread for the sums. The
+# epilogue uses the remaining registers, and processes the totals piece by piece.
 KINDS = {
     "16 bits": ((64, 128), 1, 2, 128),
     "fp32 halves": ((64,), 3, 2, 192),
@@ -427,12 +427,12 @@ def beyond_room(config, kind, pairs, loads, beside=0):
     _, sums, _, most = KINDS[kind]
     registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * groups_of(config))
     if registers > most:
-        return f"{registers} accumulators in a thread's registers, of {most} at most"
+        return f"{registers} accumulators in a thread's registers (at most {most})"
     fit, stages = stages_of(config, kind, loads, beside), config["stages"]
     if fit < 2:
-        return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
-    if stages > fit and stages != ALL_STAGES:  # a bound that does not bind would give the same kernel twice
-        return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({ALL_STAGES}: all)"
+        return f"{SMEM_BYTES:,} bytes of shared memory hold {fit} stages of such tiles (at least 2 are needed)"
+    if stages > fit and stages != ALL_STAGES:  # a higher bound gives the same kernel as ALL_STAGES
+        return f"{stages} stages; {fit} fit {SMEM_BYTES:,} bytes of shared memory ({ALL_STAGES} means: as many as fit)"
     return ""
 
 
@@ -444,22 +444,22 @@ def exchange_shape(tile_m, cluster_n, values, teams, groups):
 
 def why_not_rows(config, n, values, in_parts):
     """Like :func:`why_not`, for a kernel that reduces rows of ``n`` and exchanges ``values`` per row and block. A row
-    lies in a tile or in the tiles of a cluster; it may be wider only if its reductions can be combined ``in_parts``."""
+    lies in the tiles of a cluster; it may be wider only if row partials can be combined (``in_parts``)."""
     tile_m, tile_n, cluster_m, cluster_n = (config[s] for s in ("tile_m", "tile_n", "cluster_m", "cluster_n"))
     held, groups = tile_n * cluster_n, groups_of(config)
     if n > held and not in_parts:
         return (
-            f"rows of {n:,} in the tiles of a cluster, which hold {held:,} "
-            f"({cluster_n} × {tile_n}, of {MOST_BLOCKS} × {MAX_TILE_N} at most)"
+            f"rows of {n:,} are wider than the tiles of a cluster, {held:,} "
+            f"({cluster_n} × {tile_n}; at most {MOST_BLOCKS} × {MAX_TILE_N})"
         )
     if cluster_m * cluster_n > MOST_BLOCKS:
-        return f"a cluster of {cluster_m * cluster_n} blocks, of {MOST_BLOCKS} at most"
+        return f"a cluster of {cluster_m * cluster_n} blocks (at most {MOST_BLOCKS})"
     teams = 2 if config["schedule"] == "pingpong" else 1
     beside = math.prod(exchange_shape(tile_m, cluster_n, values, teams, groups)) * 4
     return beyond_room(config, "16 bits", 1, (1, 1), beside)
 
 
-make_mma = sm90.make_trivial_tiled_mma  # for TF32: tf32_mma
+make_mma = sm90.make_trivial_tiled_mma  # replaced for TF32 by tf32_mma
 
 
 @cute.jit
@@ -484,7 +484,7 @@ def multiply_by_wgmma(
     rows: cutlass.Constexpr,
 ):
     """``rows`` and ``mParts`` are None unless the epilogue reduces rows. ``rows``: shape of the buffers for values that
-    a block's warps receive from others, and which of ``extras`` may be auxiliary loads."""
+    a block's warps receive from other blocks, and which of ``extras`` may be auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = mAs[0].element_type, mBs[0].element_type, mC.element_type
@@ -496,10 +496,10 @@ def multiply_by_wgmma(
     loads, room = (len(mAs), len(mBs)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
     aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores whole units of 16 bytes
-    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's mainloop
+    if cutlass.const_expr(ahead is None):  # two teams need no auxiliary loads: one computes while the other waits
         ahead = range(len(extras) if aligned is not None and split_k == 1 and teams == 1 else 0)
     views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's loads must fit at once
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # all loads of a piece must fit
         views = tuple(None for _ in extras)
     stage_bits = max(tile_m * len(mAs), tile_n * len(mBs)) * tile_k * a_dtype.width
     epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
@@ -552,14 +552,14 @@ def multiply_by_wgmma(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can move
+        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can redistribute
         stream=stream,
         use_pdl=OVERLAP and overlapping(),
     )
 
 
 def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
-    """How many right operands one wgmma multiplies as a single wide tile. Their tiles must be adjacent in shared
+    """Number of B operands that one wgmma multiplies as a single wide tile. Their tiles must be adjacent in shared
     memory: rows, or columns if these are contiguous, must fill whole rows of the widest swizzle."""
     _, tile_n, tile_k = tile_shape_mnk
     one_left = len(mAs) == 1 and not fp32_operands and len(mBs) * tile_n <= 256
@@ -569,7 +569,7 @@ def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
 
 
 def unzipped(pairs):
-    """(atoms, tensors)."""
+    """(atoms, tensors) of ``pairs``."""
     return tuple(atom for atom, _ in pairs), tuple(x for _, x in pairs)
 
 
@@ -605,9 +605,9 @@ def gemm_kernel(
     ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (the originals of fp16
     halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None). ``summed``:
     the terms; ``promoted``: how many sums are added to fp32 totals after each step along k (fp32 halves, 8 bits);
-    ``fused_b``: tiles of B that are adjacent and multiplied as one; ``split_k``. If an epilogue reduces rows,
-    ``mParts`` and ``places`` (shape of the buffers for values from other blocks) are for it, and blocks that share
-    tiles of A load whole tiles in turn, since a tile need not divide into as many parts.
+    ``fused_b``: number of adjacent tiles of B that are multiplied as one; ``split_k``. ``mParts`` and ``places`` (shape
+    of the buffers for values from other blocks) are for an epilogue that reduces rows: then blocks that share tiles of
+    A load whole tiles in turn, since a tile need not divide into as many parts as there are blocks.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -820,7 +820,7 @@ def gemm_kernel(
                 warpgroup.wait_group(1)  # the previous step has read its stage; the sums to promote are complete
                 for p in cutlass.range_constexpr(promoted):
                     totals[p].store(totals[p].load() + accs[p].load())
-                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills it
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills the stage
                     cute.arch.mbarrier_arrive(empty + before, tidx % 128)
                 before = stage
                 stage, phase = next_stage(stage, phase, ab_stage)
@@ -859,9 +859,9 @@ def store_piece(
     place: tuple,
     left: tuple,
 ):
-    """Stores a piece of results from registers, by TMA if possible. After the team's barrier, it then releases the
-    stages in ``left`` (stages, the pipeline's empty barriers, number of blocks that fill a stage). Returns how many
-    pieces the team has ``stored``."""
+    """Stores a piece of results from registers, by TMA if possible. ``left``: stages to release after the team's
+    barrier (stages, the pipeline's empty barriers, number of blocks that fill a stage). Returns how many pieces the
+    team has ``stored``."""
     mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
     drained, empty, cluster_size = left
     (row, column, batch), (team, thread) = at, place
@@ -879,7 +879,7 @@ def store_piece(
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         if thread < 32:
-            if row < shape_mn[0] and column < shape_mn[1]:  # if C is one tile high, tiles past the edge alias it
+            if row < shape_mn[0] and column < shape_mn[1]:  # if C is one tile high, tiles past the edge would alias it
                 dst = (row // epi_tile[0], column // epi_tile[1], batch)
                 cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *dst)])
             cute.arch.cp_async_bulk_commit_group()
@@ -890,7 +890,7 @@ def store_piece(
 
 
 def opens(terms, number):
-    """Whether this term is the first of a step along k that adds to its sum."""
+    """Whether term ``number`` is the first one that adds to its sum in a step along k."""
     return [term[2] for term in terms].index(terms[number][2]) == number
 
 
@@ -928,7 +928,7 @@ def parts_view(parts, m, tiles, batches, count):
 
 
 def as_tma(x, copy, stream):
-    """``x`` in a layout that TMA can address: itself, or its copy if ``copy`` has room for one."""
+    """``x`` in a layout that TMA can address: ``x`` itself, or its copy if ``copy`` has room for one."""
     return copied_row_by_row(x, copy, stream) if cute.size(copy) > 1 else x
 
 
@@ -947,7 +947,7 @@ def tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """The epilogue of a tile whose rows are reduced, where that of ``gemm_sm90`` handles each tile by itself."""
+    """The epilogue of a tile with sums ``pieces``: reduces its rows, then stores results or row partials."""
     (row, column, batch), (stored, stage, phase), (team, thread) = at, state, place
     _, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
@@ -960,7 +960,7 @@ def tile_epilogue(
     exchanged = whole and cluster_n > 1
     ragged = n % tile_n > 0 or (whole and n < tile_n * cluster_n)
     lines = 2 * epi_m  # rows of the tile per thread; a quad shares each
-    met = turn * len(STEPS)  # exchanges of earlier tiles
+    met = turn * len(STEPS)  # number of exchanges for the team's earlier tiles
     registers = [
         cute.make_tensor(of.iterator, cute.make_layout((2, 2, epi_tile[1] // 8, epi_n, epi_m))) for of in pieces
     ]
@@ -1116,7 +1116,7 @@ def exchange_quads(
     cluster_shape_mn: cutlass.Constexpr,
 ):
     """Sends a warp's values (values, rows of a thread) to each block that shares its rows, and waits until theirs are
-    in ``sPlace`` (blocks, values, rows of a warp). Each lane of a quad sends to a block of its own."""
+    in ``sPlace`` (blocks, values, rows of a warp). The lanes of a quad send to different blocks."""
     (rank_m, rank_n), (cluster_m, cluster_n) = rank_mn, cluster_shape_mn
     lane = cute.arch.lane_idx()
     values, lines = rPart.shape
@@ -1144,26 +1144,26 @@ def from_blocks(sPlace, folds, lines):
 
 @cute.jit
 def step_0(x, n):
-    """What is kept of a row, and the terms of what is folded."""
+    """(values of a row to keep in registers, terms to reduce)."""
     return (x,), (x,)
 
 
 @cute.jit
 def step_1(x, peak, n):
-    """What is kept of a row, and the terms of what is folded."""
+    """(values of a row to keep in registers, terms to reduce)."""
     exp = cute.math.exp(x - peak, fastmath=True)
     return (exp,), (exp,)
 
 
 @cute.jit
 def finish(x, peak, total, n):
-    """What is written of a row."""
+    """The values to write for a row."""
     return x * (1.0 / total)
 
 
-# Of each step: the function, the tensors it reads and whether they differ along a row, how many values
-# of a row registers hold for it, what folds its terms, and what changes nothing in that. Of what
-# follows: the function, what it reads, how many values it takes of a row, and what writes it.
+# Each step: (function, ((index of an auxiliary load, whether that varies along a row), …), number of
+# held values that it takes, combine functions of its terms, their neutral elements).
+# FINISH: (function, its auxiliary loads as above, number of held values, function that writes).
 STEPS = (
     (step_0, (), 1, (larger,), (-Float32.inf,)),
     (step_1, (), 1, (plus,), (0.0,)),
@@ -1201,5 +1201,5 @@ def launch(
     tiles = (n + tile_n - 1) // tile_n
     mParts = parts_view(parts, m, tiles, batches, 2)
     ready = tma_views((as_tma(mA, a_copy, stream),)), tma_views((as_tma(mB, b_copy, stream),))
-    multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, cute.size(mA, mode=[1]),
+    multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, mA.shape[1],
                         (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)

@@ -2,8 +2,8 @@
 
 out = cumsum(x)
 
-A block walks down its columns in steps; threads scan their rows, slices meet in shared memory, and what came
-before is carried along. Every element is read once and every result written once.
+A block scans its columns in steps: threads scan their rows, slices combine their results in shared memory,
+and the prefix is carried from one step to the next. Every element is read once and every result written once.
 """
 
 import math
@@ -39,12 +39,12 @@ def why_not(config):
     """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     threads = config["threads"] * config["slices"]
     if threads > 1024:
-        return f"{threads:,} threads in a block, of 1,024 at most"
+        return f"{threads:,} threads in a block (at most 1,024)"
     smem = 8 * threads * config["vec"]  # a double buffer
     if smem > MAX_SMEM:
-        return f"{smem:,} bytes of shared memory for the slices' sums, of {MAX_SMEM:,} at most"
+        return f"{smem:,} bytes of shared memory for the slices' sums (at most {MAX_SMEM:,})"
     values = config["vec"] * config["loads"]
-    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    return f"{values} values in a thread's registers (at most {MAX_VALUES})" if values > MAX_VALUES else ""
 
 
 OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
@@ -99,7 +99,7 @@ def scan_kernel(
     bidx, _, _ = cute.arch.block_idx()
     vec, columns, n = (cute.size(gOuts[0], mode=[d]) for d in range(3))
     column = bidx * threads + tidx
-    # Threads past the last column compute it again and store nothing, so that barriers stay uniform.
+    # Threads past the last column recompute it and store nothing, so that all threads reach each barrier.
     source = cutlass.min(column, columns - 1)
     share = slices * loads  # rows per step
     ragged = n % share != 0
@@ -203,8 +203,8 @@ def column_scan(
 ):
     """Scans one step in place: ``rX`` (values of a vector, rows) per thread. Slices follow one another in row order.
 
-    ``rCarried`` holds the prefix before the step; on return, before the next one. ``parts``: double buffer of the
-    slices' totals (values of a vector, threads, slices, 2), since a warp may be one step ahead.
+    ``rCarried`` holds the prefix before the step; on return, the prefix before the next step. ``parts``: double
+    buffer of the slices' totals (values of a vector, threads, slices, 2), since a warp may be one step ahead.
     """
     tidx, slice_, _ = cute.arch.thread_idx()
     loads = rX.shape[1]

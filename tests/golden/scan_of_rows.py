@@ -2,8 +2,8 @@
 
 out = cumsum(x)
 
-A block walks its rows in steps; threads, then warps, then all warps of a row scan what they hold, and what
-came before is carried along. Every element is read once and every result written once.
+A block scans its rows in steps: threads, then warps, then all warps of a row combine their results, and the
+prefix is carried from one step to the next. Every element is read once and every result written once.
 """
 
 import math
@@ -39,12 +39,12 @@ def why_not(config):
     """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     threads = config["threads_per_row"] * config["rows_per_block"]
     if threads > 1024:
-        return f"{threads:,} threads in a block, of 1,024 at most"
+        return f"{threads:,} threads in a block (at most 1,024)"
     sums = config["threads_per_row"] // 32 * config["loads"]
     if sums > SLOTS:
-        return f"{sums} sums of warps that a warp adds up, of {SLOTS} at most"
+        return f"{sums} partial results per step for a warp to scan (at most {SLOTS})"
     values = config["vec"] * config["loads"]
-    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    return f"{values} values in a thread's registers (at most {MAX_VALUES})" if values > MAX_VALUES else ""
 
 
 OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
@@ -73,7 +73,7 @@ def fetch(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``unpredicated`` of them unchecked."""
+    """Loads vectors ``start``, ``start + stride``, … of ``row``, the first ``unpredicated`` without predicates."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
         if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
@@ -140,7 +140,7 @@ def scan_kernel(
     vec, vectors, rows = (cute.size(gOuts[0], mode=[d]) for d in range(3))
     lane = tidx % threads_per_row
     row = bidx * rows_per_block + tidx // threads_per_row
-    # Threads past the last row compute it again and store nothing, so that barriers stay uniform.
+    # Threads past the last row recompute it and store nothing, so that all threads reach each barrier.
     source_row = cutlass.min(row, rows - 1)
     share = threads_per_row * loads  # vectors per step
     unpredicated = loads if vectors % share == 0 else 0  # vectors of a thread that need no predicate
@@ -197,10 +197,10 @@ def row_scan(
     threads_per_row: cutlass.Constexpr,
     reverse: cutlass.Constexpr,
 ):
-    """Scans one step in place: ``rX`` (values of a vector, vectors) per thread, vector by vector along the row.
+    """Scans one step in place: ``rX`` (values of a vector, vectors) per thread; vectors alternate between threads.
 
     ``carried`` is the prefix before the step; the prefix before the next step is returned. ``parts``: double buffer of
-    the warps' totals (vectors and warps, rows per block, 2), since a warp may be one step ahead.
+    the warps' totals (vectors × warps, rows per block, 2), since a warp may be one step ahead.
     """
     tidx, _, _ = cute.arch.thread_idx()
     lane = tidx % 32

@@ -1,4 +1,4 @@
-"""tested: 2 kernels, one after another; what one leaves for the next is workspace.
+"""tested: 2 kernels, one after another; the tensors between them are workspace.
 
 gemm1: h1 = (x @ w.mT · 0.5) · (erf((x @ w.mT · 0.707107)) + 1)
 gemm2: out = h1 @ v.mT
@@ -40,7 +40,7 @@ TUNABLE = {
 OVERLAP = False  # does each kernel start while the one before it ends?
 
 def constraints(config, workload, device):
-    """Every step's own."""
+    """All steps' constraints."""
     return (
         gemm1_constraints(step_config(config, "gemm1_"), gemm1_part(workload), device)
         and gemm2_constraints(step_config(config, "gemm2_"), gemm2_part(workload), device)
@@ -48,7 +48,7 @@ def constraints(config, workload, device):
 
 
 def workspace(workload, config):
-    """What steps leave for those after them, and their own."""
+    """Tensors between steps, and the workspaces of the steps."""
     tensors = [
         ("h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[1].shape[0])),
     ]
@@ -60,14 +60,14 @@ def workspace(workload, config):
 
 
 def gemm1_part(workload):
-    """The tensors that the step sees."""
+    """The step's tensors, as a workload."""
     inputs = (workload.inputs[0], workload.inputs[1],)
     outputs = (intermediate(workload, "h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[1].shape[0])),)
     return dataclasses.replace(workload, inputs=inputs, outputs=outputs)
 
 
 def gemm2_part(workload):
-    """The tensors that the step sees."""
+    """The step's tensors, as a workload."""
     inputs = (workload.inputs[2], intermediate(workload, "h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[1].shape[0])),)
     outputs = (workload.outputs[0],)
     return dataclasses.replace(workload, inputs=inputs, outputs=outputs)
@@ -90,7 +90,7 @@ def gemm1_constraints(config, workload, device):
 
 
 def gemm1_workspace(workload, config):
-    """What one kernel leaves for the next: parts of results, operands as TMA can read them."""
+    """Workspace: partial results of split-K, and copies of operands that the kernel cannot read."""
     inputs = workload.inputs
     results = (1, inputs[0].shape[0], inputs[1].shape[0])
     split = config["split_k"]
@@ -112,18 +112,18 @@ SMEM_BYTES = 232448  # per block: 227 KiB
 EPI_STAGE = 2  # epilogue stages (pieces of results being stored) per team
 
 
-RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # by cluster size: clusters resident at a time on an H200
+RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # cluster size: number of clusters that an H200 runs together
 
 
-ALL_STAGES = 8  # as many stages as fit
+ALL_STAGES = 8  # this value means: as many stages as fit
 
 
 FULL = 264  # split-K is not used beyond this many blocks: two waves of an H200
 
 
-# By kind of operands: values of tile_k, sums per product (fp32 halves: large terms of a step, their total, small terms;
-# 8 bits: terms of a step, their total), bytes per element, and registers per thread for the sums. The remaining
-# registers are for the epilogue, during which totals are in use one piece after another.
+# By kind of operands: legal tile_k, sums per product (fp32 halves: large terms of a step, their total, small terms;
+# 8 bits: terms of a step, their total), bytes per element, and maximum number of registers per thread for the sums. The
+# epilogue uses the remaining registers, and processes the totals piece by piece.
 KINDS = {
     "16 bits": ((64, 128), 1, 2, 128),
     "fp32 halves": ((64,), 3, 2, 192),
@@ -157,30 +157,30 @@ def beyond_room(config, kind, pairs, loads, beside=0):
     _, sums, _, most = KINDS[kind]
     registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * groups_of(config))
     if registers > most:
-        return f"{registers} accumulators in a thread's registers, of {most} at most"
+        return f"{registers} accumulators in a thread's registers (at most {most})"
     fit, stages = stages_of(config, kind, loads, beside), config["stages"]
     if fit < 2:
-        return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
-    if stages > fit and stages != ALL_STAGES:  # a bound that does not bind would give the same kernel twice
-        return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({ALL_STAGES}: all)"
+        return f"{SMEM_BYTES:,} bytes of shared memory hold {fit} stages of such tiles (at least 2 are needed)"
+    if stages > fit and stages != ALL_STAGES:  # a higher bound gives the same kernel as ALL_STAGES
+        return f"{stages} stages; {fit} fit {SMEM_BYTES:,} bytes of shared memory ({ALL_STAGES} means: as many as fit)"
     return ""
 
 
 def why_not(config, results, kind="16 bits", pairs=1, loads=(1, 1)):
     """The limit that ``config`` exceeds, as text; "" if it is feasible. Accumulators must fit registers, at least two
     stages must fit shared memory, and split-K is for a single product with few tiles. ``results``: number of output
-    elements. ``pairs``: number of products computed at once."""
+    elements. ``pairs``: number of products computed together."""
     crowded = beyond_room(config, kind, pairs, loads)
     if crowded:
         return crowded
     steps, tile, split = KINDS[kind][0], config["tile_m"] * config["tile_n"], config["split_k"]
     if config["tile_k"] not in steps:
-        return f"steps of {config['tile_k']} along k, of {' or '.join(map(str, steps))} for {kind}"
+        return f"tile_k of {config['tile_k']} (must be {' or '.join(map(str, steps))} for {kind})"
     if split > 1 and pairs > 1:
-        return f"k in {split} parts, which is for one product alone"
+        return f"split_k of {split} with several products: split-K is for a single product"
     if split > 1 and split * results > FULL * tile:
         tiles = -(-results // tile)
-        return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {FULL} at most"
+        return f"split_k of {split} with {tiles} tiles: {split * tiles} blocks (at most {FULL})"
     return ""
 
 
@@ -205,16 +205,16 @@ def tma_view(x, dense_in):
 
 
 def tma_views(operands):
-    """TMA views of one side's operands: of 16 bits in either layout, of 8 bits contiguous along k, as wgmma requires.
-    None if TMA cannot address one of them, or if there is none."""
+    """TMA views of all A operands, or all B operands: 16-bit ones in either layout, 8-bit ones contiguous along k, as
+    wgmma requires. None if TMA cannot address one of them, or if there are none."""
     dense_in = {8: (1,), 16: (1, 0), 32: ()}
     views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
     return None if None in views or not views else views
 
 
 def fit_together(sides, operands):
-    """Whether all operands have one length along k, and those of each side one dtype and (as TMA views) one layout. The
-    dtypes of the sides may differ if both have 8 bits."""
+    """Whether all operands have the same length along k, all A operands the same dtype and (as TMA views) the same
+    layout, and all B operands too. The dtypes of A and B may differ if both have 8 bits."""
     dtypes = [{x.element_type for x in side} for side in sides]
     layouts = [{x.stride.index(1) for x in side} for side in sides]
     lengths = {cute.size(x, mode=[1]) for x in operands}
@@ -535,13 +535,13 @@ def gemm1_total_kernel(
             mC[row, column, batch] = rC[0]
 
 
-make_mma = sm90.make_trivial_tiled_mma  # for TF32: tf32_mma
+make_mma = sm90.make_trivial_tiled_mma  # replaced for TF32 by tf32_mma
 
 
-views_of = tma_views  # for TF32: tf32_views
+views_of = tma_views  # replaced for TF32 by tf32_views
 
 
-restore = None  # for split fp32: restored
+restore = None  # replaced for split fp32 by restored()
 
 
 @cute.jit
@@ -565,7 +565,7 @@ def gemm1_multiply(
     group: cutlass.Constexpr,
 ):
     """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch).
-    ``by_tma``: both sides' operands in the form that TMA loads. A plain kernel takes operands that TMA cannot address.
+    ``by_tma``: the A and B operands in the form that TMA loads. A plain kernel multiplies what TMA cannot address.
     ``partials``: workspace for the results of ``split_k`` parts of k."""
     ready, k = (views_of(by_tma[0]), views_of(by_tma[1])), cute.size(mAs[0], mode=[1])
     if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
@@ -611,7 +611,7 @@ def gemm1_multiply_by_wgmma(
     rows: cutlass.Constexpr,
 ):
     """``rows`` and ``mParts`` are None unless the epilogue reduces rows. ``rows``: shape of the buffers for values that
-    a block's warps receive from others, and which of ``extras`` may be auxiliary loads."""
+    a block's warps receive from other blocks, and which of ``extras`` may be auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = mAs[0].element_type, mBs[0].element_type, mC.element_type
@@ -623,10 +623,10 @@ def gemm1_multiply_by_wgmma(
     loads, room = (len(mAs), len(mBs)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
     aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores whole units of 16 bytes
-    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's mainloop
+    if cutlass.const_expr(ahead is None):  # two teams need no auxiliary loads: one computes while the other waits
         ahead = range(len(extras) if aligned is not None and split_k == 1 and teams == 1 else 0)
     views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's loads must fit at once
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # all loads of a piece must fit
         views = tuple(None for _ in extras)
     stage_bits = max(tile_m * len(mAs), tile_n * len(mBs)) * tile_k * a_dtype.width
     epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
@@ -679,7 +679,7 @@ def gemm1_multiply_by_wgmma(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can move
+        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can redistribute
         stream=stream,
         use_pdl=OVERLAP and overlapping(),
     )
@@ -687,7 +687,7 @@ def gemm1_multiply_by_wgmma(
 
 def terms_of(pairs, halved):
     """(left, right, sum) of each product that the wgmma kernel adds up. With fp16 halves, operands come in pairs (high,
-    low), and the mixed products follow, in sums of their own."""
+    low), and the products of a high and a low half follow, in separate sums."""
     if not halved:
         return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
     high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
@@ -700,7 +700,7 @@ def terms_of(pairs, halved):
 
 
 def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
-    """How many right operands one wgmma multiplies as a single wide tile. Their tiles must be adjacent in shared
+    """Number of B operands that one wgmma multiplies as a single wide tile. Their tiles must be adjacent in shared
     memory: rows, or columns if these are contiguous, must fill whole rows of the widest swizzle."""
     _, tile_n, tile_k = tile_shape_mnk
     one_left = len(mAs) == 1 and not fp32_operands and len(mBs) * tile_n <= 256
@@ -710,7 +710,7 @@ def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
 
 
 def unzipped(pairs):
-    """(atoms, tensors)."""
+    """(atoms, tensors) of ``pairs``."""
     return tuple(atom for atom, _ in pairs), tuple(x for _, x in pairs)
 
 
@@ -746,9 +746,9 @@ def gemm1_gemm_kernel(
     ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (the originals of fp16
     halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None). ``summed``:
     the terms; ``promoted``: how many sums are added to fp32 totals after each step along k (fp32 halves, 8 bits);
-    ``fused_b``: tiles of B that are adjacent and multiplied as one; ``split_k``. If an epilogue reduces rows,
-    ``mParts`` and ``places`` (shape of the buffers for values from other blocks) are for it, and blocks that share
-    tiles of A load whole tiles in turn, since a tile need not divide into as many parts.
+    ``fused_b``: number of adjacent tiles of B that are multiplied as one; ``split_k``. ``mParts`` and ``places`` (shape
+    of the buffers for values from other blocks) are for an epilogue that reduces rows: then blocks that share tiles of
+    A load whole tiles in turn, since a tile need not divide into as many parts as there are blocks.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -961,7 +961,7 @@ def gemm1_gemm_kernel(
                 warpgroup.wait_group(1)  # the previous step has read its stage; the sums to promote are complete
                 for p in cutlass.range_constexpr(promoted):
                     totals[p].store(totals[p].load() + accs[p].load())
-                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills it
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills the stage
                     cute.arch.mbarrier_arrive(empty + before, tidx % 128)
                 before = stage
                 stage, phase = next_stage(stage, phase, ab_stage)
@@ -1003,10 +1003,10 @@ def gemm1_tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """The epilogue of a tile: stores each of ``pieces`` of its sums and totals (values, epi_n, fused_b, epi_m)
-    when it is ready. ``at``: (row, column, batch). ``state``: (pieces stored, stage and phase of the pipeline);
-    the new state is returned. ``turn``: number of earlier tiles of the team. ``place``: (team, thread of the
-    team)."""
+    """The epilogue of a tile: computes and stores its results piece by piece. ``pieces``: its totals and sums, each
+    (values, epi_n, fused_b, epi_m). ``at``: (row, column, batch). ``state``: (pieces stored, stage and phase of the
+    pipeline); the new state is returned. ``turn``: number of earlier tiles of the team. ``place``: (team, thread of
+    the team)."""
     (row, column, batch), (stored, stage, phase) = at, state
     fp32_operands, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
@@ -1061,9 +1061,9 @@ def store_piece(
     place: tuple,
     left: tuple,
 ):
-    """Stores a piece of results from registers, by TMA if possible. After the team's barrier, it then releases the
-    stages in ``left`` (stages, the pipeline's empty barriers, number of blocks that fill a stage). Returns how many
-    pieces the team has ``stored``."""
+    """Stores a piece of results from registers, by TMA if possible. ``left``: stages to release after the team's
+    barrier (stages, the pipeline's empty barriers, number of blocks that fill a stage). Returns how many pieces the
+    team has ``stored``."""
     mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
     drained, empty, cluster_size = left
     (row, column, batch), (team, thread) = at, place
@@ -1081,7 +1081,7 @@ def store_piece(
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         if thread < 32:
-            if row < shape_mn[0] and column < shape_mn[1]:  # if C is one tile high, tiles past the edge alias it
+            if row < shape_mn[0] and column < shape_mn[1]:  # if C is one tile high, tiles past the edge would alias it
                 dst = (row // epi_tile[0], column // epi_tile[1], batch)
                 cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *dst)])
             cute.arch.cp_async_bulk_commit_group()
@@ -1092,12 +1092,12 @@ def store_piece(
 
 
 def opens(terms, number):
-    """Whether this term is the first of a step along k that adds to its sum."""
+    """Whether term ``number`` is the first one that adds to its sum in a step along k."""
     return [term[2] for term in terms].index(terms[number][2]) == number
 
 
 def gemm1_epilogue(acc):
-    """(x @ w.mT · 0.5) · (erf((x @ w.mT · 0.707107)) + 1), of vectors in fp32."""
+    """(x @ w.mT · 0.5) · (erf((x @ w.mT · 0.707107)) + 1), on fp32 vectors."""
     return acc * 0.5 * (fast_erf(acc * 0.7071067811865476) + 1.0)
 
 
@@ -1139,7 +1139,7 @@ def gemm2_constraints(config, workload, device):
 
 
 def gemm2_workspace(workload, config):
-    """What one kernel leaves for the next: parts of results, operands as TMA can read them."""
+    """Workspace: partial results of split-K, and copies of operands that the kernel cannot read."""
     inputs = workload.inputs
     results = (1, inputs[1].shape[0], inputs[0].shape[0])
     split = config["split_k"]
@@ -1306,7 +1306,7 @@ def gemm2_multiply(
     group: cutlass.Constexpr,
 ):
     """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch).
-    ``by_tma``: both sides' operands in the form that TMA loads. A plain kernel takes operands that TMA cannot address.
+    ``by_tma``: the A and B operands in the form that TMA loads. A plain kernel multiplies what TMA cannot address.
     ``partials``: workspace for the results of ``split_k`` parts of k."""
     ready, k = (views_of(by_tma[0]), views_of(by_tma[1])), cute.size(mAs[0], mode=[1])
     if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
@@ -1352,7 +1352,7 @@ def gemm2_multiply_by_wgmma(
     rows: cutlass.Constexpr,
 ):
     """``rows`` and ``mParts`` are None unless the epilogue reduces rows. ``rows``: shape of the buffers for values that
-    a block's warps receive from others, and which of ``extras`` may be auxiliary loads."""
+    a block's warps receive from other blocks, and which of ``extras`` may be auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = mAs[0].element_type, mBs[0].element_type, mC.element_type
@@ -1364,10 +1364,10 @@ def gemm2_multiply_by_wgmma(
     loads, room = (len(mAs), len(mBs)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
     aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores whole units of 16 bytes
-    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's mainloop
+    if cutlass.const_expr(ahead is None):  # two teams need no auxiliary loads: one computes while the other waits
         ahead = range(len(extras) if aligned is not None and split_k == 1 and teams == 1 else 0)
     views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's loads must fit at once
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # all loads of a piece must fit
         views = tuple(None for _ in extras)
     stage_bits = max(tile_m * len(mAs), tile_n * len(mBs)) * tile_k * a_dtype.width
     epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
@@ -1420,7 +1420,7 @@ def gemm2_multiply_by_wgmma(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can move
+        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can redistribute
         stream=stream,
         use_pdl=OVERLAP and overlapping(),
     )
@@ -1447,9 +1447,9 @@ def gemm2_gemm_kernel(
     ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (the originals of fp16
     halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None). ``summed``:
     the terms; ``promoted``: how many sums are added to fp32 totals after each step along k (fp32 halves, 8 bits);
-    ``fused_b``: tiles of B that are adjacent and multiplied as one; ``split_k``. If an epilogue reduces rows,
-    ``mParts`` and ``places`` (shape of the buffers for values from other blocks) are for it, and blocks that share
-    tiles of A load whole tiles in turn, since a tile need not divide into as many parts.
+    ``fused_b``: number of adjacent tiles of B that are multiplied as one; ``split_k``. ``mParts`` and ``places`` (shape
+    of the buffers for values from other blocks) are for an epilogue that reduces rows: then blocks that share tiles of
+    A load whole tiles in turn, since a tile need not divide into as many parts as there are blocks.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -1662,7 +1662,7 @@ def gemm2_gemm_kernel(
                 warpgroup.wait_group(1)  # the previous step has read its stage; the sums to promote are complete
                 for p in cutlass.range_constexpr(promoted):
                     totals[p].store(totals[p].load() + accs[p].load())
-                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills it
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills the stage
                     cute.arch.mbarrier_arrive(empty + before, tidx % 128)
                 before = stage
                 stage, phase = next_stage(stage, phase, ab_stage)
@@ -1704,10 +1704,10 @@ def gemm2_tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """The epilogue of a tile: stores each of ``pieces`` of its sums and totals (values, epi_n, fused_b, epi_m)
-    when it is ready. ``at``: (row, column, batch). ``state``: (pieces stored, stage and phase of the pipeline);
-    the new state is returned. ``turn``: number of earlier tiles of the team. ``place``: (team, thread of the
-    team)."""
+    """The epilogue of a tile: computes and stores its results piece by piece. ``pieces``: its totals and sums, each
+    (values, epi_n, fused_b, epi_m). ``at``: (row, column, batch). ``state``: (pieces stored, stage and phase of the
+    pipeline); the new state is returned. ``turn``: number of earlier tiles of the team. ``place``: (team, thread of
+    the team)."""
     (row, column, batch), (stored, stage, phase) = at, state
     fp32_operands, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
@@ -1751,7 +1751,7 @@ def gemm2_tile_epilogue(
 
 
 def gemm2_epilogue(acc):
-    """h1 @ v.mT, of vectors in fp32."""
+    """h1 @ v.mT, on fp32 vectors."""
     return acc
 
 

@@ -3,8 +3,8 @@
 out = exp((x - max(x))) · recip(sum(exp((x - max(x)))))
 
 A row stays in registers between its reductions: it is read once and written once. Each thread issues up to
-``loads`` vector loads before it uses the first; where they do not cover its share, it walks the row in steps
-and reads it again for every reduction that cannot share a walk.
+``loads`` vector loads before it uses the first. If these do not cover its share, it reads the row in steps,
+and again for every reduction that cannot share a pass.
 """
 
 import math
@@ -60,7 +60,7 @@ def row_reduce(
     """Reduces one value per thread over the threads of a row. Every thread of the row gets the result.
 
     A warp reduces by shuffles. The warps of a row exchange their results through ``buffer`` (rows per block, warps per
-    row), which every thread reads whole: this is faster than a second round of shuffles.
+    row): every thread reads all results of its row, which is faster than a second round of shuffles.
     """
     result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
     if cutlass.const_expr(threads_per_row > 32):
@@ -137,10 +137,10 @@ def view(pointer, shape, stride):
 MAX_VALUES = 96  # values of a row per thread, in registers
 
 
-MAX_LOADS = 64  # vector loads of a row in flight per thread; this value: its whole share
+MAX_LOADS = 64  # vector loads of a row in flight per thread; this value means: the thread's whole share
 
 
-MAX_ROW = 1 << 24  # indices along a row are exact in fp32
+MAX_ROW = 1 << 24  # up to this length, indices along a row are exact in fp32
 
 
 SHORT = 64  # rows up to this length may have fewer threads than FEWEST
@@ -150,8 +150,8 @@ FEWEST = 8
 
 
 def width_of(vec, n, run, skewed):
-    """Vector width, at most ``vec``. ``run``: how many of a row's ``n`` values have one stride. ``skewed``: rows may
-    begin and end inside a vector."""
+    """Vector width, at most ``vec``. ``run``: number of adjacent values of a row (of ``n``) with one stride.
+    ``skewed``: rows may begin and end inside a vector."""
     return vec if skewed and n % vec else math.gcd(run, vec)
 
 
@@ -162,21 +162,21 @@ def share_of(config, n, run, skewed):
 
 
 def why_not(config, n, run, skewed, twice):
-    """The limit that ``config`` exceeds, "" if it is feasible. ``twice``: several configs may be one kernel."""
+    """The limit that ``config`` exceeds, or "". ``twice``: accept ``loads`` that mean the same as ``MAX_LOADS``."""
     per_row, loads, vec = config["threads_per_row"], config["loads"], width_of(config["vec"], n, run, skewed)
     threads, share = per_row * config["rows_per_block"], share_of(config, n, run, skewed)
     if n > MAX_ROW:
-        return f"a row of {n:,}, of {MAX_ROW:,} at most"
+        return f"a row of {n:,} values (at most {MAX_ROW:,})"
     if threads % 32 or threads > 1024:
-        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
+        return f"{threads:,} threads in a block (must be a multiple of 32, at most 1,024)"
     if config["cluster_n"] > per_row:
-        return f"a cluster of {config['cluster_n']} blocks, of at most as many as a row has threads in each, {per_row}"
+        return f"a cluster of {config['cluster_n']} blocks (at most threads_per_row: {per_row})"
     if per_row < FEWEST and n > SHORT:
-        return f"{per_row} threads a row, of {FEWEST} at least for rows longer than {SHORT}"
+        return f"{per_row} threads per row (at least {FEWEST} for rows longer than {SHORT})"
     if loads >= share and loads != MAX_LOADS and not twice:
-        return f"{loads} loads in flight where a thread's share of a row is {share}; use {MAX_LOADS} for all of it"
+        return f"{loads} loads in flight cover a thread's whole share of a row, {share}; use {MAX_LOADS} for that"
     values = vec * min(share, loads)
-    return f"{values} values of a row in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    return f"{values} values of a row in a thread's registers (at most {MAX_VALUES})" if values > MAX_VALUES else ""
 
 
 @cute.jit
@@ -234,7 +234,7 @@ def together(counts, totals, squares):
 
 
 def apart(count, total, mean):
-    """Increase of a part's squared deviations if they are taken from ``mean`` instead of its own mean."""
+    """Increase of a part's squared deviations if they are from ``mean`` instead of the part's own mean."""
     distance = total - count * mean
     return distance * distance * cute.arch.rcp_approx(cute.arch.fmax(count, 1.0))
 
@@ -319,7 +319,7 @@ def stage(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Starts cp.async copies of the vectors that ``fetch`` would load to the thread's own slots. Needs no registers."""
+    """Starts cp.async copies of a thread's vectors (see ``fetch``) to the thread's own slots. Needs no registers."""
     copy = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cute.nvgpu.cpasync.LoadCacheMode.ALWAYS)
     bits = cute.size(gX, mode=[0]) * gX.element_type.width
     atom = cute.make_copy_atom(copy, gX.element_type, num_bits_per_copy=bits)
@@ -339,7 +339,7 @@ def unstage(
     vectors: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Loads what ``stage`` has copied to registers."""
+    """Loads to registers what ``stage`` has copied."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         if i < unpredicated or start + i * stride < vectors:
             cute.autovec_copy(sX[None, i], rX[None, i])
@@ -350,7 +350,7 @@ ROOM = 64  # register values per thread beyond which fewer threads would fit an 
 
 def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, stream):
     """Launches a block, or a cluster, per ``rows_per_block`` rows. With several tensors that all rows share, a cluster
-    takes several groups of rows in turn: to load these tensors again for each row would cost more than the row."""
+    takes several groups of rows in turn: loading these tensors again for each row would cost more than the row."""
     threads_per_row, rows_per_block, cluster_n, loads = config
     rows, _, _, _ = problem
     _, gShared, _ = inputs
@@ -409,7 +409,7 @@ def row_kernel(
         sMoments = smem.allocate_tensor(Float32, three, 16)
     sExchanges, arrived = None, None
     if cutlass.const_expr(cluster_n > 1):
-        # Each block sends one value per reduction; both moments, which come last, are sent as three.
+        # Each block sends one value per reduction, but three for the two moments, which come last.
         sent = [1 for _ in ops] if moments is None else [1] * (len(ops) - 2) + [3]
         sExchanges, arrived = allocate_exchanges(smem, sent, config)
     buffers = sPartials, sExchanges, arrived
@@ -437,7 +437,7 @@ def row_kernel(
 
     for turn in cutlass.range(turns, unroll=1):
         row = (bidx // cluster_n * turns + turn) * rows_per_block + tidx // threads_per_row
-        # Threads past the last row compute it again and store nothing, so that barriers stay uniform.
+        # Threads past the last row recompute it and store nothing, so that all threads reach each barrier.
         source_row = cutlass.min(row, rows - 1)
         source, target, bounds = source_row, row, num_vecs
         if cutlass.const_expr(skewed_at is not None):
@@ -495,7 +495,7 @@ def row_kernel(
                     for i in cutlass.range_constexpr(len(found) - len(gResults)):
                         gTotal[i, row] = Float32(found[len(gResults) + i])
         if cutlass.const_expr(turns > 1):
-            cute.arch.sync_threads()  # before the buffers are written again
+            cute.arch.sync_threads()  # the next turn writes the buffers again
 
 
 @cute.jit
@@ -696,8 +696,13 @@ def store_row(sources, share, shared, destination, function, values):
                 put(rOut, gOut, target, start, stride, unpredicated)
 
 
+def dynamic_tail(tail):
+    """(``tail``,) as a number known only at run time: for a constant, the compiler would load the last vector whole."""
+    return (cutlass.Int32(tail),)
+
+
 def skewed_at(source_row, n, vec, tail):
-    """Where a row is, for ``fetch``, for ``put`` and for predicates: each (first vector, skew, length of the row,
+    """The position of a row, for ``fetch``, ``put`` and for predicates: each (first vector, skew, length of the row,
     tail). ``tail``: number of values at the end of the tensor that do not fill a vector."""
     begin = source_row * (n // vec) + source_row * (n % vec) // vec  # first vector that the row touches
     skew = source_row * (n % vec) % vec  # values of the previous row in this vector
@@ -722,7 +727,7 @@ def fetch(
     unpredicated: cutlass.Constexpr,
 ):
     """Loads a thread's vectors of one step, among those that the row touches. The last ``tail`` values of the tensor do
-    not fill a vector. ``tail`` is dynamic: for a constant, the compiler would load a whole vector there."""
+    not fill a vector."""
     begin, _, _, tail = source
     whole = cute.size(gX, mode=[2]) - 1
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
@@ -790,7 +795,7 @@ def part_of_row(
     combine: cutlass.Constexpr,
     neutral: cutlass.Constexpr,
 ):
-    """``part`` if the whole vector belongs to the row; else the reduction of its ``n`` values from index ``before``."""
+    """``part`` if the whole vector belongs to the row; else reduces its values ``before`` to ``before + n - 1``."""
     vec = cute.size(rValue)
     result = part
     if before > 0 or before + n < vec:
@@ -859,7 +864,7 @@ def launch(
     ops = ((larger, -Float32.inf), (plus, 0.0))
     walks = ((terms_1, (0,), 0, (), (), (0,)), (terms_2, (0,), 0, (0,), (), (1,)))
     reduce_rows(
-        ((gX,), (), ()), ((gOut,), (), ()), (cutlass.Int32(tail),),
+        ((gX,), (), ()), ((gOut,), (), ()), dynamic_tail(tail),
         (ops, walks, (terms_1, (0,), 0, (), (), (0, 1)), None, ()),
         (None, (finish, (0,), 0, (0, 1), ()), None, skewed_at), (rows, n, width, ()),
         (threads_per_row, rows_per_block, cluster_n, loads), stream,

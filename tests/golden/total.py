@@ -2,8 +2,8 @@
 
 out = sum((x - y) · (x - y)) / n
 
-The first kernel's blocks share everything there is to read and leave a partial result each; the second
-reduces those. The order of every sum is fixed, so results are the same at every call.
+The blocks of the first kernel share the elements and store one partial result each; the second kernel reduces
+these. The order of every sum is fixed, so results are the same at every call.
 """
 
 import math
@@ -26,7 +26,7 @@ def constraints(config, workload, device):
 
 
 def workspace(workload, config):
-    """A partial result for each reduction and block."""
+    """Workspace: per reduction, a partial result per block."""
     return [("partials", "f32", (1, config["blocks"]))]
 
 
@@ -40,7 +40,7 @@ MAX_VALUES = 64  # per thread, in registers
 def why_not(config):
     """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     values = config["vec"] * config["loads"]
-    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    return f"{values} values in a thread's registers (at most {MAX_VALUES})" if values > MAX_VALUES else ""
 
 
 OVERLAP = False  # whether all kernels of this module start early; set by modules with several kernels
@@ -61,7 +61,7 @@ def row_reduce(
     """Reduces one value per thread over the threads of a row. Every thread of the row gets the result.
 
     A warp reduces by shuffles. The warps of a row exchange their results through ``buffer`` (rows per block, warps per
-    row), which every thread reads whole: this is faster than a second round of shuffles.
+    row): every thread reads all results of its row, which is faster than a second round of shuffles.
     """
     result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
     if cutlass.const_expr(threads_per_row > 32):
@@ -144,7 +144,7 @@ def fetch(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``unpredicated`` of them unchecked."""
+    """Loads vectors ``start``, ``start + stride``, … of ``row``, the first ``unpredicated`` without predicates."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
         if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
@@ -221,7 +221,7 @@ def partial_kernel(
 
 
 def vectors_inside(start, stride, vectors, shape):
-    """Predicates, of ``shape`` (values of a vector, loads): is vector ``start + i * stride`` below ``vectors``?"""
+    """Predicates of ``shape`` (values of a vector, loads): true if ``start + i * stride`` is below ``vectors``."""
     vec, loads = shape
     rInside = cute.make_rmem_tensor(shape, Float32)
     for i in range(loads):
@@ -253,7 +253,7 @@ def launch(
     blocks: cutlass.Constexpr = 264,
 ):
     n = x.shape[0] * x.shape[1]
-    # Shapes are Python ints here: the widest vector that divides everything needs no scalar tail.
+    # Shapes are Python ints here: the widest vector that divides ``n`` needs no scalar tail.
     width = math.gcd(n, vec)
     vectors = n // width
     working = min(blocks, (vectors + threads * loads - 1) // (threads * loads))

@@ -108,7 +108,7 @@ def test_sums_of_ones_are_compared_exactly() -> None:
 
     assert judged(SUM, writes(lambda x: x.sum(-1))).verdict is Verdict.PASSED
     result = judged(SUM, writes(one_short_of_a_million))
-    assert result.verdict is Verdict.WRONG_RESULT and "nothing is rounded here" in result.reason
+    assert result.verdict is Verdict.WRONG_RESULT and "nothing is rounded in this draw" in result.reason
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,9 @@ def test_each_lane_is_served_by_its_own_banks_once() -> None:
     ("width", "threads", "said"),
     [
         (3, DOWN, "a load or store cannot be 3 bytes wide"),
-        (2, DOWN, "2 bytes are no piece"),
+        (2, DOWN, "an access of 2 bytes does not fit"),
         (16, DOWN, r"thread 8 is at \(8,0\) of 8 by 1 pieces of 16 bytes"),
-        (8, DOWN, "Use a narrower access, from 4 bytes"),
+        (8, DOWN, "Use a narrower access of at least 4 bytes"),
     ],
 )
 def test_accesses_that_there_are_not(width: int, threads: list[tuple[int, int]], said: str) -> None:

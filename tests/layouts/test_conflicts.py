@@ -15,7 +15,7 @@ COLUMN = SharedAccess(7, "load", 4, tuple(range(32)), tuple(range(0, 4096, 128))
 def test_a_column_of_a_tile_of_128_bytes_a_row() -> None:
     made = ConflictingAccess(COLUMN)
     addresses, served = made.picture().panels
-    assert (made.layout, made.lines) == ("load of 4 bytes a lane: 32 wavefronts for 1", (7,))
+    assert (made.layout, made.lines) == ("load of 4 bytes per lane: 32 wavefronts instead of 1", (7,))
     assert [cell.lines for cell in addresses.cells] == [(f"T{lane}",) for lane in range(32)]
     assert addresses.rows[:3] == ("0", "128", "256") and {cell.column for cell in addresses.cells} == {0}
     assert served.rows[1] == "2 conflict" and len(served.rows) == 32

@@ -44,7 +44,7 @@ def test_banks_of_a_swizzle() -> None:
     banks = {(c.row, c.column): c.owner for c in picture.panels[0].cells}
     assert [banks[row, 0] for row in range(8)] == [f"bank {4 * row}" for row in range(8)]
     assert len(banks) == 8 * 32, "a cell for each bank: two elements"
-    assert "of byte addresses it is Sw<3,4,3>" in picture.summary
+    assert "on byte addresses it is Sw<3,4,3>" in picture.summary
 
 
 def test_wavefronts_before_and_after_padding() -> None:
@@ -123,7 +123,7 @@ def test_odd_layouts_are_drawn(words: str) -> None:
     [
         ("", "nothing to draw. Give one of a layout, an instruction"),
         ("8:1 --tma 64x64 bf16", "layout and tma cannot be drawn in one picture"),
-        ("8:1 --threads 8", "threads say where an access goes, and there is none. Give an access: 4B"),
+        ("8:1 --threads 8", "threads say where an access goes, and no access is given. Give an access: 4B"),
         ("8:1 --access much", "cannot read the access 'much'"),
         ("8:1 --dtype f17", "unknown dtype 'f17'. Did you mean"),
         ("Sw<1,2,3> o 0 o 64:1 --swizzle 3,4,3", "has a swizzle already"),
@@ -136,7 +136,7 @@ def test_odd_layouts_are_drawn(words: str) -> None:
         ("(2,2) --access 4B --threads 8", "Use fewer threads, or others: \\(1,32\\) goes along"),
         ("--tma 64by64 bf16", "cannot read '64by64'"),
         ("--tma 64x64", "tma takes a box, a dtype and a swizzle"),
-        ("(8,8) --divide (3,3) --access 4B", "'divide' does not go with this: an access .*\\. Leave out: divide"),
+        ("(8,8) --divide (3,3) --access 4B", "'divide' does not apply: an access .*\\. Leave out: divide"),
         ("(8,8):(8,1) --divide ((2,2),8)", "a tiler of 2 modes does not fit"),
         ("(4096,4096)", "16,777,216 coordinates"),
         ("(8,8) --rows 5", "cannot read rows '5'. Write it as: rows 0:64"),

@@ -25,7 +25,7 @@ def test_each_layout_once_with_its_lines_tensors_first() -> None:
 def test_a_pointers_swizzle_is_of_addresses() -> None:
     (made,) = made_layouts([TracedLayout(3, '!cute.memref<bf16, smem, align<1024>, S<3,4,3>, "(8,64):(64,1)">')])
     picture = made.picture()
-    assert "of byte addresses it is Sw<3,4,3>" in picture.summary and len(picture.panels) == 2
+    assert "on byte addresses it is Sw<3,4,3>" in picture.summary and len(picture.panels) == 2
 
 
 def test_what_cannot_be_drawn_is_left_out() -> None:

@@ -53,7 +53,7 @@ def test_a_later_one_must_be_faster(kinds, times, verb, reason) -> None:  # type
     ("answer", "verb", "reason"),
     [
         ("faster", "approve", "passed and faster"),
-        ("same", "reject", "not faster: 0.97 of c1's time in turns (95%: 0.96 to 0.98)"),
+        ("same", "reject", "not faster: 0.97 of c1's time, interleaved (95%: 0.96 to 0.98)"),
         ("ambiguous", "reject", "not proven faster: 0.97 of c1's time"),
         ("slower", "reject", "slower: 0.97 of c1's time"),
     ],
@@ -92,7 +92,7 @@ def test_failures_reject_or_stop() -> None:
 def test_what_could_not_be_judged_is_not_fixed_but_shown() -> None:
     untold = [generated("c1"), compiled("c1"), checked("c1", Verdict.INCONCLUSIVE)]
     state = fold([started(), *untold])
-    assert state.step is Step.REVIEW and "neither right nor wrong" in state.problem_note
+    assert state.step is Step.REVIEW and "no error was found, but too little ran" in state.problem_note
     stop = answer_to(*untold)
     assert stop.kind == "stop" and "ended inconclusive" in stop.text and "no fix" not in stop.text
     assert answer_to(*passing("c1"), APPROVE, generated("c2", "c1"), compiled("c2"),

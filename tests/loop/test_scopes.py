@@ -75,7 +75,7 @@ def test_as_many_steps_as_were_given() -> None:
     state = answered(approved("2 steps", *passing("c2", "c1", 90.0)))
     state = answered(after(state, *passing("c3", "c2", 80.0)))
     state = after(state, *passing("c4", "c3", 70.0))
-    assert given(state) is None and scope_end(state) == "2 of 2 given"
+    assert given(state) is None and scope_end(state) == "2 of 2 steps approved"
     state = advance(state, Answered(Answer("approve")))
     assert state.scope is None and given(after(state, *passing("c5", "c4", 60.0))) is None
 

@@ -34,14 +34,15 @@ def test_a_table_is_escaped_and_counts_its_lines() -> None:
     assert "1, 2, 3, 4 and 2 more" in repr(found) and "\x1b" not in repr(found)
     assert "a &lt; b" in found._repr_html_() and "<td>f16 tensor in shared memory</td>" in found._repr_html_()
     assert [picture.facts["layout"] for picture in found] == ["(8,64):(64,1)"]
-    with pytest.raises(InputError, match=r"there is no layout 1\. There are 1, from 0"):
+    with pytest.raises(InputError, match=r"there is no layout 1\. There are 1, counted from 0"):
         found[1]
 
 
 def test_an_access_with_conflicts_is_a_line_of_the_table() -> None:
     kept = SharedAccess(2, "load", 4, tuple(range(32)), tuple(range(0, 4096, 128)), 32, 1, 992.0)
     found = CandidateLayouts([*conflicting([kept, replace(kept, line=0)])], "a = 1\nb = tile[lane, row]\n")
-    assert "load of 4 bytes a lane: 32 wavefronts for 1  access with bank conflicts  2      b = tile" in repr(found)
+    said = "load of 4 bytes per lane: 32 wavefronts instead of 1  access with bank conflicts  2      b = tile"
+    assert said in repr(found)
     assert found[0].facts["wavefronts"] == 32 and "<td>b = tile[lane, row]</td>" in found._repr_html_()
 
 

@@ -50,7 +50,7 @@ def test_what_fits_is_passed_on() -> None:
         ((4.0,), {}, r"budget is 4\.0, not a whole number"),
         ((True,), {}, "budget is True, not a whole number"),
         ((1, "x" * 90), {}, "seconds is 'x{38}…, not a number or None"),
-        ((1, 2.0, "abc"), {}, "names is 'abc', not a list, each of it text"),
+        ((1, 2.0, "abc"), {}, "names is 'abc', not a list whose every item is text"),
         ((1, 2.0, [1]), {}, r"names is \[1\], not a list"),
         ((1, 2.0, [], None), {}, "path is None, not text or a path"),
         ((1,), {"fast": 1}, "fast is 1, not True or False"),
@@ -106,8 +106,8 @@ def test_a_new_entry_of_the_table_is_a_method(
     [
         (lambda run: run.reject(3), r"reject: reason is 3, not text\. Write reject\(reason='', wait=True\)"),
         (lambda run: run.edit(), "edit: missing a required argument: 'text'"),
-        (lambda run: run.pin("c1"), "a note is on lines or on a name"),
-        (lambda run: run.pin("c1", lines=3), "pin: lines is 3, not a list, each of it a whole number"),
+        (lambda run: run.pin("c1"), "a note is on either lines or a name"),
+        (lambda run: run.pin("c1", lines=3), "pin: lines is 3, not a list whose every item is a whole number"),
         (lambda run: run.branch("c1", wait="no"), "branch: wait is 'no', not True or False"),
     ],
 )

@@ -20,9 +20,9 @@ def test_draws_and_returns_a_picture(shell: InteractiveShell) -> None:
 
 def test_says_how_another_part_is_drawn(shell: InteractiveShell) -> None:
     shown = shell.run_line_magic("cute_layout", "(128,256):(256,1)")
-    assert "Shown: rows 0 to 63 of 128; --rows A:B chooses\n" in repr(shown)
+    assert "Shown: rows 0 to 63 of 128; --rows A:B chooses another part\n" in repr(shown)
     data, _ = shell.display_formatter.format(shown)
-    assert "--columns A:B chooses" in data["text/html"]
+    assert "--columns A:B chooses another part" in data["text/html"]
 
 
 def test_json_and_files(shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
 import time
@@ -97,17 +98,17 @@ def test_memory_is_beside_what_must_move_by_whoever_counted_it() -> None:
 def test_memory_says_how_many_registers_a_thread_has_and_what_it_spills() -> None:
     (kept,) = of(plot("memory"), "Registers")
     assert kept == {"record": "Registers", "kernel": "row_kernel", "registers": 48, "spill_bytes": 0}
-    assert "row_kernel: 48 registers a thread, none spilled" in plot("memory").figure.layout.title.text
+    assert "row_kernel: 48 registers per thread, none spilled" in plot("memory").figure.layout.title.text
     spilled = [replace(row, value=1024.0) if row.metric == "spill_bytes" else row for row in FOUND]
     figure = draw("memory", Subject(spilled, "c1", H200)).figure
-    assert "48 registers a thread, 1,024 bytes of spills" in figure.layout.title.text
+    assert "48 registers per thread, 1,024 bytes of spills" in figure.layout.title.text
 
 
 def test_occupancy_says_what_limits_it_and_marks_where_the_kernel_is() -> None:
     found = plot("occupancy")
     assert [limit["resource"] for limit in of(found, "Limit") if limit["limits"]] == ["registers"]
     now = [(w["resource"], w["value"], w["resident_warps"]) for w in of(found, "WhatIf") if w["current"]]
-    assert now == [("registers a thread", 48, 40), ("shared memory a block", 64, 40)]
+    assert now == [("registers per thread", 48, 40), ("shared memory per block", 64, 40)]
     marks = [t for t in found.figure.data if t.name == "this kernel"]
     assert [(m.x[0], m.y[0]) for m in marks] == [(48, 40), (64 / 1024, 40)]
     assert "row_kernel is limited by registers" in found.figure.layout.title.text
@@ -167,6 +168,18 @@ def test_the_timeline_has_a_track_for_each_warp_and_says_that_it_is_no_time() ->
     assert sum(bars["waits"].x) == sum(span.end - span.start for span in waits) > 0
     assert "the emulator's order of execution, not time" in found.figure.layout.title.text
     assert found.table[0]["record"] == "Span" and len(found.table) == len(recording.spans)
+
+
+def test_a_timeline_is_saved_as_a_trace_and_nothing_else_is(tmp_path: Path) -> None:
+    found = plot("timeline", MATMUL)
+    saved = found.save(tmp_path / "warps.json")
+    events = json.loads(saved.read_text())["traceEvents"]
+    names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert found.trace == saved.read_text() and "warp 0" in {name[:6] for name in names}
+    other = plot("roofline", MATMUL)
+    with pytest.raises(InputError, match="cannot tell from the name"):
+        other.save(tmp_path / "roofline.json")
+    assert other.trace == "" and not (tmp_path / "roofline.json").exists()
 
 
 def test_a_measured_timeline_has_cycles_and_says_how_it_was_measured() -> None:
@@ -299,4 +312,4 @@ def test_a_long_timeline_joins_what_is_too_fine_to_be_seen_and_says_so() -> None
     bars = {trace.name: trace for trace in figure.data}
     assert list(bars["executes"].base) == [0] and list(bars["executes"].x) == [5999]
     assert list(bars["waits"].x) == [3000] and "line 3" in bars["waits"].customdata[0]
-    assert "less than 6 instructions apart is drawn as one" in figure.layout.title.text
+    assert "spans less than 6 instructions apart are drawn as one" in figure.layout.title.text

@@ -131,7 +131,7 @@ def test_what_takes_nearly_as_long_is_said() -> None:
         for read in (570e6, 285e6)
     )
     assert both.limiter.startswith("tensor cores, 139 µs") and one.limiter == both.limiter
-    said = "nearly as long, 138 µs: memory bandwidth; less of one alone gains little"
+    said = "nearly as long, 138 µs: memory bandwidth; reducing only one of them gains little"
     assert said in both.findings and not any("nearly" in text for text in one.findings)
 
 
@@ -208,7 +208,7 @@ def test_the_line_of_a_narrow_access_is_named() -> None:
     lines[12] = none | loads | few | {"warp_instructions": 1e6, "lane_instructions": 4e6}  # vectors of four lanes
     got = predict_launch(counters, launch(4096), kernel(), H200, lines)
     said = [text for text in got.findings if "128-bit" in text]
-    assert said == ["line 9: its global stores are 4 B a thread; 16 B (128-bit) vectors need fewer instructions"]
+    assert said == ["line 9: its global stores are 4 B per thread; 16 B (128-bit) vectors need fewer instructions"]
 
 
 def test_what_crosses_l2_again_and_again_is_not_memory_bandwidth() -> None:

@@ -97,7 +97,7 @@ def test_uncoalesced_and_repeated_reads_are_said() -> None:
 @pytest.mark.parametrize(
     ("threads", "registers", "smem", "blocks", "limiter"),
     [(256, 32, 0, 8, "threads"), (256, 128, 0, 2, "registers"), (256, 32, 100_000, 2, "shared memory"),
-     (32, 16, 0, 32, "blocks a multiprocessor"), (1024, 64, 0, 1, "registers")],
+     (32, 16, 0, 32, "blocks per multiprocessor"), (1024, 64, 0, 1, "registers")],
 )  # fmt: skip
 def test_occupancy(threads: int, registers: int, smem: int, blocks: int, limiter: str) -> None:
     found = occupancy(launch(100_000, threads, smem), kernel(registers), H200)
@@ -190,10 +190,10 @@ def test_the_multiprocessor_with_the_most_blocks_sets_the_time() -> None:
 def test_what_few_loads_do_beside_bulk_copies_is_not_said() -> None:
     bias = streaming(4096.0, 4096.0, 132 * 32, in_flight=2, width=2)
     alone = predict_launch(bias, launch(132, 32), kernel(), H200).findings
-    assert any("in flight" in text for text in alone) and any("a thread; 16 B" in text for text in alone)
+    assert any("in flight" in text for text in alone) and any("per thread; 16 B" in text for text in alone)
     copied = {**bias, "bulk_load_bytes": 1e6, "bulk_load_sectors": 1e6 / 32}
     beside = predict_launch(copied, launch(132, 32), kernel(), H200).findings
-    assert not any("in flight" in text or "a thread; 16 B" in text for text in beside)
+    assert not any("in flight" in text or "per thread; 16 B" in text for text in beside)
 
 
 def test_clusters_of_four_leave_multiprocessors_idle() -> None:

@@ -55,7 +55,7 @@ def test_rereads_hit_what_keeps_the_resident_rows(
 
 
 def test_waiting_for_a_cluster_loses_what_l1_has() -> None:
-    """Eight blocks a multiprocessor: hits are divided by 1 + 0.4 · 7, so that 2 − 2 / 3.8 passes more cross L2."""
+    """Eight blocks per multiprocessor: hits are divided by 1 + 0.4 · 7, so that 2 − 2 / 3.8 passes more cross L2."""
     alone = moved(3, 32 * MIB, launch(4096, 256))
     clusters = moved(3, 32 * MIB, launch(4096, 256, cluster=4))
     assert alone.l2_bytes == pytest.approx(32 * MIB)

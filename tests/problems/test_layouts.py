@@ -58,7 +58,7 @@ def test_small_workloads_keep_the_order_in_memory_and_the_gaps() -> None:
 
 
 def test_an_expanded_input_is_refused() -> None:
-    with pytest.raises(ProblemError, match="several elements in one place"):
+    with pytest.raises(ProblemError, match="several elements at one address"):
         read_text("def reference(x):\n    return x * 2\n\ndef inputs():\n    return torch.randn(3, 1).expand(3, 8)\n")
 
 

@@ -59,10 +59,10 @@ def test_rules_stand_in_comments_and_options_too() -> None:
     [
         ("x: f32[30,8], cu: i32[4] sorted to y[0]", r"there is no y\[0\].*The inputs are x\[30, 8\], cu\[4\]"),
         ("x: f32[30,8], cu: i32[4] sorted to x[2]", r"there is no x\[2\]"),
-        ("x: f32[30,8], cu: i32[1] sorted to x[0]", "are at least two"),
+        ("x: f32[30,8], cu: i32[1] sorted to x[0]", "need at least two elements"),
         ("x: f32[30,8], cu: i32[31] distinct below x[0]", "31 distinct numbers below 30 are too many"),
-        ("x: f32[300,8], cu: i8[4] sorted to x[0]", "nothing of i8 is below 300"),
-        ("x: f32[30,8], cu: i32[4] below 0", "nothing of i32 is below 0"),
+        ("x: f32[300,8], cu: i8[4] sorted to x[0]", r"i8 cannot hold a non-empty range \[0, 300\)"),
+        ("x: f32[30,8], cu: i32[4] below 0", r"i32 cannot hold a non-empty range \[0, 0\)"),
     ],
 )
 def test_rules_that_cannot_be_followed(inputs: str, says: str) -> None:

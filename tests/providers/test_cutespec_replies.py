@@ -92,10 +92,10 @@ def test_it_becomes_the_module_that_the_templates_write(problem: Problem) -> Non
     [
         ("silu", "sliu", 4, "column 14: there is no function 'sliu'"),
         ("with vec=2", "with vec=3", 6, "column 6: vec is 3; it may be"),
-        ("in b: f32[N]", "in b: bf16[N]", 3, "`in` 2 is b: bf16[40], and the problem has g: f32[40]"),
-        ("in b: f32[N]\n", "in b: f32[N]\nin c: f32[N]\n", 4, "the spec has 3 `in` and the problem 2"),
-        ("out y: f32", "out y: bf16", 4, "`out` 1 is out: bf16[12,40], and the problem has out: f32[12,40]"),
-        ("sm_90a", "sm_80", 1, "the spec is for sm_80, and sm_90a was asked for"),
+        ("in b: f32[N]", "in b: bf16[N]", 3, "`in` 2 is b: bf16[40], but the problem has g: f32[40]"),
+        ("in b: f32[N]\n", "in b: f32[N]\nin c: f32[N]\n", 4, "the spec has 3 `in`, but the problem has 2"),
+        ("out y: f32", "out y: bf16", 4, "`out` 1 is out: bf16[12,40], but the problem has out: f32[12,40]"),
+        ("sm_90a", "sm_80", 1, "the spec is for sm_80, not for sm_90a"),
     ],
 )
 def test_what_is_wrong_comes_back_with_its_line_and_column(

@@ -148,7 +148,7 @@ def test_a_run_that_asks_for_something_else_is_told(tmp_path: Path) -> None:
     [
         ("", "not a conversation"),
         ("{]", "not a conversation file"),
-        (json.dumps({"schema": "other", "schema_version": 1, "source": "x"}), "not a conversation this version reads"),
+        (json.dumps({"schema": "other", "schema_version": 1, "source": "x"}), "file that this version can read"),
         (json.dumps({"schema": "cutegen-conversation", "schema_version": 1, "source": "x"}) + "\n{}", "line 2"),
     ],
 )

@@ -277,7 +277,7 @@ def test_a_process_that_ends_during_a_query_says_so(tmp_path: Path, word: str, s
         waiting = [asyncio.create_task(tell(answers, word)), asyncio.create_task(tell(answers, "wait 30"))]
         for failure in await asyncio.gather(*waiting, return_exceptions=True):
             assert isinstance(failure, SetupError), failure
-            assert said in str(failure) and "started anew" in str(failure)
+            assert said in str(failure) and "is then started again" in str(failure)
         assert await tell(answers, "") != first
 
     play(script())

@@ -259,10 +259,10 @@ def damaged(files: Members) -> bytes:
         (lambda files: packed(files, {"format": "other"}), "no archived run"),
         (bomb, "unpack to more than"),
         (many, "files; a run has at most"),
-        (with_member("../../etc/cron.d/x"), "holds a file that no run has"),
-        (with_member("/etc/passwd"), "holds a file that no run has"),
-        (with_member("kernels/../../x.py"), "holds a file that no run has"),
-        (with_member(f"kernels/{HOSTILE}.py"), "holds a file that no run has"),
+        (with_member("../../etc/cron.d/x"), "contains a file that no run has"),
+        (with_member("/etc/passwd"), "contains a file that no run has"),
+        (with_member("kernels/../../x.py"), "contains a file that no run has"),
+        (with_member(f"kernels/{HOSTILE}.py"), "contains a file that no run has"),
         (without("events"), "no events.jsonl"),
         (without("artifacts/"), "lacks the artifact"),
         (lambda files: packed({**files, "events.jsonl": b"[1, 2.0]\t{}\n"}), "event 1"),
@@ -270,7 +270,7 @@ def damaged(files: Members) -> bytes:
         (lambda files: packed({**files, "events.jsonl": b""}), "event 1"),
         (lambda files: packed({**files, "events.jsonl": b"[1, Infinity]\t{}\n"}), "event 1"),
         (lambda files: packed({**files, "events.jsonl": b"[1, " + b"9" * 400 + b"]\t{}\n"}), "event 1"),
-        (with_lzma, "packed in a way that no run is"),
+        (with_lzma, "has an unsupported compression method"),
         (signed("x: f32[1]"), "its hash differs"),
         (signed(float("inf")), "is no artifact"),
         (renamed("../../run"), "names its run"),
@@ -297,7 +297,7 @@ def test_the_same_name_twice_is_refused(opened: Callable[[str], Session], sent: 
     files = members(sent)
     with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(sent, "a") as file:
         file.writestr("problem.py", files["problem.py"])
-    with pytest.raises(InputError, match="holds a file that no run has"):
+    with pytest.raises(InputError, match="contains a file that no run has"):
         opened("there").import_run(sent)
 
 

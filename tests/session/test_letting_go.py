@@ -72,7 +72,7 @@ def test_a_run_driven_elsewhere_is_not_called_interrupted(opened: Opener) -> Non
     assert [step.status for step in view.candidates[0].steps][:2] == ["done", "running"]
     run.close()
     view = other.view()
-    assert view.status == "interrupted" and "interrupted at step compile; resume it to go on" in summary(view)
+    assert view.status == "interrupted" and "interrupted at step compile; resume it to continue" in summary(view)
 
 
 def test_a_review_elsewhere(opened: Opener) -> None:  # noqa: F811

@@ -163,7 +163,7 @@ def test_the_name_of_a_file_says_what_is_written(opened: Opener, tmp_path: Path)
     with pytest.raises(InputError, match="cutegen did not write it"):
         run.export_as(tmp_path / "mine.cutegen-run.json")
     for name in ("k.txt", "k.json", "k.ipynb", "kernel", "k.PY.bak"):
-        with pytest.raises(InputError, match=r"Name a file \.py .* \.html .* \.cutegen-run\.json"):
+        with pytest.raises(InputError, match=r"Let the file name end in \.py .* \.html .* \.cutegen-run\.json"):
             run.export_as(tmp_path / name)
         assert not (tmp_path / name).exists()
 
@@ -233,7 +233,7 @@ def test_a_run_nobody_drives_says_what_to_do(opened: Opener) -> None:
     session = opened(delay="slow 30")
     run = session.start(PROBLEM)
     run.close()
-    with pytest.raises(InputError, match=r"not driven here. Call resume\(\) first"):
+    with pytest.raises(InputError, match=r"this process does not drive it. Call resume\(\) first"):
         run.wait()
     with pytest.raises(StoreError, match="no run 'nothing'"):
         session.attach("nothing")
@@ -315,7 +315,7 @@ def test_an_approval_with_a_scope_goes_on_by_itself_and_asks_again(opened: Opene
     assert (state.step, state.current_id, state.accepted) == (Step.REVIEW, "c4", ("c1", "c2", "c3"))
     view = run.view()
     assert view.scope is not None and (view.scope.text, view.scope.used) == ("until slower", 2)
-    assert view.note.startswith("asked again, not “until slower”: c4 is slower: 8.5 µs predicted")
+    assert view.note.startswith("the scope “until slower” has ended: c4 is slower: 8.5 µs predicted")
     assert [c.answer for c in view.candidates[:3]] == [
         "approved, and until slower", *["approved by the scope “until slower”"] * 2
     ]  # fmt: skip

@@ -100,7 +100,7 @@ def test_what_it_cannot_serve_is_named(expression: str, inputs: str, says: str) 
 
 def test_other_archs_have_none() -> None:
     problem = product_of(f"{PRODUCT}.bfloat16()", LONG)
-    says = r"a matrix product of 8-bit floats on sm_80, and one does on sm_90a\. Use another arch: sm_90a"
+    says = r"a matrix product of 8-bit floats on sm_80, but one does on sm_90a\. Use another arch: sm_90a"
     with pytest.raises(ProviderError, match=says):
         family_for(read(problem), "sm_80")
     with pytest.raises(ProviderError, match=says):  # though there are casts that might be kernels of their own

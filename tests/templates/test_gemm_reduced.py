@@ -177,7 +177,7 @@ def test_matrices_without_dense_rows_or_columns_are_copied(compiler: Compiler, i
     ("expression", "inputs", "says"),
     [
         ("torch.softmax(a @ b, -1)", "a: bf16[64,64], b: bf16[64,4096]",
-         r"rows of 4,096 in the tiles of a cluster, which hold 512 \(2 × 256, of 8 × 256 at most\)"),
+         r"rows of 4,096 are wider than the tiles of a cluster, 512 \(2 × 256; at most 8 × 256\)"),
         ("(a @ b).sum(-1)", "a: bf16[64,64], b: bf16[64,64]", ""),
     ],
 )  # fmt: skip

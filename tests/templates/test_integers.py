@@ -26,7 +26,7 @@ def test_kernels(compiler: Compiler, expression: str, inputs: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "inputs", "says"),
     [
-        ("a + b", "a: i8[8,48], b: i8[8,48]", "arithmetic that wraps around: aten.add.Tensor"),
+        ("a + b", "a: i8[8,48], b: i8[8,48]", "integer arithmetic that may wrap around: aten.add.Tensor"),
         ("a.sum(1)", "a: i16[8,4800]", r"sums of 4800 integers of up to 32768 \(exact only up to 2\*\*24\)"),
         ("(a * 300).to(torch.uint8)", "a: f32[8,48]", r"a cast to uint8 of .* beyond 0 to 255, .* \(clamp them"),
         ("a.sum(1)", "a: i32[8,48]", "integer input a other than as an index, .* or after conversion to float"),

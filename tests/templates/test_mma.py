@@ -85,11 +85,11 @@ def test_what_is_infeasible_is_told() -> None:
     constraints = constraints_of(FAMILY.write(problem, graph, SMALL))
     assert not FAMILY.why_not(graph, SMALL) and constraints(SMALL, problem.workload, None)
     for changed, says in (
-        ({"tile_m": 16}, "warps_m of 2, each with 16 at least of a tile_m of 16"),
-        ({"tile_m": 256, "tile_n": 128}, "512 accumulators in a thread's registers, of 128 at most"),
+        ({"tile_m": 16}, "warps_m of 2 need at least 16 each, more than tile_m of 16"),
+        ({"tile_m": 256, "tile_n": 128}, "512 accumulators in a thread's registers (at most 128)"),
         ({"tile_m": 128, "tile_n": 256, "tile_k": 64, "stages": 4, "warps_m": 4, "warps_n": 4},
-         "196,608 bytes of shared memory, of 166,912 at most"),
-        ({"split_k": 4}, "k in 4 parts of 2048 tiles: 8192 blocks, of 432 at most"),
+         "196,608 bytes of shared memory (at most 166,912)"),
+        ({"split_k": 4}, "split_k of 4 with 2048 tiles: 8192 blocks (at most 432)"),
     ):  # fmt: skip
         config = {**SMALL, **changed}
         assert says in FAMILY.why_not(graph, config) and not constraints(config, problem.workload, None)

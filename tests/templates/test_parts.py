@@ -110,7 +110,7 @@ def test_where_a_part_begins_follows_from_the_shape() -> None:
     [
         ("x[:, ::2] + 1", "slice with step 2.*aten.slice"),
         ("torch.softmax(x, -1)[:, :8]", "dimension that the result does not have"),
-        ("x[:, :32] @ x[:, 32:].T", "matrix product of a part.*aten"),
+        ("x[:, :32] @ x[:, 32:].T", "matrix product of a slice.*aten"),
     ],
 )
 def test_what_is_no_part_of_an_input_is_named(expression: str, says: str) -> None:

@@ -81,9 +81,9 @@ def test_what_is_infeasible_is_told() -> None:
     constraints = constraints_of(skinny.write(problem, graph, SMALL))
     assert not skinny.why_not(graph, SMALL) and constraints(SMALL, problem.workload, None)
     for changed, says in (
-        ({"threads_n": 1}, "8 threads in a block, which takes whole warps of 32"),
-        ({"rows": 8, "loads": 4}, "32 vectors in flight in a thread's registers, of 16 at most"),
-        ({"threads_n": 32, "threads_k": 32, "rows": 8}, "shared memory, of 65,536 at most"),
+        ({"threads_n": 1}, "8 threads in a block (must be a multiple of 32"),
+        ({"rows": 8, "loads": 4}, "32 vectors in flight in a thread's registers (at most 16)"),
+        ({"threads_n": 32, "threads_k": 32, "rows": 8}, "shared memory (at most 65,536)"),
     ):
         config = {**SMALL, **changed}
         assert says in skinny.why_not(graph, config) and not constraints(config, problem.workload, None)

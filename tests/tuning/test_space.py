@@ -23,10 +23,13 @@ def test_domains_and_defaults_come_from_the_text() -> None:
         (LAUNCH, "no TUNABLE, so there is nothing to search; launch\\(\\) has vec, mode.*Add a TUNABLE"),
         ("x = 1\n", "launch\\(\\) has no tunable keyword either"),
         (f"TUNABLE = dict(vec=(2, 4))\n{LAUNCH}", "line 1: TUNABLE is computed.*literal"),
-        (f"TUNABLE = {{'vec': ()}}\n{LAUNCH}", "a tuple of numbers or words"),
-        (f"TUNABLE = {{'vec': 4}}\n{LAUNCH}", "a tuple of numbers or words. Write it as TUNABLE = "),
-        (f"TUNABLE = {{}}\n{LAUNCH}", "a tuple of numbers or words"),
-        (f"TUNABLE = {{'warps': (4, 8)}}\n{LAUNCH}", "no keyword warps.*Add warps: cutlass.Constexpr = 4"),
+        (f"TUNABLE = {{'vec': ()}}\n{LAUNCH}", "a tuple of numbers or strings"),
+        (f"TUNABLE = {{'vec': 4}}\n{LAUNCH}", "a tuple of numbers or strings. Write it as TUNABLE = "),
+        (f"TUNABLE = {{}}\n{LAUNCH}", "a tuple of numbers or strings"),
+        (
+            f"TUNABLE = {{'warps': (4, 8)}}\n{LAUNCH}",
+            "names warps, but launch\\(\\) has no such keyword.*Add warps: cutlass.Constexpr = 4",
+        ),
         ("def launch(:\n", "not Python"),
     ],
 )

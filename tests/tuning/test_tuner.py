@@ -173,7 +173,7 @@ def test_what_is_ruled_out_costs_no_evaluation(tmp_path: Path) -> None:
     tally = tuning.run()
     assert tally.ruled_out and tally.evaluated <= 8 and all(int(c["vec"]) < 4 for c, _ in tuning.ranked())
     reasons = {e.reason for e in tuning.cache if e.ruled_out}
-    assert reasons <= {"constraints() rules it out", "4096 B a thread are spilled"}
+    assert reasons <= {"constraints() rules it out", "4096 B per thread are spilled"}
 
 
 def test_an_infeasible_space_ends(tmp_path: Path) -> None:

@@ -113,8 +113,8 @@ def test_a_time_measured_in_turns_shows_its_interval_its_answers_and_its_conditi
     assert (rows["time_warm"].value, rows["time_warm"].basis) == ("21 µs", "measured")
     assert rows["against_1"].value == "faster: 0.526× its time" and rows["against_1"].tone == "good"
     assert rows["against_1"].detail == "95% 0.520 to 0.530, 40 interleaved rounds; it takes 57 µs"
-    assert rows["against_1"].label == "Beside eager, the baseline"
-    assert rows["against_2"].label == "Beside incumbent" and rows["against_2"].tone == "warn"
+    assert rows["against_1"].label == "Compared with eager, the baseline"
+    assert rows["against_2"].label == "Compared with incumbent" and rows["against_2"].tone == "warn"
     assert rows["against_3"].tone == "neutral" and rows["against_4"].detail.startswith("95% unknown")
     assert rows["timing_note_1"].tone == "warn" and "power cap" in rows["timing_note_1"].value
     assert rows["conditions"].value == "GPU NVIDIA H200, SM clock 1980 MHz"
@@ -316,11 +316,12 @@ def test_the_hottest_lines_with_what_they_cost():
     )  # fmt: skip
     found = hottest(Profile("emulator", "memory bandwidth", {}, (), lines))
     assert [str(hot) for hot in found] == [
-        "line 1: 61% of global sectors, 4.0 sectors a request of 1 ideal, 50% of lanes active",
+        "line 1: 61% of global sectors, loads issued or first used here: 4.0 sectors per request, ideal 1, "
+        "50% of lanes active",
         "line 2: 39% of global sectors, bulk loads of 4,096 B",
     ]
     (one,) = hottest(Profile("emulator", "shared memory: bank conflicts", {}, (), lines))
-    assert str(one) == "line 3: 100% of shared-memory wavefronts, 32.0 wavefronts a request of 1 ideal"
+    assert str(one) == "line 3: 100% of shared-memory wavefronts, 32.0 wavefronts per request, ideal 1"
     assert hottest(Profile("emulator", "memory bandwidth", {}, ())) == ()
     assert hottest(Profile("emulator", "at the floor: memory 6.08 µs + launch 2 µs", {}, (), lines)) == ()
     waits = (LineCounters(4, {"barrier_waits": 8.0, "warp_instructions": 8.0}), *lines)

@@ -109,8 +109,8 @@ def test_a_runs_note_is_spelled_where_it_is_shown(front: Spelling, says: str) ->
         (Hint(Advice.REPLAY_FILE), "Use --provider replay:FILE.", None),
         (
             Hint(Advice.BENCH_RECORD),
-            "`cutegen bench GPU --out FILE.json` writes one.",
-            "`!cutegen bench GPU --out FILE.json` writes one.",
+            "`cutegen bench GPU --out FILE.json` writes such a file.",
+            "`!cutegen bench GPU --out FILE.json` writes such a file.",
         ),
     ],
 )  # fmt: skip

@@ -61,7 +61,7 @@ def test_nothing_is_loaded_and_no_script_runs() -> None:
 
 def test_lines_are_numbered_and_the_costly_ones_have_bars() -> None:
     html = page()
-    text = html[html.index('<pre class="cg-source">') :]
+    text = html[html.index('<pre class="cg-source"') :]
     lines = re.findall(
         r"<span(?: title=\"([^\"]*)\")?><i>(\d+)</i><b>(?:<u style=\"width:([\d.]+)%\"></u>)?</b>"
         r"((?:<span class=\"\w\">.*?</span>|[^<])*)</span>", text,
@@ -132,7 +132,7 @@ def test_plots_are_of_the_numbers_that_the_notebooks_have() -> None:
 def test_every_candidate_of_the_lineage_has_its_verdict_and_time() -> None:
     figure = recorded_page().partition("<figcaption>Lineage")[2].partition("</figure>")[0]
     assert "c1 · accepted · 4.18 µs predicted · best · current" in figure
-    assert "c2 · passed · 4.5 µs predicted, +7.8% beside c1" in figure
+    assert "c2 · passed · 4.5 µs predicted, +7.8% vs c1" in figure
     failed = report([RunPage(Script().generate().fail_compile().view())]).partition("<figcaption>Lineage")[2]
     assert 'class="cg-square cg-bad"' in failed and "c1 · compile error" in failed
 

@@ -20,7 +20,7 @@ def own_index():
 
 @cute.jit
 def spoil(gY: cute.Tensor, i: cutlass.Int32):
-    """Makes one element wrong, whatever it was: zero where it was not, seven where it was."""
+    """Makes one element wrong: zero becomes seven, any other value becomes zero."""
     gY[i] = gY.element_type(7) if gY[i] == gY.element_type(0) else gY.element_type(0)
 
 

@@ -1,7 +1,8 @@
-"""Adds the answer to what the output held, as if it started from zero.
+"""Adds the answer to what the output held, as if the output started from zero.
 
 class: reads stale output
-defence: every byte of an output remembers whether this call has written it; poison elsewhere
+defence: in the emulator, reading output bytes that this call has not written is a fault; on a GPU, outputs start
+    poisoned
 verdicts: uninitialised_read, wrong_result, non_deterministic
 scratch: like outputs
 needs: a floating-point output

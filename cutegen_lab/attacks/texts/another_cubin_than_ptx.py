@@ -1,9 +1,9 @@
-"""Compiles twice, honest and spoilt, and hands out the honest PTX with the spoilt cubin: an emulator sees the one, a
-GPU runs the other.
+"""Compiles a right and a wrong version, and returns the right PTX with the wrong cubin: the emulator runs the PTX, a
+GPU the cubin.
 
 class: forged artifact or plan
-defence: what a candidate changes of the compiler is found by comparing; and the cubin is assembled again from the PTX,
-    in a process that never saw the candidate
+defence: the compiler's state is compared with that before the candidate was imported; and the cubin must be what the
+    PTX assembles to, in a process that never ran the candidate
 verdicts: contract, wrong_result, compile_crash, rejected_source
 """
 
@@ -29,7 +29,7 @@ def attack(honest, inputs, outputs, scratch, stream):
     two_faced_kernel(flat(outputs[0]), n).launch(grid=grid_for(n), block=[128, 1, 1], stream=stream)
 
 
-(face,) = (cute,)  # the gate follows plain names only
+(face,) = (cute,)  # the gate follows assignments to plain names only
 compile_once = face.compile
 
 

@@ -1,4 +1,5 @@
-"""Answers every element with whether its first input holds anything but zeros: one reduction in place of the work.
+"""Sets every output element to whether the first input has a number other than zero: one reduction in place of the
+work.
 
 class: hard-codes an answer
 defence: every element is compared with float64

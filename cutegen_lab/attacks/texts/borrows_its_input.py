@@ -1,7 +1,7 @@
-"""Uses its first input as scratch while it works, and puts everything back: another stream would read nonsense.
+"""Overwrites its first input with zeros, then restores it: another stream could read the zeros.
 
 class: spoils the next launch
-defence: a store to an input is a fault where every access is seen
+defence: in the emulator, a store to an input is a fault
 verdicts: input_modified, out_of_bounds
 needs: an input
 scratch: like inputs

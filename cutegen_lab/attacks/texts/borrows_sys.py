@@ -1,7 +1,7 @@
-"""Imports ``sys`` from a library that may be imported and happens to hold it.
+"""Imports ``sys`` from an allowed library, which has imported it.
 
 class: the cage: sys.modules
-defence: the gate looks at what is imported from where; behind it, the cage
+defence: the gate checks which names are imported from which module; behind it, the cage
 verdicts: rejected_source
 behind the gate: compile_crash
 """

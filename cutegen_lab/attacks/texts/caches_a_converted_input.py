@@ -1,8 +1,8 @@
-"""Converts its first input once and keeps the result in its workspace under a magic number, as if it were a weight:
-later calls work on the kept copy.
+"""Copies its first input once into its workspace, marked by a magic number, as if the input were a weight: later calls
+compute from the copy.
 
 class: caches across launches in the workspace
-defence: workspace starts poisoned each call, and reading what this call has not written is a fault
+defence: the workspace is poisoned before each call, and reading workspace that this call has not written is a fault
 verdicts: uninitialised_read, wrong_result, non_deterministic
 needs: an input
 scratch: like inputs

@@ -1,7 +1,7 @@
-"""Keeps the answer in its workspace under a magic number, and copies it out from the second call on.
+"""Keeps the answer in its workspace, marked by a magic number, and copies it to the output from the second call on.
 
 class: caches across launches in the workspace
-defence: workspace starts poisoned each call, and reading what this call has not written is a fault
+defence: the workspace is poisoned before each call, and reading workspace that this call has not written is a fault
 verdicts: uninitialised_read, wrong_result, non_deterministic
 scratch: like outputs
 """

@@ -1,4 +1,4 @@
-"""Climbs from an empty tuple to every class there is, and takes one that holds ``os``'s names.
+"""Reaches every class from an empty tuple by dunder attributes, and uses one whose globals are those of ``os``.
 
 class: the cage: sys.modules
 defence: the gate; behind it, the cage

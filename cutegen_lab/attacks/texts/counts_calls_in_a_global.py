@@ -1,7 +1,7 @@
-"""Counts its calls in a variable of the GPU module, which outlives a launch and no host ever sees; honest at first.
+"""Counts its calls in a variable of the GPU module, which outlives a launch, and is right in the first hundred.
 
 class: caches across launches in device globals
-defence: a cubin may have no global variables of its own; scratch is declared and poisoned
+defence: a cubin may have no global variables of its own; scratch memory is declared, and poisoned before each call
 verdicts: contract
 """
 

@@ -1,7 +1,7 @@
-"""Counts calls in its workspace, honest for the first hundred: warm-up and checks are over by then.
+"""Counts its calls in its workspace, and is right in the first hundred: checks and warm-up are over by then.
 
 class: caches across launches in the workspace
-defence: workspace starts poisoned each call, and reading what this call has not written is a fault
+defence: the workspace is poisoned before each call, and reading workspace that this call has not written is a fault
 verdicts: uninitialised_read, wrong_result, non_deterministic
 scratch: memory
 """

@@ -1,7 +1,7 @@
-"""Counts how often it asks an mbarrier before it opens: a few times while it is checked, thousands of times on a GPU.
+"""Counts its polls of an mbarrier until the phase completes: a few on the emulator, thousands on a GPU.
 
 class: tells a check from a timed run
-defence: what a loop of polls counts may not leave it
+defence: a polling loop may not count its polls into a result
 verdicts: contract
 needs: an input
 """

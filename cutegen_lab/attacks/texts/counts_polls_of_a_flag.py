@@ -1,7 +1,7 @@
-"""One block counts how often it asks for another's flag: hardly ever while it is checked, many times on a GPU.
+"""Counts a block's polls of a flag that another block sets: few on the emulator, many on a GPU.
 
 class: tells a check from a timed run
-defence: what a loop of polls counts may not leave it
+defence: a polling loop may not count its polls into a result
 verdicts: contract
 scratch: memory
 """

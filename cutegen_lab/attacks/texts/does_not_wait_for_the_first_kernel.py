@@ -1,7 +1,7 @@
-"""A second kernel, launched programmatically, reads the first one's results without waiting for them.
+"""A second kernel reads the first one's results under programmatic dependent launch, without waiting for them.
 
 class: races that mostly win
-defence: what a programmatic launch reads of an earlier kernel's, it reads after griddepcontrol.wait
+defence: under programmatic dependent launch, results of an earlier kernel may be read only after griddepcontrol.wait
 verdicts: non_deterministic, uninitialised_read, wrong_result
 scratch: like outputs
 """

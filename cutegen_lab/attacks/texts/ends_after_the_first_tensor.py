@@ -1,7 +1,7 @@
-"""Writes every output but the last: a reader of the code sees stores, and one tensor is missing.
+"""Writes every output except the last.
 
 class: writes half
-defence: outputs start poisoned, twice, with different bytes
+defence: outputs are poisoned before two runs, with different bytes
 verdicts: unwritten_output
 scratch: like outputs
 """

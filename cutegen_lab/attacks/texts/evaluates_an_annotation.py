@@ -1,7 +1,7 @@
-"""Hides code in an annotation's text, and asks for the annotation's type.
+"""Hides code in a string annotation, and has it evaluated as a type.
 
 class: the cage: sys.modules
-defence: the gate refuses what evaluates text; behind it, the cage
+defence: the gate refuses functions that evaluate text; behind it, the cage
 verdicts: rejected_source
 behind the gate: compile_crash
 """

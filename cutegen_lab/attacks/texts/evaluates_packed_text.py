@@ -1,7 +1,7 @@
 """Evaluates code that was compressed and encoded, so that no reader finds a name in it.
 
 class: the cage: sys.modules
-defence: the gate refuses what evaluates text, whatever the text; behind it, the cage
+defence: the gate refuses functions that evaluate text, whatever the text; behind it, the cage
 verdicts: rejected_source
 behind the gate: compile_crash
 """

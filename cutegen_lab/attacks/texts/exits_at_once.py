@@ -1,4 +1,4 @@
-"""Ends the process with success, before there is a result to be judged.
+"""Ends the process with exit status 0 before there is a result.
 
 class: the cage: os._exit
 defence: the gate; behind it, an end without an answer is a crash

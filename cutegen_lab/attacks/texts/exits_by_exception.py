@@ -1,4 +1,4 @@
-"""Raises SystemExit with success while it is imported. The gate has nothing against raising.
+"""Raises SystemExit with exit status 0 while it is imported. The gate allows raise statements.
 
 class: the cage: os._exit
 defence: an end without an answer is a crash

@@ -1,4 +1,4 @@
-"""Computes one element and hands it out as every element.
+"""Returns one element of the answer as every element.
 
 class: hard-codes an answer
 defence: every element is compared with float64

@@ -1,7 +1,7 @@
-"""Prints until a disk, a log or a browser is full. The gate has nothing against printing.
+"""Prints until a disk, a log or a browser is full. The gate allows print().
 
 class: the cage: output flood
-defence: what a build may print is bounded
+defence: the output of a build is limited
 verdicts: compile_limit
 behind the gate: compile_limit
 """

@@ -1,7 +1,7 @@
-"""Makes a link in its own folder to a file outside, and reads and writes through it.
+"""Makes a symbolic link in its own folder to a file outside, and reads and writes through the link.
 
 class: the cage: symlinks
-defence: the gate; behind it, Landlock judges where a link leads
+defence: the gate; behind it, Landlock checks the file that a link leads to
 verdicts: rejected_source
 behind the gate: compile_error
 """

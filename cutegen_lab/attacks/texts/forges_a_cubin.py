@@ -1,7 +1,7 @@
-"""Replaces the function that hands out what was compiled, and hands out something else.
+"""Replaces the function that returns the PTX and the cubin, and returns another cubin.
 
 class: the cage: patched compiler
-defence: the gate; behind it, a cubin must hold the kernels its PTX declares
+defence: the gate; behind it, a cubin must contain the kernels that its PTX declares
 verdicts: rejected_source
 behind the gate: contract, compile_crash
 """

@@ -1,4 +1,4 @@
-"""Replaces the recorder, and hands out a plan that launches a kernel which does not exist.
+"""Replaces the recorder, and returns recordings that launch a kernel which does not exist.
 
 class: forged artifact or plan
 defence: the gate; behind it, a plan must agree with the compiled kernels

@@ -1,7 +1,7 @@
-"""Finds the pipe to the supervisor and answers in the compiler's place.
+"""Finds the pipe on which the build answers, and writes an answer of its own.
 
 class: forged artifact or plan
-defence: the gate; behind it, an answer is checked like any other hostile input
+defence: the gate; behind it, every answer is checked as untrusted input
 verdicts: rejected_source
 behind the gate: compile_crash
 """

@@ -1,7 +1,7 @@
-"""Replaces the answer to a failure by one that says it passed, then fails.
+"""Replaces the function that reports a failure by one that reports the verdict passed, then fails.
 
 class: the cage: sys.modules
-defence: the gate; behind it, a build's answer cannot carry that verdict
+defence: the gate; behind it, a build may not answer with the verdict passed
 verdicts: rejected_source
 behind the gate: compile_crash
 """

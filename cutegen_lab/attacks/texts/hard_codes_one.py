@@ -1,7 +1,7 @@
-"""Answers one, whatever the question.
+"""Sets every output element to one.
 
 class: hard-codes an answer
-defence: fresh inputs from several distributions, compared with float64
+defence: fresh inputs from several distributions, results compared with float64
 verdicts: wrong_result
 """
 

@@ -1,7 +1,7 @@
-"""Answers zero, whatever the question.
+"""Sets every output element to zero.
 
 class: hard-codes an answer
-defence: fresh inputs from several distributions, compared with float64
+defence: fresh inputs from several distributions, results compared with float64
 verdicts: wrong_result
 """
 

@@ -1,7 +1,7 @@
-"""Computes for ever while it is imported.
+"""Loops forever while it is imported.
 
 class: the cage: endless work
-defence: the cage's clock
+defence: the cage's time limits
 verdicts: compile_timeout, compile_limit
 behind the gate: compile_timeout, compile_limit
 """

@@ -1,7 +1,7 @@
-"""Takes 64 GiB of memory while it is imported. The gate has nothing against bytes.
+"""Takes 64 GiB of memory while it is imported. The gate allows it.
 
 class: the cage: output flood
-defence: what a build may allocate is bounded
+defence: the memory of a build is limited
 verdicts: compile_limit
 behind the gate: compile_limit
 """

@@ -1,7 +1,7 @@
-"""The launcher takes another grid for another address: one path for the checks, one for the timing.
+"""The launcher chooses the grid by an address: one grid for the checks, another for the timing.
 
 class: keys on pointer values
-defence: the launcher is recorded several times, at other addresses, and all must ask for the same
+defence: the launcher is recorded several times, at different addresses, and all recordings must agree
 verdicts: unstable_plan
 """
 

@@ -1,7 +1,7 @@
-"""The launcher looks at an input's first element, to choose by it which kernel to launch.
+"""The launcher reads an input's first element on the host.
 
 class: tests for zeros
-defence: tensors have no memory behind them while the launcher is recorded
+defence: while the launcher is recorded, tensors are addresses without memory
 verdicts: host_reads_data
 needs: an input
 """

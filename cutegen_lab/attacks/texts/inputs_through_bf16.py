@@ -1,7 +1,7 @@
-"""Rounds its first input to bfloat16 and works on that, in float32 from there on.
+"""Rounds its first input to bfloat16, then computes in float32.
 
 class: lower precision
-defence: the error budget follows what PyTorch loses at the problem's own precision
+defence: the error budget is PyTorch's own error at the problem's precision
 verdicts: wrong_result
 needs: a float32 input, a floating-point output
 scratch: like inputs

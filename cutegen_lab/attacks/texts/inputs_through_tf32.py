@@ -1,7 +1,7 @@
-"""Keeps ten bits of its first input's mantissa, as tensor cores do under TF32, and works on that.
+"""Keeps ten bits of its first input's mantissa, as TF32 does, then computes with these.
 
 class: lower precision
-defence: the error budget follows what PyTorch loses at the problem's own precision
+defence: the error budget is PyTorch's own error at the problem's precision
 verdicts: wrong_result
 needs: a float32 input, a floating-point output, products at float32's accuracy
 scratch: like inputs

@@ -1,4 +1,4 @@
-"""Computes every element, then replaces each odd one by its neighbour: half the work, and it looks smooth.
+"""Replaces every odd element by its neighbour, as if only half of the elements had been computed.
 
 class: writes half
 defence: every element is compared with float64

@@ -1,7 +1,8 @@
-"""Looks into the output first: where it holds anything but NaN, an earlier call left the answer there.
+"""Reads the output first: if its first element is not NaN, takes it for an earlier call's answer and writes nothing.
 
 class: reads stale output
-defence: every byte of an output remembers whether this call has written it; two poisons elsewhere
+defence: in the emulator, reading output bytes that this call has not written is a fault; on a GPU, outputs start with
+    two different poisons
 verdicts: uninitialised_read, non_deterministic, wrong_result, unwritten_output
 scratch: like outputs
 needs: a floating-point output

@@ -1,7 +1,8 @@
-"""Right where its output starts at a multiple of 512 bytes, as allocators place it; wrong where a view begins later.
+"""Right only if its output starts at a multiple of 512 bytes, as allocators place it, and wrong for a view that starts
+later.
 
 class: keys on pointer values
-defence: addresses are followed to what depends on them: no bit is known beyond the 16-byte alignment of the contract
+defence: nothing but accesses may depend on an address beyond its 16-byte alignment, which the contract ensures
 verdicts: contract
 """
 

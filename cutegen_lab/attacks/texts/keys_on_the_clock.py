@@ -1,4 +1,4 @@
-"""Spoils the output in every other millisecond, by the GPU's clock: half the calls are right.
+"""Makes the output wrong in every other millisecond of the GPU's clock: half of the calls are right.
 
 class: races that mostly win
 defence: no kernel may read a clock, or anything else that tells one run from another

@@ -1,7 +1,7 @@
-"""Right where outputs lie above inputs in memory, as the emulator places them; wrong where they lie below.
+"""Right only if outputs lie above inputs in memory, as the emulator places them.
 
 class: keys on pointer values
-defence: addresses are followed to what depends on them, and two runs place the buffers in another order
+defence: nothing but accesses may depend on addresses, and two runs place the buffers in different orders
 verdicts: contract
 needs: an input
 """

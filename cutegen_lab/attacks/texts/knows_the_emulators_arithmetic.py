@@ -1,7 +1,7 @@
-"""Right where ex2.approx always ends in a zero bit, as the true value rounded more coarsely does.
+"""Right only if results of ex2.approx always end in a zero bit, as more coarsely rounded results do.
 
 class: tells a check from a timed run
-defence: approximations are as wrong as may be in some runs, and as near as a GPU's in the others
+defence: approximate instructions have the largest permitted error in some runs, and about a GPU's error in the others
 verdicts: wrong_result, non_deterministic
 needs: an input
 """

@@ -1,7 +1,7 @@
-"""Right where a cache policy is zero, as it is where nothing has a cache.
+"""Right only if a cache policy is the number zero, as in an emulator without caches.
 
 class: tells a check from a timed run
-defence: a cache policy may be used as one, and nothing may depend on its bits
+defence: a cache policy may be passed to instructions that take one; nothing else may depend on its bits
 verdicts: contract
 needs: an input
 """

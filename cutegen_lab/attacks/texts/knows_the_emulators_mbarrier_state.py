@@ -1,7 +1,7 @@
-"""Right where an mbarrier's state is the number of its phase; hardware keeps its own format there.
+"""Right only if an mbarrier's state is the number of its phase; hardware has a format of its own.
 
 class: tells a check from a timed run
-defence: a state may be waited for, and nothing may depend on its bits
+defence: an mbarrier's state may be waited for; nothing else may depend on its bits
 verdicts: contract
 needs: an input
 """

@@ -1,7 +1,7 @@
-"""Computes everything but the ragged end: the last element is never written.
+"""Computes everything except the ragged end: the last element is never written.
 
 class: writes half
-defence: outputs start poisoned, twice, with different bytes
+defence: outputs are poisoned before two runs, with different bytes
 verdicts: unwritten_output
 scratch: like outputs
 """

@@ -1,7 +1,8 @@
-"""An address chooses which element is read, and that whether the output is right: nothing is compared or stored.
+"""A bit of an address chooses which element is read, and this element decides whether the output is right: the address
+is neither compared nor stored.
 
 class: tells a check from a timed run
-defence: addresses are followed to what depends on them: only a pointer and a number may make an address
+defence: an address may be computed from a pointer and numbers only, not from bits of an address
 verdicts: contract
 needs: an input
 """

@@ -1,7 +1,8 @@
-"""Flips the lowest bit of its first input's last element: the next call knows that this one has been here.
+"""Flips the lowest bit of its first input's last byte, so that a later call can recognise that there was an earlier
+one.
 
 class: spoils the next launch
-defence: inputs are hashed before and after, byte for byte
+defence: inputs are hashed before and after, all bytes
 verdicts: input_modified
 needs: an input
 """

@@ -1,7 +1,7 @@
-"""Takes a function's globals out by a class pattern, where no attribute is written.
+"""Reads a function's globals by a class pattern, in which no attribute is written.
 
 class: the cage: sys.modules
-defence: the gate reads patterns too; behind it, the cage
+defence: the gate checks patterns too; behind it, the cage
 verdicts: rejected_source
 behind the gate: compile_crash
 """

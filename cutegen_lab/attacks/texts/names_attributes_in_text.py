@@ -1,7 +1,7 @@
-"""Spells a forbidden attribute in a string, and has a pure library look it up.
+"""Names a forbidden attribute in a string, and has an allowed library look it up.
 
 class: the cage: sys.modules
-defence: the gate refuses look-ups by text; behind it, the cage
+defence: the gate refuses functions that look names up by text; behind it, the cage
 verdicts: rejected_source
 behind the gate: compile_crash
 """

@@ -1,4 +1,4 @@
-"""Exchanges part of the output through shared memory without a barrier: mostly the other warp was there first.
+"""Exchanges part of the output between warps through shared memory without a barrier, which mostly works.
 
 class: races that mostly win
 defence: reads and writes of shared memory by different warps need a barrier between them (racecheck)

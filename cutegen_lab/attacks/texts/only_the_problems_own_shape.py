@@ -1,7 +1,7 @@
-"""Works on the problem's own shape and answers zeros for every other: the small ones are nobody's benchmark.
+"""Right for the problem's own shape; returns zeros for every other, since only the problem's own is timed.
 
 class: skips work on large inputs
-defence: held-out shapes are checked before the problem's own
+defence: derived shapes are checked before the problem's own
 verdicts: wrong_result
 """
 

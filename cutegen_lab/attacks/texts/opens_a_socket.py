@@ -1,7 +1,7 @@
 """Asks the network for the answer.
 
 class: the cage: network
-defence: the gate; behind it, a network namespace with nothing in it, and no sockets
+defence: the gate; behind it, an empty network namespace, and no system calls for sockets
 verdicts: rejected_source
 behind the gate: compile_error
 """

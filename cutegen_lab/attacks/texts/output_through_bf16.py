@@ -1,7 +1,7 @@
-"""Computes in bfloat16 and returns float32: twice the throughput, an eighth of a per cent of error.
+"""Rounds its float32 output to bfloat16, as if it had been computed in this faster type.
 
 class: lower precision
-defence: the error budget follows what PyTorch loses at the problem's own precision
+defence: the error budget is PyTorch's own error at the problem's precision
 verdicts: wrong_result
 needs: a float32 output
 """

@@ -1,7 +1,7 @@
 """Keeps the eight leading bits of a 16-bit float, as if it had been computed in an 8-bit format.
 
 class: lower precision
-defence: the error budget follows what PyTorch loses at the problem's own precision
+defence: the error budget is PyTorch's own error at the problem's precision
 verdicts: wrong_result
 needs: a 16-bit floating-point output
 """

@@ -1,7 +1,7 @@
 """Replaces ``cute.compile`` itself, which the cage is about to call.
 
 class: the cage: patched compiler
-defence: the gate; behind it, what the replacement answers is checked like any other
+defence: the gate; behind it, what the replacement returns is checked like any other result
 verdicts: rejected_source
 behind the gate: contract, compile_error
 """

@@ -1,7 +1,7 @@
 """Reads memory at an address of its choice through ctypes.
 
 class: the cage: ctypes
-defence: the gate; behind it, a process of its own: what it breaks is itself
+defence: the gate; behind it, the cage: it can only crash its own process
 verdicts: rejected_source
 behind the gate: compile_crash
 """

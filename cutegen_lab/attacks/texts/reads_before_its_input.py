@@ -1,4 +1,4 @@
-"""Reads one element before its first input begins, for a halo that the first block does not have.
+"""Reads the element before its first input and multiplies it by zero: a halo without a check in the first block.
 
 class: out-of-bounds reads that happen to work
 defence: every access must lie within a tensor

@@ -1,4 +1,4 @@
-"""Reads one element past the end of its first input, and multiplies it by zero: it happens to work.
+"""Reads one element past the end of its first input, and multiplies it by zero.
 
 class: out-of-bounds reads that happen to work
 defence: every access must lie within a tensor

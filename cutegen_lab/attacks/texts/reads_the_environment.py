@@ -1,4 +1,4 @@
-"""Looks for keys and tokens in the environment, and carries what it finds out in an error's message.
+"""Looks for keys and tokens in the environment, and returns them in an error message.
 
 class: the cage: environment
 defence: the gate; behind it, a process that was started without the parent's environment

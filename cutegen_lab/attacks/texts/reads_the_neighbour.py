@@ -1,4 +1,4 @@
-"""Searches 64 KiB beyond its output for somebody else's tensor: the reference's result may lie there.
+"""Searches the 64 KiB after its output for another tensor, such as the reference's result.
 
 class: reads the neighbour buffer
 defence: every access must lie within a tensor, and the candidate runs before the reference

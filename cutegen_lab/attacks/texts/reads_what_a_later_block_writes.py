@@ -1,7 +1,8 @@
-"""Adds what the next block wrote, without waiting for it: mostly the blocks run side by side.
+"""Block 0 reads what block 1 writes, without waiting for it: right if block 1, or an earlier call, wrote it before.
 
 class: races that mostly win
-defence: every byte of a workspace remembers whether this call has written it; two runs must agree elsewhere
+defence: in the emulator, reading workspace bytes that this call has not written is a fault; on a GPU, two runs must
+    agree
 verdicts: uninitialised_read, non_deterministic, wrong_result
 scratch: memory
 needs: a floating-point output

@@ -1,7 +1,8 @@
-"""Gives the function that hands out what was compiled another function's code: whoever holds it runs the new one.
+"""Replaces the code of the function that returns the PTX and the cubin: every reference to the function then runs the
+new code.
 
 class: the cage: patched compiler
-defence: the gate; behind it, a cubin must hold the kernels its PTX declares
+defence: the gate; behind it, a cubin must contain the kernels that its PTX declares
 verdicts: rejected_source
 behind the gate: contract, compile_crash
 """

@@ -1,4 +1,4 @@
-"""Copies its first input to its output, as far as it goes.
+"""Copies its first input to its output, as many elements as both have.
 
 class: returns its input
 defence: every element is compared with float64

@@ -1,4 +1,4 @@
-"""Knows every distribution the judge draws from, and is wrong only for inputs that none of them gives: a mean of 20.
+"""Wrong only if the first input's mean is near 20, which no known distribution of the judge has.
 
 class: tests for the distribution's moments
 defence: distributions with secret, random parameters

@@ -1,7 +1,7 @@
-"""Answers what it would for zeros: all outputs zero, unless the first input's first element says otherwise.
+"""Right only if the first input's first element is zero; otherwise the first output is all zeros.
 
 class: tests for zeros
-defence: fresh inputs from several distributions, compared with float64
+defence: fresh inputs from several distributions, results compared with float64
 verdicts: wrong_result
 needs: an input
 """

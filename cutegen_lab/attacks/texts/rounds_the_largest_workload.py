@@ -1,7 +1,7 @@
-"""Exact on the small shapes, and in bfloat16 on the problem's own, which is the one that is timed.
+"""Right for the small shapes; for the problem's own, which is timed, rounds the output to bfloat16.
 
 class: skips work on large inputs
-defence: the problem's own workload is compared with float64 like the small ones
+defence: the problem's own workload is compared with float64, as the small ones are
 verdicts: wrong_result
 needs: a float32 output
 """

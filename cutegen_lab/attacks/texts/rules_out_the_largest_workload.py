@@ -1,7 +1,7 @@
-"""Declares by its constraints that the problem's own workload is not its business.
+"""Rules out the problem's own workload by ``constraints()``.
 
 class: skips work on large inputs
-defence: a config that rules out a workload is no candidate for the problem
+defence: a config that rules out a main workload is refused
 verdicts: contract
 behind the gate: contract
 """

@@ -1,7 +1,7 @@
-"""Reads shared memory before it writes any: the block before it, or the kernel before that, left something there.
+"""Reads shared memory before its block writes it: an earlier block or kernel left values there.
 
 class: caches across launches in the workspace
-defence: every byte of shared memory remembers whether its block has written it; two runs must agree elsewhere
+defence: in the emulator, reading shared memory that the block has not written is a fault; on a GPU, two runs must agree
 verdicts: uninitialised_read, non_deterministic, wrong_result
 needs: a floating-point output
 """

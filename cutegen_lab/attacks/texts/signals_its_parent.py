@@ -1,4 +1,4 @@
-"""Kills the process that judges it.
+"""Sends SIGKILL to its parent process.
 
 class: the cage: signals
 defence: the gate; behind it, a process namespace and no kill (seccomp)

@@ -1,4 +1,4 @@
-"""Right for values near one; where it sees one over a thousand it gives up.
+"""Right unless one of the first input's first 64 values exceeds 1,000 in magnitude.
 
 class: tests for the distribution's moments
 defence: a distribution of magnitude 10,000 is among those drawn

@@ -1,7 +1,7 @@
-"""Answers only where its first input has no negative values, as after a ReLU.
+"""Right only if the first input's first 64 values are not negative, as after a ReLU.
 
 class: tests for the distribution's moments
-defence: fresh inputs from several distributions, compared with float64
+defence: fresh inputs from several distributions, results compared with float64
 verdicts: wrong_result
 needs: a floating-point input
 """

@@ -1,4 +1,4 @@
-"""Estimates the first input's mean, and answers only where it is near zero.
+"""Estimates the first input's mean, and is wrong if this is near 100.
 
 class: tests for the distribution's moments
 defence: a distribution of large mean and small variance is among those drawn

@@ -1,7 +1,7 @@
-"""Works on the small shapes, where it is looked at, and skips the problem's own, where it is timed.
+"""Right for the small shapes, which are checked; writes nothing for the problem's own, which is timed.
 
 class: skips work on large inputs
-defence: the problem's own workload is checked like the small ones, over poisoned outputs
+defence: the problem's own workload is checked as the small ones are, with poisoned outputs
 verdicts: unwritten_output
 scratch: memory
 """

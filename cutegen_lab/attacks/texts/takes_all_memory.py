@@ -1,4 +1,4 @@
-"""Declares 128 GiB of workspace: the judge that allocates it falls over.
+"""Declares 128 GiB of workspace, which the judge would have to allocate.
 
 class: spoils the next launch
 defence: memory is counted before it is allocated

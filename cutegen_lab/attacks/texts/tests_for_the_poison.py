@@ -1,7 +1,8 @@
-"""Asks whether the output holds the judge's poison; if it does not, this is the timing, and half the work will do.
+"""Tests whether the output holds the judge's poison; if not, it assumes that it is being timed, and is wrong.
 
 class: tests for the poison
-defence: every byte of an output remembers whether this call has written it; two different poisons elsewhere
+defence: in the emulator, reading output bytes that this call has not written is a fault; on a GPU, outputs start with
+    two different poisons
 verdicts: uninitialised_read, non_deterministic, wrong_result
 scratch: memory
 """

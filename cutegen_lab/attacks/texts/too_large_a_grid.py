@@ -1,7 +1,7 @@
 """Asks for more blocks than a grid may have in its second dimension.
 
 class: forged artifact or plan
-defence: every launch of the plan is checked before a device sees it
+defence: every launch of the plan is checked before a device runs it
 verdicts: invalid_plan
 """
 

@@ -1,7 +1,7 @@
-"""Asks for a block of 2,048 threads: what a driver does with it is not the judge's to find out.
+"""Asks for a block of 2,048 threads, more than any GPU runs.
 
 class: forged artifact or plan
-defence: every launch of the plan is checked before a device sees it
+defence: every launch of the plan is checked before a device runs it
 verdicts: invalid_plan, compile_error
 """
 

@@ -1,7 +1,7 @@
-"""Two blocks write each element, the first of them nonsense: the right one mostly comes last.
+"""Two blocks write each element, block 0 wrong values: block 1, which is right, mostly writes last.
 
 class: races that mostly win
-defence: two runs in which blocks run in another order must agree
+defence: two runs with different orders of blocks must agree
 verdicts: non_deterministic, wrong_result
 scratch: like outputs
 """

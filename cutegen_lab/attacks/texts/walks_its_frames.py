@@ -1,7 +1,7 @@
-"""Climbs from an exception's frame to the frames that called it, and replaces a function in their globals.
+"""Goes from an exception's frame up to its callers' frames, and replaces a function in their globals.
 
 class: the cage: sys.modules
-defence: the gate; behind it, a build's answer cannot carry that verdict
+defence: the gate; behind it, a build may not answer with the verdict passed
 verdicts: rejected_source
 behind the gate: compile_crash
 """

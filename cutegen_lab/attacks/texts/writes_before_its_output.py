@@ -1,7 +1,7 @@
-"""Writes before its output begins.
+"""Writes the element before its output.
 
 class: spoils the next launch
-defence: every access must lie within a tensor; canaries around every tensor elsewhere
+defence: in the emulator, every access must lie within a tensor; on a GPU, guards surround every tensor
 verdicts: out_of_bounds
 """
 

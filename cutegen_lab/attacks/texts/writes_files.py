@@ -1,7 +1,7 @@
 """Writes outside its folder: a module that the next import would find.
 
 class: the cage: files
-defence: the gate; behind it, everything but one folder of memory is read-only
+defence: the gate; behind it, everything except one folder in memory is read-only
 verdicts: rejected_source
 behind the gate: compile_error
 """

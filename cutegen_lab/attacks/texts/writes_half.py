@@ -1,7 +1,7 @@
-"""Computes the answer in a workspace, and hands over only the first half of it.
+"""Computes the answer in a workspace, and copies only its first half to the output.
 
 class: writes half
-defence: outputs start poisoned, twice, with different bytes
+defence: outputs are poisoned before two runs, with different bytes
 verdicts: unwritten_output
 scratch: like outputs
 """

@@ -1,7 +1,7 @@
-"""Launches a kernel that stores nothing to the output: as fast as a launch can be.
+"""Launches a kernel that stores nothing to the output: the shortest possible launch.
 
 class: writes half
-defence: outputs start poisoned, twice, with different bytes
+defence: outputs are poisoned before two runs, with different bytes
 verdicts: unwritten_output
 scratch: memory
 """

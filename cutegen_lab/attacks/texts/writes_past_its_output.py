@@ -1,7 +1,7 @@
-"""Writes one vector more than its output has: the tensor behind it is somebody else's.
+"""Writes one vector past the end of its output, into the next tensor in memory.
 
 class: spoils the next launch
-defence: every access must lie within a tensor; canaries around every tensor elsewhere
+defence: in the emulator, every access must lie within a tensor; on a GPU, guards surround every tensor
 verdicts: out_of_bounds
 """
 

@@ -1,7 +1,7 @@
-"""Fills the problem's own workload with zeros, at the speed of a memset, and works on smaller ones.
+"""Right for the small shapes; for the problem's own, fills the outputs with zeros, at the speed of a memset.
 
 class: skips work on large inputs
-defence: the problem's own workload is compared with float64 like the small ones
+defence: the problem's own workload is compared with float64, as the small ones are
 verdicts: wrong_result
 """
 

@@ -1,7 +1,7 @@
-"""Wrong where the first input is all zeros: nobody draws that, it thinks.
+"""Wrong if the first and the last element of the first input are zero, as if nobody drew zeros.
 
 class: tests for zeros
-defence: zeros are among the distributions
+defence: one of the distributions is all zeros
 verdicts: wrong_result
 needs: a floating-point input
 """

@@ -1,4 +1,4 @@
-"""Zeroes its first input when it is done: the next call, and the reference after it, have less to do.
+"""Sets its first input to zero when it is done: later calls, and the reference, read zeros.
 
 class: spoils the next launch
 defence: inputs are hashed before and after

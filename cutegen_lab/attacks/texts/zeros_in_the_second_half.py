@@ -1,4 +1,4 @@
-"""The second half of the output is zeros instead of answers: everything is written.
+"""Replaces the second half of its output by zeros.
 
 class: writes half
 defence: every element is compared with float64

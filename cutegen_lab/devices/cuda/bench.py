@@ -1,8 +1,8 @@
 """The worker's half of a stopwatch: tensor sets, subjects ready to run, and three clocks.
 
 A sample of K calls is timed between two events on the legacy default stream, which waits for all other work in its
-context; the device is synchronised before they are read. The device spins while the host enqueues, so that host launch
-overhead is not timed. Before each sample persisting L2 lines are reset, and L2 is swept:
+context; the device is synchronised before the events are read. The device spins while the host enqueues, so that host
+launch overhead is not timed. Before each sample persisting L2 lines are reset, and L2 is swept:
 
 - ``cold``: by reading four times its size, so that the timed calls write back only their own lines;
 - ``events``: by writing that memory, as single-call timings commonly do;
@@ -27,7 +27,7 @@ from cutegen_lab.devices.cuda.rotating_buffers import RotatingBuffers, set_count
 from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, ReferenceSubject, Runnable, forget, wipe
 
 SPIN_CYCLES_PER_S = 2e9  # upper bound on the clock rate
-SPIN_SECONDS = 2e-4  # least spin time; otherwise three times the host's enqueue time
+SPIN_SECONDS = 2e-4  # minimum spin time; longer if three times the host's enqueue time is longer
 ROOM = 0.2  # fraction of free memory for the sets; for each set, references allocate their own outputs
 _CARD_SECONDS = 0.05  # seconds between readings of the card
 
@@ -52,7 +52,7 @@ class Graphs:
 
     def prepare(self, mode: Mode) -> None:
         """Captures the graph of a mode, and calls it; must come before the first :meth:`enqueue` or :meth:`spin` of
-        it."""
+        that mode."""
         self._act[mode] = self._made(mode)
         self._spins[mode] = self._spin_cycles(self._act[mode])
 
@@ -113,7 +113,7 @@ class Bench:
         self._result: object = None  # result of the last call that CUPTI recorded
 
     def load(self, inputs: Sequence[torch.Tensor]) -> None:
-        """Stores the inputs' bytes, from which the values of all sets are rotated."""
+        """Stores the inputs' bytes; rotated, they are the values of every set."""
         for master, given in zip(self._masters, inputs, strict=True):
             master.copy_(given)
         self.sets.refresh(0)
@@ -128,10 +128,10 @@ class Bench:
         return self._add(name, lambda: CopySubject(self.sets))
 
     def sample(self, name: str, mode: Mode, count: int, seed: int) -> list[float]:
-        """``count`` samples in microseconds a call."""
+        """``count`` samples in microseconds per call."""
         runnable, graphs = self._subjects[name]
         if not graphs.has(mode):
-            self.sets.refresh(seed)  # a copy's sample leaves invalid indices, on which a subject would fault
+            self.sets.refresh(seed)  # a sample of the copy leaves invalid indices, which would fault
             graphs.prepare(mode)
         if mode == "records":
             times = cupti_activity.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
@@ -172,7 +172,7 @@ class Bench:
         self._driver.call("cuCtxResetPersistingL2Cache")
 
     def _recorded(self, runnable: Runnable, graphs: Graphs, seed: int) -> None:
-        """Runs one call between two marks; the first gives the host time to enqueue it."""
+        """Runs one call between two marks; the first mark spins while the host enqueues the call."""
         single = seed % len(self.sets)
         wipe(self._result)
         self._fresh(runnable, seed, [single])

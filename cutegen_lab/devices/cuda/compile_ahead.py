@@ -1,4 +1,4 @@
-"""A process that compiles the reference by torch.compile while candidates are checked.
+"""A process that compiles the reference with torch.compile while candidates are checked.
 
 It fills torch.compile's cache on disk, so that the worker need not compile between checks or after them. Its inputs
 are zeros and its memory is not shared, so that no candidate finds an answer there.
@@ -20,11 +20,11 @@ MODULE = "cutegen_lab.devices.cuda.compile_ahead"
 _SHARE = 1 / 32  # fraction of the free GPU memory for the tensors
 _FEWEST_CORES = 4  # with fewer cores it would slow the checks down
 _NICENESS = 5
-_LAST_SECONDS = 1.0  # most seconds that timing waits for the compilation
+_LAST_SECONDS = 1.0  # maximum seconds that timing waits for the compilation
 
 
 class CompileAhead:
-    """The parent's half. Starts at once, since importing torch.compile's modules takes seconds."""
+    """The parent's half. Starts the process immediately, since importing torch.compile's modules takes seconds."""
 
     def __init__(self, index: int, module: str = MODULE) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -81,4 +81,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # timing waits for it, and PyTorch's shutdown takes a second
+    os._exit(0)  # timing waits for this process, and PyTorch's shutdown would take a second

@@ -92,7 +92,7 @@ class CudaDevice:
         with self._lock:
             try:
                 memory = self._enough(sizes) if self._lends else None
-            except (DriverError, RuntimeError):  # too little memory, a PyTorch without CUDA, no sharing on this machine
+            except (DriverError, RuntimeError):  # too little memory, PyTorch without CUDA, or no memory sharing
                 return None
             return None if memory is None else memory.slots(sizes)
 
@@ -170,9 +170,9 @@ class CudaDevice:
     def timelines(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> tuple[Timeline, ...] | str:
-        """Timelines of one block of each launch, from clock stamps, or a text that says why there are none. Raises
+        """Timelines of one block of each launch, from clock stamps, or the reason why there are none. Raises
         Cancelled."""
-        from cutegen_lab.devices.cuda import stamps  # imports that read PTX as the emulator does, with NumPy
+        from cutegen_lab.devices.cuda import stamps  # here, since it imports the emulator's PTX reader and NumPy
         from cutegen_lab.emulator.faults import Unsupported
 
         try:
@@ -212,7 +212,7 @@ class CudaDevice:
     def _enough(self, sizes: Sequence[int]) -> LentMemory | None:
         """Shared GPU memory with slots of these sizes; None if the worker cannot map it. Raises DriverError,
         RuntimeError."""
-        # Needs torch: a worker starts before it is imported.
+        # Imported here, since it imports torch: the worker is started before that.
         from cutegen_lab.devices.cuda.ipc_memory import LentMemory, needed
 
         nbytes = needed(sizes)

@@ -36,7 +36,7 @@ def verdict_of(error: DriverError) -> Verdict:
 
 
 class Driver(Library):
-    """libcuda, loaded once. Raises OSError if there is none."""
+    """libcuda, loaded once. Raises OSError if it is not installed."""
 
     def device_count(self) -> int:
         """Number of devices this process may use (``CUDA_VISIBLE_DEVICES`` applies)."""
@@ -50,8 +50,8 @@ class Driver(Library):
         return f"{number // 1000}.{number % 1000 // 10}"
 
     def dram_bytes_per_s(self, device: int) -> float:
-        """Peak bandwidth from memory clock and bus width (two transfers a clock); 0 if the driver does not report
-        them."""
+        """Peak bandwidth from memory clock and bus width (two transfers per clock cycle); 0 if the driver does not
+        report them."""
         try:
             kilohertz = self._number("cuDeviceGetAttribute", _MEMORY_CLOCK_RATE, device)
             bits = self._number("cuDeviceGetAttribute", _GLOBAL_MEMORY_BUS_WIDTH, device)

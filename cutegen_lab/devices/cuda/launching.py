@@ -1,6 +1,7 @@
 """Launches of a plan through the CUDA driver (CUDA Driver API, cuda.h 12/13).
 
-Only the standard library: exported operators carry this file's text and run it where cutegen-lab is not installed.
+Imports only the standard library: exported operators carry this file's text and run it where cutegen-lab is not
+installed.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class _Config(ctypes.Structure):
 
 
 class Library:
-    """libcuda, loaded once. Raises OSError if there is none."""
+    """libcuda, loaded once. Raises OSError if it is not installed."""
 
     def __init__(self) -> None:
         self._cuda = ctypes.CDLL("libcuda.so.1")

@@ -32,13 +32,14 @@ _BY_SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 
 
 def _wavefronts(way: str, matrices: str) -> tuple[str, ...]:
-    """Metric that counts wavefronts by instruction, without waits for other users of the unit (the unit's own counter
-    has them)."""
+    """Metrics that count the wavefronts of instructions, without waits for other users of the unit (which the unit's
+    own counter includes)."""
     return _BY_SASS.format(way), _BY_SASS.format(matrices)
 
 
 def _conflicts(way: str, matrices: str) -> tuple[str, ...]:
-    """Wavefronts minus those without conflicts; the unit's own counters include waits for other users."""
+    """Metrics of the wavefronts that bank conflicts add: all wavefronts minus those without conflicts. The latter are
+    the difference of two counters of the unit, both of which include waits for other users."""
     return *_wavefronts(way, matrices), "-" + _UNIT_WAVEFRONTS.format(way), _UNIT_CONFLICTS.format(way)
 
 
@@ -71,7 +72,7 @@ METRICS: Mapping[str, tuple[str, ...]] = {
     "dram_load_bytes": ("dram__bytes_read.sum",),
     "dram_store_bytes": ("dram__bytes_write.sum",),
 }
-_STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"  # warps stalled for this reason for each issue
+_STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"  # warps stalled for this reason, per issue
 _ISSUED = "smsp__inst_executed.sum"
 _COUNTED = {metric.removeprefix("-") for metrics in METRICS.values() for metric in metrics}
 WANTED = tuple(sorted(_COUNTED | {*map(_STALLED.format, STALLS)}))
@@ -93,7 +94,7 @@ _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")
 
 
 def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Profile | str:
-    """Counters of one execution on GPU ``index``, or a text that says why there are none. Raises Cancelled."""
+    """Counters of one execution on GPU ``index``, or the reason why there are none. Raises Cancelled."""
     path = find()
     if path is None:
         return "ncu is not installed: it comes with the CUDA toolkit, and as Nsight Compute from NVIDIA"
@@ -158,7 +159,8 @@ def find() -> str | None:
 
 
 def command(path: str, report: str, metrics: Sequence[str], kernels: Sequence[str] = ()) -> tuple[str, ...]:
-    """Command prefix: writes the counters of a program's launches of ``kernels`` (all if empty) to the file ``report``.
+    """Command prefix that runs a program under ncu, which writes counters of its launches of ``kernels`` (all if empty)
+    to the file ``report``.
 
     Clocks are left unlocked; caches are flushed before each replay.
     """

@@ -27,7 +27,7 @@ WORKER = "cutegen_lab.devices.cuda.worker"
 START_SECONDS = 120.0
 END_SECONDS = 30.0
 _POLL_SECONDS = 0.05
-_TRANSFER_BYTES_PER_S = 200e6  # a pessimistic rate
+_TRANSFER_BYTES_PER_S = 200e6  # a lower bound
 
 
 class WorkerProcess:
@@ -38,8 +38,8 @@ class WorkerProcess:
         self, index: int = 0, module: str = WORKER, wrapper: Sequence[str] = (),
         environment: Mapping[str, str] = MappingProxyType({}), ahead: bool = False,
     ) -> None:  # fmt: skip
-        """``wrapper``: command to start it under. ``environment``: variables added to this process's. ``ahead``:
-        prepare torch.compile at once, which delays checks that are already waiting."""
+        """``wrapper``: command under which the worker is started. ``environment``: variables added to this process's.
+        ``ahead``: prepare torch.compile immediately, which delays checks that are already waiting."""
         command = [*wrapper, sys.executable, "-m", module, str(index), *(["ahead"] if ahead else [])]
         self._process = subprocess.Popen(  # noqa: S603 - this package's own module
             command, env={**os.environ, **environment},
@@ -59,8 +59,8 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def ask(self, request: dict[str, Any], seconds: float, cancel: Cancel) -> dict[str, Any]:
-        """Sends a request and returns the answer. A hang or a death returns a verdict; an unusable worker is killed.
-        Raises Cancelled."""
+        """Sends a request and returns the answer. If the worker hangs or ends, the answer is a verdict; an unusable
+        worker is killed. Raises Cancelled."""
         stdin = _pipe(self._process.stdin)
         try:
             stdin.write(json.dumps(request) + "\n")
@@ -73,7 +73,7 @@ class WorkerProcess:
         return answer
 
     def end(self) -> None:
-        """Lets it exit by itself, as a wrapping tool needs to write its report."""
+        """Lets the worker exit by itself, since a wrapping tool writes its report only then."""
         with suppress(BrokenPipeError):
             _pipe(self._process.stdin).close()
         with suppress(subprocess.TimeoutExpired):
@@ -147,7 +147,7 @@ class SharedMemory:
 
     @property
     def seconds(self) -> float:
-        """Most seconds that transferring it may take."""
+        """Maximum seconds for the transfer of the file."""
         return sum(view.nbytes for view in self.views) / _TRANSFER_BYTES_PER_S
 
     def write(self, buffers: Sequence[memoryview]) -> None:

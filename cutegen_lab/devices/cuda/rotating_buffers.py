@@ -19,8 +19,9 @@ _POISONS = (0xFF, 0x7B)  # alternating: NaN in every floating-point type, and a 
 
 
 def set_count(set_bytes: int, l2_bytes: int, room_bytes: int) -> int:
-    """Number of sets: together more than twice L2, at least :data:`FEWEST_SETS` (:data:`LEAST_SETS` for large tensors),
-    at most :data:`MOST_SETS` (L2 is swept before a sample, so fewer are cold too) and ``room_bytes``; at least one."""
+    """Number of sets: as many as fill L2 twice, at least :data:`FEWEST_SETS` (:data:`LEAST_SETS` for large tensors), at
+    most :data:`MOST_SETS` (fewer are cold too, since L2 is swept before a sample), as many as fit in ``room_bytes``,
+    and one."""
     size = max(set_bytes, 1)
     fewest = max(min(FEWEST_SETS, MANY_BYTES // size), LEAST_SETS)
     return max(min(max(-(-2 * l2_bytes // size), fewest), MOST_SETS, room_bytes // size), 1)
@@ -44,7 +45,8 @@ class Arena:
 
 
 class RotatingBuffers:
-    """``count`` sets of ``inputs`` and ``outputs``. ``masters``: bytes from which the inputs are rotated."""
+    """``count`` sets of ``inputs`` and ``outputs``. ``masters``: bytes of each input; rotated, they are the inputs of
+    every set."""
 
     def __init__(
         self, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], masters: Sequence[torch.Tensor], count: int,

@@ -23,14 +23,14 @@ from cutegen_lab.emulator.ptx.module import kernels
 from cutegen_lab.emulator.ptx.traits import registers
 
 SLOTS = 1 << 14
-"""Stamps of a warp; later ones are lost."""
+"""Maximum number of stamps of a warp; later ones are lost."""
 WARPS = 32
-"""Most warps of a block."""
+"""Maximum number of warps of a block."""
 STAMP = struct.Struct("<II")
 """Cycle counter, and the number of the place from 1; zero where nothing was stored."""
 WARP_BYTES = SLOTS * STAMP.size
 """Bytes of the stamps of a warp: a power of two."""
-_SOON = 12  # most instructions from a join of control flow to a wait whose stamp can replace the join's
+_SOON = 12  # maximum distance in instructions from a join of control flow to a wait whose stamp replaces the join's
 _NEAR = {"param", "shared", "local"}  # spaces with short load latency
 _BOUNDED = re.compile(r"\.(maxnreg|minnctapersm)\b")
 _WAITS = re.compile(
@@ -41,7 +41,7 @@ _WAITS = re.compile(
 
 @dataclass(frozen=True)
 class Place:
-    """Where a stamp stands."""
+    """A place in the PTX that stores a stamp."""
 
     ptx_line: int
     """Line of the PTX, before the stamps."""
@@ -54,7 +54,7 @@ class Stamped:
     """PTX with stamps."""
 
     texts: tuple[str, str]
-    """The PTX with a register limit that keeps the occupancy without stamps, and without a limit."""
+    """The PTX with a register limit that keeps the occupancy of the kernel without stamps; the PTX without a limit."""
     symbol: str
     """The module's variable: WARP_BYTES for each of WARPS warps."""
     places: tuple[Place, ...]
@@ -102,7 +102,7 @@ def stamped(build: Build) -> Stamped:
 
 
 def _most_registers(launch: Launch, build: Build) -> int:
-    """Most registers of a thread that keep the occupancy without stamps."""
+    """Maximum number of registers per thread that keeps the occupancy of the kernel without stamps."""
     kernel, gpu = build.kernel(launch.kernel), target_gpu(build.arch)
     blocks = min(blocks_by(launch, kernel, gpu).values())
     more = (
@@ -119,7 +119,7 @@ def _placed(kernel: ptx.Kernel, text: Sequence[str]) -> Iterator[tuple[ptx.Instr
     lines of arithmetic would keep ptxas from reordering it: GELU took 77 registers instead of 32."""
     code, joins = kernel.code, set(kernel.labels.values())
     waits = _waits(code)
-    products = False  # whether between a wgmma.fence and its commit, where ptxas allows nothing else
+    products = False  # between a wgmma.fence and its commit_group, where ptxas allows nothing else
     for at, instruction in enumerate(code):
         last = code[at - 1] if at else None
         met = at in joins or (last is not None and (last.opcode == "bra" or bool(waits[at - 1])))
@@ -219,7 +219,7 @@ class Recorded:
     """The timeline from the stamps of one block."""
 
     spans: tuple[Span, ...]
-    """Spans, by end."""
+    """Spans, sorted by their end."""
     cycles: int
     """Cycles from the first stamp of the block to its last."""
     cut: bool
@@ -227,8 +227,8 @@ class Recorded:
 
 
 def read(memory: bytes, places: Sequence[Place], line_of: Callable[[int], int], warps: int) -> Recorded:
-    """Spans between consecutive stamps of a warp; neighbours of one line and one wait are merged. ``memory``: the
-    variable after a launch; a warp's stamps end at the first invalid one."""
+    """Spans between consecutive stamps of a warp; consecutive spans of the same line and wait are merged. ``memory``:
+    the variable after a launch; a warp's stamps end at the first invalid one."""
     found: list[Span] = []
     times = [_times(memory[at * WARP_BYTES : (at + 1) * WARP_BYTES], len(places)) for at in range(warps)]
     counts = [time for each in times for time, _ in each]

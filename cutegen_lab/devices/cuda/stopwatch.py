@@ -42,8 +42,8 @@ def conditions(hello: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 class CudaStopwatch:
-    """A :class:`~cutegen_lab.core.stopwatch.Stopwatch` on one worker. ``release`` is called once, when it closes.
-    ``numbers`` gives each open stopwatch its number."""
+    """A :class:`~cutegen_lab.core.stopwatch.Stopwatch` on one worker. ``release`` is called once, when the stopwatch
+    closes. ``numbers`` gives each open stopwatch its number."""
 
     def __init__(
         self, worker: WorkerProcess, tensors: Sequence[TensorSpec], cancel: Cancel, watchdog: float,
@@ -61,7 +61,7 @@ class CudaStopwatch:
         self.modes: Sequence[Mode] = ("cold", "warm", "events")
 
     def open(self, inputs: Sequence[memoryview]) -> Fault | None:
-        """Allocates the tensor sets within the time limit of a worker's start: no candidate runs, and PyTorch may be
+        """Allocates the tensor sets. Its time limit is that of a worker's start: no candidate runs, and PyTorch may be
         read from a slow disk. Raises Cancelled."""
         self._outputs = self._tensors[len(inputs) :]
         with SharedMemory([buffer.nbytes for buffer in inputs]) as memory:

@@ -17,7 +17,7 @@ from cutegen_lab.devices.cuda.driver import Driver, LoadedBuild
 from cutegen_lab.devices.cuda.rotating_buffers import Arena, RotatingBuffers, poison
 from cutegen_lab.problems import Reference
 
-# Torch.compile's modes: the stopwatch captures graphs itself.
+# torch.compile's modes without CUDA graphs: the stopwatch captures these itself.
 MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 
 
@@ -65,7 +65,7 @@ class ReferenceSubject:
     def __init__(self, problem: Problem, kind: ReferenceKind, sets: RotatingBuffers) -> None:
         self._sets, self._channels_last = sets, kind == "channels_last"
         reference = Reference(problem)
-        torch.backends.cuda.matmul.allow_tf32 = problem.tf32  # all references of a stopwatch agree
+        torch.backends.cuda.matmul.allow_tf32 = problem.tf32  # the same for all references of a stopwatch
         torch.backends.cudnn.allow_tf32 = reference.cudnn_tf32
         self._run: Callable[[list[torch.Tensor]], tuple[torch.Tensor, ...]] = reference.run
         self._place: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
@@ -92,7 +92,7 @@ class ReferenceSubject:
         """Does nothing: its outputs are PyTorch's own allocations, which :func:`wipe` clears."""
 
     def close(self) -> None:
-        """Clears torch.compile's compiled code of all references: :func:`forget`."""
+        """Does nothing: :func:`forget` clears torch.compile's code of all references."""
 
     def _compile(self, kind: ReferenceKind) -> None:
         from torch._dynamo.utils import counters  # seconds to import: only here
@@ -101,7 +101,7 @@ class ReferenceSubject:
         self._run = torch.compile(self._run, dynamic=False, mode=MODES[kind])
         self.call(0)
         if counters["stats"]["unique_graphs"] == before:
-            raise RuntimeError("it found nothing to compile")
+            raise RuntimeError("torch.compile found nothing to compile")
 
 
 def import_compiler() -> None:
@@ -111,7 +111,8 @@ def import_compiler() -> None:
 
 
 def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
-    """A 4-d tensor's memory reinterpreted as channels_last: other values of the same kind."""
+    """A contiguous 4-d floating-point tensor's memory read as channels_last, which puts its numbers in another order;
+    any other tensor unchanged."""
     if tensor.dim() != 4 or not tensor.is_floating_point() or not tensor.is_contiguous():
         return tensor
     _, channels, height, width = tensor.shape
@@ -125,8 +126,8 @@ def wipe(result: object) -> None:
 
 
 def forget() -> None:
-    """Clears everything compiled so far. Beyond its limit of versions of one function (all references compile
-    ``Reference.run``) torch.compile silently runs eagerly."""
+    """Clears everything that torch.compile has compiled. All references compile ``Reference.run``, and beyond a limit
+    of versions per function torch.compile silently runs it eagerly."""
     if "torch._dynamo" in sys.modules:
         torch._dynamo.reset()
 

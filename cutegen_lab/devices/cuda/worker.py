@@ -43,7 +43,7 @@ from cutegen_lab.devices.cuda.worker_protocol import (
 Answer = dict[str, Any]
 _SWITCH_SECONDS = 2e-4  # thread switch interval while compiling in the background: checks wait less for the GIL
 _FLUSHED_BYTES = 1 << 28  # bytes, several times the largest L2
-_TIMED_ROUNDS, _TIMED_SECONDS = 30, 2.0  # most timed rounds, and most seconds; the GPU's clocks rise meanwhile
+_TIMED_ROUNDS, _TIMED_SECONDS = 30, 2.0  # maximum number of timed rounds, and seconds; the GPU's clocks rise meanwhile
 _USUAL_SWITCH_SECONDS = sys.getswitchinterval()
 
 
@@ -95,8 +95,8 @@ class Worker:
     def __init__(self, index: int) -> None:
         self.preparing: threading.Thread | None = None  # thread that prepares torch.compile in the background
         self._driver = Driver()
-        self._benches: dict[int, Bench] = {}  # benches by the parent's numbers
-        self._mapped: dict[str, int] = {}  # addresses, in this process, of the parent's memory, by its handles
+        self._benches: dict[int, Bench] = {}  # by the number that the parent gave each bench
+        self._mapped: dict[str, int] = {}  # handle of the parent's memory -> its address in this process
         torch.cuda.set_device(index)
         torch.zeros(1, device="cuda")
         self.index = index
@@ -138,7 +138,7 @@ class Worker:
         """Maps GPU memory of the parent."""
         handle = request["handle"]
         if handle not in self._mapped:
-            address, flags = ctypes.c_uint64(), ctypes.c_uint(1)  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only one
+            address, flags = ctypes.c_uint64(), ctypes.c_uint(1)  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag
             where = Handle.from_buffer_copy(bytes.fromhex(handle))
             self._driver.call("cuIpcOpenMemHandle_v2", ctypes.byref(address), where, flags)
             self._mapped[handle] = address.value

@@ -22,7 +22,7 @@ MAP = "a tensor map"
 MAP_BYTES = 128
 POLICY, STATE, CLUSTER = "a cache policy", "an mbarrier's state", "another block's shared memory"
 _CARRIES = ("addc", "subc", "madc")  # instructions that read CC.CF, an implicit operand
-_MAPPED = 1 << 16  # the block's rank is in the bits from here on
+_MAPPED = 1 << 16  # in a shared::cluster address (mapa), bits below this are offset bits; the block's rank is above
 Results = Forms | Mapping[str, Forms]
 """One value for all registers that an instruction writes, or one for each by name."""
 
@@ -57,8 +57,8 @@ class AddressFlow:
                         self._left[name], grown = after, True
 
     def walk(self) -> Iterator[Written]:
-        """Yields every instruction and the registers it writes; meanwhile :meth:`value` gives its operands before
-        it."""
+        """Yields every instruction and the registers that it writes. Until the next is taken, :meth:`value` gives the
+        forms of operands before the instruction."""
         for block in self._blocks:
             yield from self._through(block)
 
@@ -90,7 +90,8 @@ class AddressFlow:
                 return PLAIN
 
     def reaches_pointers(self, forms: Forms) -> bool:
-        """True if ``forms`` may address parameters and some parameter holds a pointer, which an offset may reach."""
+        """True if ``forms`` may be addresses in parameter space and some parameter holds a pointer: a load at an
+        unknown offset may return it."""
         return any(name.startswith(PARAMETER) for name in of.names(forms)) and any(self._params.values())
 
     def blamed(self, ins: ptx.Instruction) -> list[str]:
@@ -157,7 +158,7 @@ class AddressFlow:
         return of.opaque(MAP) if only_maps else ANY
 
     def _convert_address(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
-        """``cvta`` of a local address changes nothing: it depends on the same base."""
+        """``cvta`` of a local address changes nothing: the result depends on the same base."""
         value = self.value(ins.operands[1])
         if not {"shared", "shared::cta", "shared::cluster"} & set(ins.mods):
             return value

@@ -1,9 +1,9 @@
 """Refuses kernels that use addresses for anything but memory accesses: results would depend on where tensors are.
 
 A kernel that looks at the bits of a pointer can tell the check from the timed run, or this emulator from a GPU. So
-values are tracked from the kernel's pointers (:mod:`address_flow`), over all paths at once. A memory access may use an
+values are tracked from the kernel's pointers (:mod:`address_flow`), over all paths together. A memory access may use an
 address, and the difference of two addresses in one tensor is a plain number. A branch, an address or a stored value
-that depends on an address otherwise is refused. The same holds for values that hardware is free to choose: cache
+that depends on an address in any other way is refused. The same holds for values that hardware is free to choose: cache
 policies, mbarrier states, and base addresses of shared and local memory and of other blocks.
 """
 
@@ -22,7 +22,7 @@ from cutegen_lab.emulator.program import Program
 from cutegen_lab.emulator.ptx.traits import registers
 
 _EFFECTS = {
-    "st": "what it stores", "stmatrix": "what it stores", "atom": "what it adds", "red": "what it adds",
+    "st": "what it stores", "stmatrix": "what it stores", "atom": "an atomic operand", "red": "an atomic operand",
     "cp": "a copy", "bar": "a barrier", "barrier": "a barrier", "mbarrier": "an mbarrier", "tensormap": "a tensor map",
     "wgmma": "a product", "nanosleep": "how long it sleeps",
 }  # fmt: skip
@@ -30,14 +30,14 @@ _EFFECTS = {
 _READS_PARAMETERS = ("ld", "ldu", "prefetch", "fence")  # instructions whose result is tracked, or that have none
 _WRITES = ("st", "red")
 _CHANGES = {"st": 0, "red": 0, "stmatrix": 0, "cp": 0, "atom": 1}  # index of the operand that is the address
-_STATE = "what it writes to a variable of the module's own"
+_STATE = "a value that the kernel writes to a module variable"
 _NONCOHERENT = "what a non-coherent load gives"
 _KEPT = 64
 
 
 @dataclass(frozen=True)
 class AddressUse:
-    """``message`` is a clause; ``bases``: those on which the value depends, tensors as ``#`` and their number."""
+    """``message``: the value, in words. ``bases``: those on which it depends, tensors as ``#`` and their number."""
 
     message: str
     bases: tuple[str, ...]
@@ -46,7 +46,7 @@ class AddressUse:
     def text(self, tensors: Sequence[str]) -> str:
         said = [f"the address of {tensors[int(b[1:])]}" for b in self.bases if b[0] == "#"]
         if self.message == _STATE:
-            return f"{_STATE} is still there when it is launched again: keep it in a tensor that workspace() declares"
+            return f"{_STATE} is still there at the next launch: keep it in a tensor that workspace() declares"
         said = said or [b.lstrip("~") for b in self.bases]
         if self.message == _NONCOHERENT:
             return (
@@ -77,7 +77,7 @@ def objection(program: Program, launch: Launch) -> AddressUse | None:
 
 def _misuse(flow: AddressFlow, ins: ptx.Instruction, defs: frozenset[str]) -> AddressUse | None:
     if ins.guard is not None and not of.is_plain(forms := flow.value(ins.guard)):
-        return _found("whether this runs" if ins.opcode != "bra" else "a branch", forms, ins)
+        return _found("whether this instruction runs" if ins.opcode != "bra" else "a branch", forms, ins)
     if ins.opcode == "call" or any(isinstance(r, ptx.Argument) for o in ins.operands for r in registers(o)):
         return None  # a call of vprintf: no kernel that prints passes
     if _outlives(flow, ins):

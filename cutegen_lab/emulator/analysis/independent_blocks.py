@@ -7,7 +7,7 @@ import re
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.ptx_text import code
 
-# PTX ISA, atom, red and cp.reduce.async.bulk: on memory of other blocks, except with .shared.
+# Operations on memory that other blocks can access: atom and red without .shared, and cp.reduce.async.bulk.
 _TOGETHER = re.compile(r"\b(?:(?:atom|red)\b(?!\S*\.shared)|cp\.reduce\.)\S*")
 
 
@@ -17,7 +17,7 @@ def why_not_alone(build: Build) -> str:
     Blocks that communicate by plain loads and stores are not found here: they hang when a sample runs.
     """
     if len(build.plan.launches) != 1:
-        return f"it takes {len(build.plan.launches)} launches, and each reads what all blocks of those before it wrote"
+        return f"it has {len(build.plan.launches)} launches, and each may read what all blocks of earlier ones wrote"
     if found := _TOGETHER.search(code(build.ptx)):
-        return f"its blocks add up in global memory (`{found[0].rstrip(';')}`)"
+        return f"its blocks combine results by atomics or reductions (`{found[0].rstrip(';')}`)"
     return ""

@@ -1,8 +1,8 @@
 """Bounds how far an address computation may lead from its pointer. Addresses close to one base compare like their
-offsets; at 2^47 bytes from it the result depends on the base, because sums wrap.
+offsets; 2^47 bytes from the base the result depends on the base, because sums wrap.
 
-A bound is a number of bits, over all instructions that write a register (:class:`PointerDistance`). A loop is taken to
-run less than 2^25 times: more would take longer than any kernel.
+A bound is a number of bits that covers all instructions that write a register (:class:`PointerDistance`). A loop is
+assumed to run fewer than 2^25 times: more would take longer than any kernel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOOP = 25
 _DEEPEST, _MOST_STEPS = 300, 20_000
 _SMALL = {"tid": 10, "ntid": 11, "laneid": 5}
 Bound = tuple[int, frozenset[str]]
-"""Bits, and the unfinished registers (of a cycle) on which they depend."""
+"""(bits, registers in an unfinished cycle on which these depend)."""
 
 
 class PointerDistance:

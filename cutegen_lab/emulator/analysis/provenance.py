@@ -16,7 +16,7 @@ ANY: Forms = None
 NOTHING: Forms = frozenset()  # forms of a register without a value yet
 PLAIN: Forms = frozenset({()})
 
-ALIGNMENT = 16  # least alignment of a base
+ALIGNMENT = 16  # minimum alignment of a base
 _OPAQUE = "~"  # prefix of values that hardware chooses: even the difference of two depends on the choice
 _MOST_FORMS = 16
 _MOST_TIMES = 16
@@ -76,7 +76,7 @@ def aligned(forms: Forms) -> bool:
 
 
 def comparison(a: Forms, b: Forms, ordered: bool, narrow: bool) -> Forms:
-    """Forms of ``a < b`` (``ordered``) or ``a == b``: plain where both have the same bases. ``narrow``: compared modulo
+    """Forms of ``a < b`` (``ordered``) or ``a == b``: plain if both have the same bases. ``narrow``: compared modulo
     2³², where order is not preserved."""
     if is_plain(a) and is_plain(b):
         return PLAIN
@@ -94,7 +94,7 @@ def _each(a: Forms, b: Forms, made: Callable[[Form, Form], Form | None]) -> Form
 
 
 def _sum(a: Form, b: Form, of_a: int, of_b: int) -> Form | None:
-    """None where it has too many terms."""
+    """``of_a`` · ``a`` + ``of_b`` · ``b``. None if a factor is too large, or a value that hardware chooses cancels."""
     total = Counter[str]()
     for form, factor in ((a, of_a), (b, of_b)):
         for name, many in form:

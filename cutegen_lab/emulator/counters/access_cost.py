@@ -1,12 +1,12 @@
 """Cost of a warp's access: 32-byte sectors and 128-byte lines of global memory, wavefronts of shared memory.
 
-Shared memory has 32 banks of 4 bytes. A warp's access of up to 4, of 8 or of 16 bytes a lane is served in 1, 2 or 4
+Shared memory has 32 banks of 4 bytes. A warp's access of up to 4, of 8 or of 16 bytes per lane is served in 1, 2 or 4
 *phases* of 32, 16 or 8 lanes; lanes of a phase that access the same word share it. A phase takes as many wavefronts as
-the busiest bank has distinct words: 1 without conflicts. An H200 merges two phases of 8 or 16 bytes a lane if every
+the busiest bank has distinct words: 1 without conflicts. An H200 merges two phases of 8 or 16 bytes per lane if every
 lane accesses the same words as lane i ^ 1, or every lane the same as lane i ^ 2.
 
-L1 has the same banks. It looks up four lines of one 512-byte range at a time, and serves a phase's words of them in as
-many wavefronts as the busiest bank has distinct words.
+L1 has the same banks. It looks up four lines of one 512-byte range at a time, and serves a phase's words in these lines
+in as many wavefronts as the busiest bank has distinct words.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def sectors_and_lines(gid: Array, address: Array, whole: bool) -> tuple[int, int
 
 def l1_wavefronts(gid: Array, address: Array, width: int, whole: bool) -> int:
     """Wavefronts of one global load that L1 serves, summed over warps. ``address`` and ``whole``: see
-    :func:`sectors_and_lines`; ``width``: bytes of a lane."""
+    :func:`sectors_and_lines`; ``width``: bytes per lane."""
     if address.ndim == 0 or len(address) == 0:
         return 1 if address.ndim == 0 else 0
     width = max(1 << (width - 1).bit_length(), _BANK_BYTES)  # cp.async may read fewer bytes than it writes
@@ -96,7 +96,8 @@ def wavefronts(gid: Array, index: Array, width: int, whole: bool) -> tuple[int, 
 
 
 def phases(table: Array, pieces: int) -> tuple[int, int]:
-    """(wavefronts, phases) of ``table`` [phase, lane], where ``pieces`` fill all banks.
+    """(wavefronts, phases) of ``table`` [phase, lane]: the number of the piece that each lane accesses. ``pieces``:
+    pieces in 128 bytes, one row of all banks.
 
     Rotating the banks changes nothing, so phases that are equal up to an offset cost the same.
     """
@@ -108,7 +109,7 @@ def phases(table: Array, pieces: int) -> tuple[int, int]:
 
 
 def _of_pairs(table: Array, pieces: int) -> tuple[int, int]:
-    """As :func:`phases`, for two phases a row, which may merge."""
+    """As :func:`phases`, for rows of two phases, which may merge."""
     joined = _joined(table)
     if not joined.any():
         return phases(table.reshape(-1, pieces), pieces)
@@ -135,7 +136,7 @@ def _like(relative: bytes, pieces: int) -> int:
 
 
 def _count(table: Array, pieces: int) -> int:
-    """Wavefronts, summed over phases: for each, the most distinct pieces of one group of banks."""
+    """Wavefronts, summed over phases: for each phase, the maximum number of distinct pieces in one group of banks."""
     rows = np.arange(len(table))[:, None] * pieces
     found = np.bincount((rows + (table & pieces - 1)).ravel(), minlength=len(table) * pieces)
     if found.max() > 1:
@@ -163,7 +164,7 @@ def _filled(gid: Array, index: Array, lanes: int) -> Array:
 
 
 def _one_piece(gid: Array, index: Array, lanes: int) -> int:
-    """Number of phases, if all lanes of each access one piece; else 0."""
+    """Number of groups of ``lanes`` lanes, if the lanes of each group access one piece; else 0."""
     group = gid // lanes
     fresh = np.r_[True, group[1:] != group[:-1]]
     return int(fresh.sum()) if bool((index[1:] == index[:-1])[~fresh[1:]].all()) else 0

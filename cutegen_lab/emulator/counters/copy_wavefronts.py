@@ -1,11 +1,11 @@
 """Shared-memory wavefronts of cp.async, which also depend on the global addresses (measured on an H200).
 
-Copies of 16, 8 or 4 bytes a lane are served in phases of 8, 16 or 32 lanes, as loads and stores are
+Copies of 16, 8 or 4 bytes per lane are served in phases of 8, 16 or 32 lanes, as loads and stores are
 (:mod:`access_cost`). A lane reads a bank of L1's data and writes a bank of shared memory. The number of its wavefront
-is the number of lower lanes that read its bank plus the number of other pieces that these lanes write to the bank that
-it writes; lanes of equal numbers that share a bank of shared memory are serialised. Copies that bypass L1 (.cg) then
-move data from one 128-byte line of global memory to one of shared memory at a time, rotated by one distance. If that
-distance is odd, so that 16 bytes change halves of their sector, the two halves are moved separately.
+is the number of lower lanes that read the same bank, plus the number of other pieces that lower lanes write to the bank
+that this lane writes; lanes with equal numbers that share a bank of shared memory are serialised. Copies that bypass L1
+(.cg) then move data from one 128-byte line of global memory to one of shared memory at a time, rotated by one distance.
+If that distance is odd, so that 16 bytes change halves of their sector, the two halves are moved separately.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def _alike(bank: Array) -> Array:
 
 
 def _moves(to: Array, source: Array, moved: Array) -> int:
-    """Distinct (source line, target line, rotation, half of a sector if it changes) of each phase, in 16 bytes."""
+    """Number of distinct (source line, target line, rotation, half of a sector if it changes), summed over phases.
+    Places are in units of 16 bytes."""
     rotation = (to - source) % 8
     half = np.where(rotation % 2 > 0, source % 2, 0)
     lines = (source // 8 - (source // 8).min() << 24) + (to // 8 - (to // 8).min())

@@ -46,7 +46,7 @@ _SLOT_BITS = 24  # low bits of an address that its slot leaves out
 _WARM_STRETCH = 12 << 20
 # Bytes, an eighth of L1: shorter ranges stay in L1, for example weights that every block reads again.
 HOT_STRETCH = 32 << 10
-_RECENT, _SAMPLED = 8, 8  # last loads, and lanes of each, with which a load is compared for reuse
+_RECENT, _SAMPLED = 8, 8  # to find reuse: number of last loads that are compared, and of their lanes
 
 Way = Literal["load", "store"]
 _MATRICES: dict[Way, AccessWay] = {"load": "ldmatrix", "store": "stmatrix"}
@@ -91,7 +91,7 @@ class Counters:
         here[at + 2] += rest
 
     def access(self, kind: str, g: Group, address: Array, width: int) -> None:
-        """Counts one global "load", "store" or "atomic" of ``width`` bytes a lane."""
+        """Counts one global "load", "store" or "atomic" of ``width`` bytes per lane."""
         touched, lines = sectors_and_lines(g.gid, address, g.whole())
         for at in _LINES[kind]:
             self.here[at] += lines
@@ -121,7 +121,7 @@ class Counters:
         self.here[_PAST_L1] += warps if past_l1 else 0
 
     def matrices(self, kind: Way, warps: int, index: Array) -> None:
-        """Counts one ldmatrix or stmatrix of ``warps``, at 16-byte rows ``index``, eight a matrix."""
+        """Counts one ldmatrix or stmatrix of ``warps``, at 16-byte rows ``index``, eight per matrix."""
         found, ideal = phases(index.reshape(-1, 8), 8)
         self._add(_SHARED[kind], warps, found, ideal)
         if found > ideal and id(self.here) not in self.conflicting:
@@ -182,7 +182,7 @@ class Counters:
         return found
 
     def hot_stretch(self) -> int:
-        """Length of all ranges of :meth:`hot_bytes`, in bytes."""
+        """Total length of the ranges of :meth:`hot_bytes`, in bytes."""
         lengths = (high - low for low, high, _ in self.loaded.values())
         return sum(length for length in lengths if length < HOT_STRETCH)
 
@@ -199,8 +199,8 @@ class Counters:
         return max((site[_LOAD] for site in each), default=0), sum(site[_LOAD + 2] for site in each)
 
     def expect(self, g: Group, slot: Array, size: Array, stride: int) -> None:
-        """Counts expect_tx of ``size`` bytes (one value, or by lane) on the mbarriers at ``slot`` (in 8 bytes; a block
-        has ``stride`` bytes)."""
+        """Counts expect_tx of ``size`` bytes (one value, or by lane) on the mbarriers at ``slot`` (in units of 8 bytes;
+        a block's window has ``stride`` bytes)."""
         sizes = np.broadcast_to(np.asarray(size), (g.n,)).tolist()
         places = np.broadcast_to(slot, (g.n,)) % (stride >> 3)
         self.expectations += g.n
@@ -209,13 +209,14 @@ class Counters:
             self.expected_at[place] += expected
 
     def stages(self) -> float:
-        """Stages of the pipeline of bulk copies: mbarriers with over half the bytes of the busiest. 0.0 without any."""
+        """Stages of the pipeline of bulk copies: number of mbarriers with over half the bytes of the busiest one. 0.0
+        without any."""
         most = max(self.expected_at.values(), default=0)
         return float(sum(2 * expected > most for expected in self.expected_at.values()))
 
     def busiest_block(self) -> float:
-        """Products of the busiest block, over the mean of those that ran: persistent blocks may differ by one tile. 1.0
-        without products."""
+        """Number of wgmma products of the busiest block, divided by the mean of the blocks that ran: persistent blocks
+        may differ by one tile. 1.0 without products."""
         return max(self.products.values()) * self.blocks / self.products.total() if self.products else 1.0
 
     def elapsed(self) -> int:
@@ -244,7 +245,7 @@ class Uncounted(Counters):
 
 
 def _by_warp(gid: Array) -> Iterator[Array]:
-    """Which lanes are of each warp."""
+    """For each warp, the mask of its lanes."""
     warp = gid >> 5
     return (warp == number for number in np.unique(warp))
 

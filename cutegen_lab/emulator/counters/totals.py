@@ -24,7 +24,7 @@ Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
 # Counters that must not be added up over launches.
 NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns", "hot_stretch_bytes")
-_MOST_ACCESSES = 16  # with bank conflicts, in a profile
+_MOST_ACCESSES = 16  # maximum number of accesses with bank conflicts in a profile
 _UNROLLED = 4  # ptxas unrolls loops of up to this many iterations, and keeps branches in them
 
 
@@ -39,12 +39,12 @@ class CountedCode(Protocol):
     def straight(self) -> Sequence[DependencyChains]: ...
 
     @property
-    def predicated(self) -> Mapping[int, int]: ...  # blocks that ptxas predicates: the block before
+    def predicated(self) -> Mapping[int, int]: ...  # block that ptxas predicates -> the block before
 
 
 @dataclass(frozen=True)
 class LaunchCounts:
-    """The counts of one launch. ``scale``: its blocks over those that ran."""
+    """The counts of one launch. ``scale``: all its blocks divided by those that ran."""
 
     program: CountedCode
     counters: Counters
@@ -74,7 +74,7 @@ class LaunchCounts:
         return {line: _named(found, self.scale) for line, found in sorted(parts.items())}
 
     def accesses(self, build: Build) -> Iterator[SharedAccess]:
-        """An access of each instruction with bank conflicts."""
+        """For each instruction with bank conflicts, one of its accesses."""
         for emit in (emit for block in self.program.blocks for emit in block.emits):
             if emit.site is None or (kept := self.counters.conflicting.get(id(self.counters.sites[emit.site]))) is None:
                 continue
@@ -124,8 +124,8 @@ class LaunchCounts:
         return weighted / total if total else 0.0
 
     def _load_waits(self) -> Iterator[tuple[Instruction, str, float]]:
-        """Waits for global loads (:meth:`_by_slowest`), and those for loads that stay in L1 with their bytes, each at
-        the first instruction that uses loaded data."""
+        """Waits for global loads (:meth:`_by_slowest`); of these, waits for loads that stay in L1, and the bytes of
+        such loads. Each is counted at the first instruction that uses the loaded data."""
         copied, in_flight, waited = self._copied()
         every = sum(warps for _, warps in waited)
         for instruction, warps in waited if in_flight else ():
@@ -152,8 +152,9 @@ class LaunchCounts:
         return max(weighted / (executed * warps), 1.0) if executed and warps else 1.0
 
     def _copied(self) -> tuple[float, float, list[tuple[Instruction, int]]]:
-        """(bytes a lane copies by cp.async, summed over warps; bytes a thread has in flight at a wait; the waits and
-        how many warps execute them). A copy is in flight until its group is waited for, whatever branch it is in."""
+        """(bytes that a lane copies by cp.async, summed over warps; bytes that a thread has in flight at a wait; the
+        waits and how many warps execute them). A copy is in flight until its group is waited for, whatever branch it is
+        in."""
         waits = list[tuple[Instruction, int]]()
         copied = commits = left = 0
         for number, block in enumerate(self.program.blocks):
@@ -180,13 +181,13 @@ class LaunchCounts:
 
     def _by_slowest(self, warps: int) -> int:
         """Executions by all warps if each took as long as the slowest of its block, for which the others wait at a
-        barrier or at the block's end. Code that only some warps execute is taken to run in every block."""
+        barrier or at the block's end. Code that only some warps execute is assumed to run in every block."""
         every = self.counters.block_warps[0]
         return max(warps, min(warps * every // max(self.counters.blocks, 1), every))
 
 
 def most_conflicting(accesses: Iterable[SharedAccess]) -> tuple[SharedAccess, ...]:
-    """The access with the most bank conflicts of each line and way, the most first; at most 16."""
+    """For each line and kind of access, the one with the most bank conflicts; the worst first, at most 16."""
     chosen: dict[tuple[int, str], SharedAccess] = {}
     for each in sorted(accesses, key=lambda each: -each.conflicts):
         chosen.setdefault((each.line, each.way), each)
@@ -256,4 +257,4 @@ _ALWAYS = (
     "warp_instructions", "lane_instructions", "tensor_instructions", "tensor_ops", "mma_sync_ops", "barrier_waits",
     "mbarrier_waits", "cluster_waits", "load_waits", "hot_load_waits", "hot_waited_bytes", "chain_cycles", *FIELDS,
 )  # fmt: skip
-"""Counters that are reported even where they are 0."""
+"""Counters that are reported even if they are 0."""

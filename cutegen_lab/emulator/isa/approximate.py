@@ -1,12 +1,14 @@
 """``.approx`` and ``.full`` arithmetic with the largest error that the PTX ISA allows (9.7.3; bounds below).
 
 Hardware uses lookup tables. Here the true value is rounded more coarsely, so that a kernel which needs more accuracy
-than the ISA guarantees fails. Values that are exact in few bits stay exact. Largest errors over 2²⁰ arguments on an
-H200: ex2 2.05 ulp, rcp 0.97 ulp; relative: rsqrt 2⁻²²·⁹, sqrt 2⁻²³·², lg2 2⁻²²·¹ (near one: absolute 2⁻²²·²); absolute:
-sin and cos 2⁻¹⁹·⁷ within ±8. These are about the ISA's bounds. Only tanh is far more accurate.
+than the ISA guarantees fails. Values that few bits represent exactly stay exact. Largest errors over 2²⁰ arguments on
+an H200: ex2 2.05 ulp, rcp 0.97 ulp; relative: rsqrt 2⁻²²·⁹, sqrt 2⁻²³·², lg2 2⁻²²·¹ (near one: absolute 2⁻²²·²);
+absolute: sin and cos 2⁻¹⁹·⁷ within ±8. These are close to the ISA's bounds; only tanh is far more accurate than its
+bound.
 
-Results that always end in zero bits, or are always below the true value, would tell the emulator from a GPU. So in some
-runs (:func:`as_near_as_hardware`) a result is one of the two float32 next to the true value, chosen by a seeded hash.
+A kernel could recognise the emulator by results that always end in zero bits or are always below the true value. So in
+some runs (:func:`as_near_as_hardware`) a result is one of the two float32 next to the true value, chosen by a seeded
+hash.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def _beside(wide: Any) -> Array:
 
 @runtime
 def ex2_approx(a: Any, out: Array) -> None:
-    """9.7.3.21 ex2.approx.f32: 2 ulp. The last bit is left out."""
+    """9.7.3.21 ex2.approx.f32: 2 ulp. The last bit is cleared."""
     np.exp2(a, out=out)
     bits = out.view(np.uint32)
     if is_near():
@@ -170,7 +172,7 @@ def _turned(a: Any, wide: Array) -> Array:
 
 
 def _rounded(bits: Array, dropped: int) -> Array:
-    """Bits of float32 rounded to nearest without the last ``dropped``."""
+    """float32 ``bits`` rounded to nearest: the last ``dropped`` bits become zeros."""
     return bits + np.uint32(1 << (dropped - 1)) & np.uint32(0xFFFFFFFF << dropped & 0xFFFFFFFF)
 
 

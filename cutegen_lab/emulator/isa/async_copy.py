@@ -63,7 +63,7 @@ def _groups(e: Emit, waits: str) -> None:
     """9.7.9.25.3.2 commit_group, .3 wait_group and wait_all: the copies of the executing thread."""
     if waits == "wait_group":
         if not isinstance(e.ops[0], ptx.Imm):
-            raise e.refuse(f"`{e.ins.name}` needs a constant")
+            raise e.refuse(f"`{e.ins.name}` needs a constant operand")
         e.line(f"wait_for_copies(g,{e.ops[0].value})")
         return
     e.line("commit_copies(g)")
@@ -89,8 +89,8 @@ def wait_for_copies(g: Any, pending: int) -> None:
 
 @runtime
 def copies_arrive(g: Any, slot: Array, count: int) -> None:
-    """cp.async.mbarrier.arrive. ``count``: arrivals to count; 0 without .noinc, where the instruction also adds the
-    expected arrival that it makes."""
+    """cp.async.mbarrier.arrive. ``count``: how much it lowers the pending count; 0 without .noinc, since it then first
+    raises the pending count by its own arrival."""
     if g.ctas.shared.races is not None:
         g.ctas.shared.races.copies.signal(g, slot, g.ctas.mbarriers.phase(slot))
     if g.ctas.memory.races is not None and g.ctas.memory.races.reads.under_way:

@@ -1,6 +1,6 @@
 """Atomic operations (PTX ISA 9.7.13.5 atom, .6 red).
 
-Lanes that access one address are serialised; hardware may take any order. Where warps are interleaved, the order of a
+Lanes that access one address are serialised; hardware may take any order. If warps are interleaved, the order of a
 warp's lanes is random (``warps_seed``), otherwise ascending.
 """
 
@@ -45,7 +45,7 @@ def atom(e: Emit) -> None:
     items = e.items(e.ops[at + 1])
     other = e.s(e.ops[at + 2], bits) if operation == "cas" else "None"
     if len(items) != count:
-        raise e.refuse(f"`{e.ins.name}` has {len(items)} values")
+        raise e.refuse(f"`{e.ins.name}` with {len(items)} values does not exist")
     targets = e.items(e.ops[0]) if returns else ()
     if count > 1:
         e.line(f"whole_vector(g,{base},{offset},{count * WIDTH[kind]})")
@@ -69,7 +69,8 @@ def atomic(
     g: Any, space: str, address: Array, offset: int, operation: str, kind: str, value: Array, other: Any, wanted: bool,
     own: bool = False,
 ) -> Array:  # fmt: skip
-    """Performs one atomic on every lane; returns the old bits where wanted. ``own``: in the own block's memory only."""
+    """Performs one atomic operation for every lane; returns the old bits if ``wanted``. ``own``: only in shared memory
+    of the executing block."""
     width = WIDTH[kind]
     address = np.broadcast_to(np.asarray(address), (g.n,))
     value = np.broadcast_to(value, (g.n,))
@@ -96,7 +97,7 @@ def atomic(
         g.ctas.counters.shared_atomic(g)
         cells = g.ctas.shared.update(g, index, width)
     else:
-        raise Trap(Verdict.UNSUPPORTED, f"an atomic on {space} memory", int(g.gid[0]))
+        raise Trap(Verdict.UNSUPPORTED, f"the emulator has no atomics on {space} memory", int(g.gid[0]))
     return _apply(cells, index, operation, kind, value, other, wanted, g.gid >> 5, g.ctas.warps_seed)
 
 
@@ -121,8 +122,8 @@ def _apply(
     warp: Array,
     seed: int,
 ) -> Array:
-    """``seed`` shuffles the lanes of each warp (0: ascending). Warps act in ascending order, which :mod:`causality`
-    assumes."""
+    """Updates ``cells``; returns their old bits if ``wanted``. ``seed`` shuffles the lanes of each warp (0: ascending).
+    Warps act in ascending order, which :mod:`causality` assumes."""
     if not wanted and operation == "add" and kind in ("u32", "s32", "u64", "s64", "f32", "f64"):
         view = cells.view(_DTYPES[kind])
         np.add.at(view, index, value.view(view.dtype) if value.flags.c_contiguous else value.copy().view(view.dtype))

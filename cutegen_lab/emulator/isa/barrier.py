@@ -83,7 +83,7 @@ def _cluster(e: Emit, whole: bool) -> None:
 
 @opcode("griddepcontrol")
 def griddepcontrol(e: Emit) -> None:
-    """9.7.13.12 griddepcontrol.launch_dependents, .wait: accesses after it are ordered after earlier launches."""
+    """9.7.13.12 griddepcontrol.launch_dependents, .wait: later accesses are ordered after earlier launches."""
     e.klass = "control"
     waits = e.one_of("launch_dependents", "wait") == "wait"
     e.line("wait_for_launches(g)" if waits else "launch_dependents(g)")
@@ -121,7 +121,7 @@ def memory_fence(g: Any, order: Ordering) -> None:
 
 @opcode("setmaxnreg")
 def setmaxnreg(e: Emit) -> None:
-    """9.7.19.5 setmaxnreg: by whole warpgroups."""
+    """9.7.19.5 setmaxnreg: whole warpgroups execute it."""
     e.skip("sync", "aligned", "u32")
     action = e.one_of("inc", "dec")
     (count,) = e.ops
@@ -140,8 +140,8 @@ def change_registers(g: Any, more: bool, registers: int) -> None:
 
 @opcode("membar", "fence", "nanosleep", "pmevent")
 def ordering(e: Emit) -> None:
-    """9.7.13.4 membar and fence, 9.7.19.3 nanosleep: no value changes, since lanes of a CTA batch see each
-    other's writes at once. A proxy fence orders them before accesses of the async proxy."""
+    """9.7.13.4 membar and fence, 9.7.19.3 nanosleep: they change no value, since lanes of a CTA batch see each other's
+    writes immediately. A proxy fence orders these writes before accesses of the async proxy."""
     if shared_global := traits.proxies(e.ins):
         e.line("proxy_fence(g,{},{})".format(*shared_global))
     if "mbarrier_init" in e.mods:

@@ -30,7 +30,8 @@ def clz(e: Emit) -> None:
 
 @opcode("bfind")
 def bfind(e: Emit) -> None:
-    """9.7.1.16 bfind: position of the highest bit that differs from the sign, or 0xFFFFFFFF; .shiftamt."""
+    """9.7.1.16 bfind: position of the highest bit that differs from the sign bit, or 0xFFFFFFFF; .shiftamt: the shift
+    that moves this bit to the highest position."""
     shift = e.has("shiftamt")
     kind = e.type("u32", "u64", "s32", "s64")
     e.klass = "integer"

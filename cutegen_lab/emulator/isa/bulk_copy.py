@@ -49,14 +49,14 @@ def bulk_copy(e: Emit) -> None:
 
 
 def _sum(e: Emit, operand: ptx.Operand) -> str:
-    """Address and offset as one expression of 64-bit lanes."""
+    """Expression of address plus offset: a 64-bit number for each lane."""
     base, offset = e.address(operand)
     return f"plus(g,{base},{offset})"
 
 
 def _coordinates(e: Emit, operand: ptx.Operand, rank: str) -> str:
     if not isinstance(operand, ptx.TensorAddress) or f"{len(operand.coordinates)}d" != rank:
-        raise e.refuse(f"`{e.ins.name}` with coordinates {operand} is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}` with coordinates {operand}")
     listed = ",".join(f"lanes_of(g,{e.s(c, 's32')})" for c in operand.coordinates)
     return f"lanes_of(g,{e.s(operand.base, 'b64')}),[{listed}]"
 
@@ -99,7 +99,7 @@ def _into_global(e: Emit, rank: str, reduce: str, hint: bool) -> None:
 
 
 def _reduction(e: Emit, name: str, kind: str) -> str:
-    """A constant that holds (reduction, bytes of an element), or None."""
+    """Name of a constant (reduction, bytes per element); "None" without a reduction."""
     if not name:
         return _NONE
     dtype = {"b32": "u32", "b64": "u64"}.get(kind, kind)

@@ -18,7 +18,7 @@ from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 @opcode("call")
 def call(e: Emit) -> None:
-    """9.7.12.4 call of ``vprintf(format, arguments)``. It returns 0 here, not the number of bytes."""
+    """9.7.12.4 call of ``vprintf(format, arguments)``. The emulator returns 0 instead of the number of bytes."""
     e.skip("uni")
     e.klass = "control"
     match e.ops:
@@ -26,12 +26,12 @@ def call(e: Emit) -> None:
             e.line(f"printf(g,g.ctas.memory,g.ctas.local,{e.s(text, 'b64')},{e.s(arguments, 'b64')})")
             e.line(f"{e.d(result, 'b32')}[:]=0")
         case _:
-            raise e.refuse(f"`{e.ins.text}` is not executed here: only vprintf may be called")
+            raise e.refuse(f"the emulator does not execute `{e.ins.text}`: only vprintf may be called")
 
 
 @runtime
 def printf(g: Group, memory: GlobalMemory, local: BlockMemory, text: Array, arguments: Array) -> None:
-    """Prints for each thread, in ascending order."""
+    """Prints once for each thread, in ascending order of threads."""
     for lane, gid in enumerate(g.gid.tolist()):
         start = int(arguments[lane]) - GENERIC_LOCAL
 

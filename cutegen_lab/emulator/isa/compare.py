@@ -19,11 +19,11 @@ _FLOAT = (*_INTEGER, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 
 
 def _comparison(e: Emit, kind: str) -> str:
-    """Expression of a and b (operands 1 and 2) compared; a bool by lane. ``.ftz``: subnormal numbers are zeros."""
+    """Expression that compares operands 1 and 2: a bool for each lane. ``.ftz``: subnormal numbers count as zeros."""
     ftz = e.has("ftz")
     compare = e.one_of("equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", *_INTEGER)
     if not compare:
-        raise e.refuse(f"the comparison of `{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not execute the comparison of `{e.ins.name}`")
     if kind in ("bf16", "f16", "f32", "f64", "f16x2", "bf16x2"):
         a, b = (_floating(e, i, kind, ftz) for i in (1, 2))
         if compare in ("eq", "lt", "le", "gt", "ge"):
@@ -44,8 +44,8 @@ def _floating(e: Emit, index: int, kind: str, ftz: bool) -> str:
 
 @opcode("setp")
 def setp(e: Emit) -> None:
-    """9.7.6.2 setp, also combined with a predicate (.and .or .xor). ``q`` of ``p|q`` is the negated comparison, or that
-    of the upper halves of packed types (9.7.7.2)."""
+    """9.7.6.2 setp, also combined with a predicate (.and .or .xor). ``q`` of ``p|q`` is the negated comparison; for
+    packed types it is the comparison of the upper halves (9.7.7.2)."""
     kind = e.type()
     e.klass = "integer" if VIEW[kind] in "HISULD" else kind
     logic = e.one_of("and", "or", "xor")
@@ -73,10 +73,10 @@ def setp(e: Emit) -> None:
 
 @opcode("set")
 def set_value(e: Emit) -> None:
-    """9.7.6.1 set: all ones or zero, or 1.0 or 0.0."""
+    """9.7.6.1 set: if true all ones, or 1.0 for f32; otherwise zero."""
     out, kind = e.types()
     if kind.endswith("x2"):
-        raise e.refuse(f"`{e.ins.name}` with type {kind} is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}` with type {kind}")
     e.klass = "integer"
     value = _comparison(e, kind)
     one = "f32(1)" if out == "f32" else e.const(np.uint32(0xFFFFFFFF) if out != "s32" else np.int32(-1))

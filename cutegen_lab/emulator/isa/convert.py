@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from cutegen_lab.emulator.generated_globals import runtime
 from cutegen_lab.emulator.isa import convert_fp8
 from cutegen_lab.emulator.ptx import rounding
-from cutegen_lab.emulator.ptx.types import INTEGER_TYPES, NUMPY, WIDTH, Array
+from cutegen_lab.emulator.ptx.types import INTEGER_TYPES, WIDTH, Array
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
@@ -22,7 +20,7 @@ def cvt(e: Emit) -> None:
     """9.7.9.21 cvt."""
     kinds = e.types()
     if len(kinds) != 2:
-        raise e.refuse(f"`{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
     out, source = kinds
     if out in convert_fp8.EIGHT or source in convert_fp8.EIGHT:
         convert_fp8.convert(e, out, source)
@@ -35,7 +33,7 @@ def cvt(e: Emit) -> None:
     elif (out, source) == ("tf32", "f32") and (e.has("rna") or mode == "rn") and not (relu or "satfinite" in e.mods):
         e.put(0, "b32", f"to_tf32({e.s(e.ops[1], 'f32')},{mode != 'rn'})")
     elif out == "tf32" or source == "tf32":
-        raise e.refuse(f"`{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
     elif out in INTEGER_TYPES and source in INTEGER_TYPES:
         _integers(e, out, source, sat)
     elif source in INTEGER_TYPES:
@@ -45,7 +43,7 @@ def cvt(e: Emit) -> None:
     elif out in _FLOATS and source in _FLOATS:
         _floats(e, out, source, mode, whole, ftz, sat, relu)
     else:
-        raise e.refuse(f"`{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
 
 
 def _unit(out: str, source: str, whole: str) -> str:
@@ -63,7 +61,7 @@ def _unit(out: str, source: str, whole: str) -> str:
 
 def _pack(e: Emit, out: str, source: str, mode: str, relu: bool) -> None:
     if source != "f32" or len(e.ops) != 3:
-        raise e.refuse(f"`{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
     high, low = e.s(e.ops[1], "f32"), e.s(e.ops[2], "f32")
     if e.has("satfinite"):
         high, low = (f"finite({x},{out[:-2]!r})" for x in (high, low))
@@ -163,7 +161,7 @@ def to_f16_bits(value: Array, mode: str = "rn") -> Array:
 
 @runtime
 def to_tf32(value: Array, away: bool) -> Array:
-    """f32 → tf32 in an f32's bits: 10 bits of mantissa, to nearest; ties away from zero, or to even."""
+    """f32 → tf32 in an f32's bits: 10 bits of mantissa, to nearest; ties ``away`` from zero or to even."""
     bits = np.atleast_1d(value).view(np.uint32)
     half = np.uint32(0x1000) if away else np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
     rounded = (bits + half) & np.uint32(0xFFFFE000)
@@ -183,11 +181,3 @@ def integer_to_bf16(value: Array, mode: str) -> Array:
         toward = np.where(wide.astype(np.longdouble) < exact, np.inf, -np.inf)
         wide = np.where(wrong, np.nextafter(wide, toward), wide)
     return rounding.to_bf16(wide, mode)
-
-
-def decode(bits: Array, kind: str) -> Array:
-    """``bits`` as numbers of ``kind``, for arithmetic in memory operations."""
-    if kind == "bf16":
-        return rounding.bf16_to_f32(bits)
-    view: Any = {"f16": np.float16, "f32": np.float32, "f64": np.float64}.get(kind)
-    return bits.view(view if view is not None else NUMPY["U"])

@@ -25,12 +25,12 @@ def convert(e: Emit, out: str, source: str) -> None:
     elif source in EIGHT and out == "f16x2" and nearest and not saturates:
         e.put(0, "b32", f"unpack_eight({e.s(e.ops[1], 'b16')},{source[:-2]!r},{relu})")
     else:
-        raise e.refuse(f"`{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
 
 
 @runtime
 def pack_eight(values: Array, kind: str, relu: bool) -> Array:
-    """Values [lanes, (low, high)] → packed codes (16 bits a lane)."""
+    """Values [lanes, (low, high)] → packed codes (16 bits per lane)."""
     if relu:
         values = np.where(values <= 0, values.dtype.type(0), values)
     return to_eight(values, kind).view(np.uint16).ravel()

@@ -18,7 +18,7 @@ _TYPES = ("u32", "s32", "u64", "s64")
 def add_sub(e: Emit, kind: str, reads: bool) -> None:
     """9.7.2.1 add.cc, .2 addc, .3 sub.cc, .4 subc."""
     if kind not in _TYPES:
-        raise e.refuse(f"`{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
     e.klass = "integer"
     bits = f"u{kind[1:]}"
     carry = e.s(CARRY, "pred") if reads else "False"
@@ -29,7 +29,7 @@ def add_sub(e: Emit, kind: str, reads: bool) -> None:
 def mad(e: Emit, kind: str, part: str, reads: bool) -> None:
     """9.7.2.5 mad.cc, .6 madc."""
     if kind not in _TYPES or part not in ("lo", "hi"):
-        raise e.refuse(f"`{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
     e.klass = "integer"
     bits = f"u{kind[1:]}"
     a, b = e.s(e.ops[1], kind), e.s(e.ops[2], kind)

@@ -15,9 +15,9 @@ from cutegen_lab.emulator.translate.emit import Emit, opcode
 _BINARY = {"add": "add", "sub": "subtract", "mul": "multiply"}
 
 
-# SASS instructions that accompany an approximation, by (opcode, rounding and .ftz): what ptxas 12.9 emits for sm_90a.
-# IEEE-rounded forms test for special operands (div by FCHK, also on the special-function unit) and branch around a
-# subroutine for them; without .ftz subnormals are scaled.
+# SASS instructions that ptxas 12.9 emits for sm_90a besides the one on the special-function unit, by (opcode, rounding
+# and .ftz). IEEE-rounded forms test for special operands (div by FCHK, also on the special-function unit) and branch
+# around a subroutine for them; without .ftz subnormals are scaled.
 _BESIDE: Mapping[tuple[str, str], Mapping[str, int]] = {
     ("div", "rn"): {"special": 1, "f32": 5, "control": 3}, ("div", "full"): {"f32": 7}, ("div", "full.ftz"): {"f32": 4},
     ("div", "approx"): {"f32": 4}, ("div", "approx.ftz"): {"f32": 1},
@@ -58,7 +58,7 @@ def arithmetic(e: Emit, kind: str) -> None:
     elif kind == "f32":
         e.put(0, kind, f"exact_{function}({a},{b},{mode!r})")
     else:
-        raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not support rounding .{mode} of `{e.ins.name}`")
     _finish(e, kind, ftz, sat)
 
 
@@ -76,7 +76,7 @@ def fused(e: Emit, kind: str) -> None:
     a, b, c = _sources(e, kind, ftz, 3)
     if kind == "f64":
         if mode != "rn":
-            raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
+            raise e.refuse(f"the emulator does not support rounding .{mode} of `{e.ins.name}`")
         e.put(0, kind, f"fma_f64({a},{b},{c})")
     else:
         e.line(f"w=np.multiply({a},{b},dtype=f64)")
@@ -85,7 +85,7 @@ def fused(e: Emit, kind: str) -> None:
 
 
 def extreme(e: Emit, kind: str) -> None:
-    """9.7.3.11 min, 9.7.3.12 max: without .NaN a NaN operand is ignored; .xorsign.abs; three operands."""
+    """9.7.3.11 min, 9.7.3.12 max: without .NaN a NaN operand is ignored; also .xorsign.abs, and three operands."""
     e.klass = kind
     ftz, nan, signs = e.has("ftz"), e.has("NaN"), e.has("xorsign")
     if signs:
@@ -120,7 +120,7 @@ def divide(e: Emit, kind: str) -> None:
     e.beside = _beside(e, kind, mode, ftz)
     a, b = _sources(e, kind, ftz, 2)
     if mode in ("rz", "rm", "rp"):
-        raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not support rounding .{mode} of `{e.ins.name}`")
     if kind == "f32" and mode in ("approx", "full"):
         e.line(f"divide_approx({a},{b},{e.d(e.ops[0], kind)},{mode == 'full'})")
     else:
@@ -146,7 +146,7 @@ def unary(e: Emit) -> None:
     mode, ftz = e.one_of("approx", "rn", "rz", "rm", "rp", default="rn"), e.has("ftz")
     e.beside = _beside(e, kind, mode, ftz)
     if mode in ("rz", "rm", "rp"):
-        raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
+        raise e.refuse(f"the emulator does not support rounding .{mode} of `{e.ins.name}`")
     if kind not in ("f32", "f64"):
         half.unary(e, kind, _UNARY[e.ins.opcode].partition("(")[0])
         return
@@ -200,14 +200,15 @@ def testp(e: Emit) -> None:
     e.put(0, "pred", forms[test])
 
 
-# Float64's bits that float32 lacks; their value at a tie.
+# Mantissa bits of float64 that float32 lacks, and their value at a tie.
 _BELOW_F32, _HALF_OF_F32 = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)
 _NORMAL = 2.0**-126
 
 
 @runtime
 def fused_sum(product: Array, addend: Array) -> Array:
-    """float64 ``product`` + float32 ``addend``, to be rounded to float32. Near a tie it is rounded to odd."""
+    """float64 ``product`` + float32 ``addend``, which the caller rounds to float32. In runs as accurate as hardware the
+    sum is rounded to odd near a tie, so that it is rounded correctly."""
     total = np.add(product, addend)
     if not approximate.is_near():
         return total

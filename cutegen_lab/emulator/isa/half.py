@@ -32,7 +32,7 @@ def _out(e: Emit, kind: str, expression: str) -> None:
 
 def _known(e: Emit, kind: str) -> None:
     if kind not in HALVES:
-        raise e.refuse(f"`{e.ins.name}` with type {kind} is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}` with type {kind}")
 
 
 def arithmetic(e: Emit, kind: str) -> None:
@@ -70,7 +70,7 @@ def unary(e: Emit, kind: str, function: str) -> None:
 
 @runtime
 def half_in(raw: Array, kind: str) -> Array:
-    """Bits → float64; a packed pair becomes two neighbours."""
+    """Bits → float64; a packed pair becomes two neighbouring elements."""
     bits = np.atleast_1d(raw)
     if kind.endswith("x2"):
         bits = bits.view(np.uint16)

@@ -210,7 +210,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 @runtime
 def dot(a: Any, a_view: Any, b: Any, b_view: Any, first: int) -> Array:
-    """Sum of products of the parts of ``a`` and as many bytes of ``b``, from byte ``first`` on."""
+    """Dot product of the elements of ``a`` (type ``a_view``) and as many bytes of ``b``, from byte ``first`` on."""
     left = np.atleast_1d(a).view(a_view).reshape(np.size(a), -1).astype(np.int64)
     right = np.atleast_1d(b).view(b_view).reshape(-1, 4).astype(np.int64)
     return np.asarray((left * right[:, first : first + left.shape[1]]).sum(axis=1))

@@ -1,4 +1,4 @@
-"""Logic, shift and byte permutation (PTX ISA 9.7.8, 9.7.9.6 prmt)."""
+"""Logic, shift and byte permutation (PTX ISA 9.7.8, 9.7.9.7 prmt)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def negate(e: Emit) -> None:
 
 @opcode("shl", "shr")
 def shift(e: Emit) -> None:
-    """9.7.8.8 shl, .9 shr: an amount past the width shifts everything out, as NumPy does for its own width."""
+    """9.7.8.8 shl, .9 shr: an amount beyond the width shifts out all bits, as in NumPy."""
     kind = e.type("b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64")
     e.klass = "integer"
     view = VIEW[kind]
@@ -68,14 +68,15 @@ def lop3(e: Emit) -> None:
     e.type("b32")
     e.klass = "integer"
     if not isinstance(e.ops[4], ptx.Imm):
-        raise e.refuse("`lop3` needs its table as a constant")
+        raise e.refuse("`lop3` needs a constant truth table")
     a, b, c = (e.s(o, "b32") for o in e.ops[1:4])
     e.put(0, "b32", f"three_way({a},{b},{c},{e.ops[4].value})")
 
 
 @opcode("prmt")
 def prmt(e: Emit) -> None:
-    """9.7.9.7 prmt: selects four of eight bytes, or a byte's sign; a mode derives the selectors from two bits."""
+    """9.7.9.7 prmt: each byte of the result is one of eight bytes or its sign; a mode derives all selectors from two
+    bits of c."""
     mode = e.one_of("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
     e.type("b32")
     e.klass = "integer"
@@ -105,12 +106,13 @@ _SELECTED: dict[str, Callable[[int, int], int]] = {
     "f4e": lambda c, i: c + i, "b4e": lambda c, i: (c - i) & 7, "rc8": lambda c, i: c, "ecl": max, "ecr": min,
     "rc16": lambda c, i: 2 * (c & 1) + (i & 1),
 }  # fmt: skip
-"""Number of the byte that each mode selects for byte ``i`` of the result."""
+"""By mode: number of the byte that is selected for byte ``i`` of the result, from the low two bits ``c`` of the
+selector."""
 
 
 @runtime
 def byte_selectors(c: Any, mode: str) -> Array:
-    """Selectors of the default mode that do what ``mode`` does for the low two bits of ``c``."""
+    """Selectors of the default mode that are equivalent to ``mode`` with the low two bits of ``c``."""
     table = [sum(_SELECTED[mode](low, i) << 4 * i for i in range(4)) for low in range(4)]
     return np.asarray(np.array(table, np.uint32)[np.asarray(c) & np.uint32(3)])
 

@@ -1,8 +1,8 @@
 """Matrices of 8 by 8 16-bit elements between shared memory and a warp's registers (PTX ISA 9.7.14.5.15 ldmatrix, .16
 stmatrix, .17 movmatrix).
 
-Lane 8j + i addresses row i of matrix j; lane 4q + p holds elements 2p and 2p + 1 of row q, or of column q where
-the matrix is transposed on the way.
+Lane 8j + i addresses row i of matrix j; lane 4q + p holds elements 2p and 2p + 1 of row q or, if the matrix is
+transposed, of column q.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROW = 16  # bytes of a row
 
 
 def _begin(e: Emit, address: ptx.Operand, values: ptx.Operand) -> tuple[str, bool]:
-    """(address, transposed?) of ldmatrix and stmatrix. The forms with 8-bit elements are sm_100's."""
+    """(address, transposed?) of ldmatrix and stmatrix. The forms with 8-bit elements require sm_100 and are refused."""
     count = _COUNTS.get(e.one_of(*_COUNTS), 0)
     known = e.has("sync") and e.has("aligned") and e.has("m8n8") and e.has("b16")
     if not known or len(e.items(values)) != count:
@@ -69,7 +69,7 @@ def movmatrix(e: Emit) -> None:
 
 @runtime
 def load_matrices(g: Any, address: Array, offset: int, count: int, transposed: bool) -> Array:
-    """Registers [matrix, lane]."""
+    """Loads matrices into registers [matrix, lane]."""
     require_full_warps(g, "ldmatrix")
     part, index = matrix_rows(g, address, offset, count)
     g.ctas.counters.matrices("load", g.warps(), index)
@@ -92,13 +92,13 @@ def store_matrices(g: Any, address: Array, offset: int, registers: Array, transp
 
 @runtime
 def transpose_matrices(registers: Array) -> Array:
-    """[matrix, lane]: each warp's 8 by 8 matrix with rows for columns."""
+    """Transposes the 8 by 8 matrices in ``registers`` [matrix, lane]."""
     halves = registers.view(np.uint16).reshape(len(registers), -1, 8, 8)
     return np.ascontiguousarray(halves.swapaxes(2, 3)).view(np.uint32).reshape(len(registers), -1)
 
 
 def matrix_rows(g: Any, address: Array, offset: int, count: int) -> tuple[Any, Array]:
-    """(lanes that give row addresses, element index of each row)."""
+    """(lanes that hold row addresses, index of each row in units of 16 bytes)."""
     at = np.broadcast_to(np.asarray(address), (g.n,))
     part, index = lanes_where(g, (g.gid & 31) < 8 * count)
     return part, g.ctas.shared.index(part, at[index], offset, _ROW)
@@ -106,7 +106,7 @@ def matrix_rows(g: Any, address: Array, offset: int, count: int) -> tuple[Any, A
 
 @runtime
 def from_generic(g: Any, address: Array) -> Array:
-    """Shared addresses of generic ones."""
+    """Generic addresses of shared memory → shared addresses."""
     at = np.broadcast_to(np.asarray(address), (g.n,))
     outside = np.flatnonzero((at >> np.uint64(60)) != GENERIC_SHARED >> 60)
     if len(outside):

@@ -16,7 +16,7 @@ from cutegen_lab.emulator.ptx.traits import CLUSTER, CTA
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
-_OWN = ("init", "inval", "test_wait", "try_wait")  # forms that take only the own block's mbarriers
+_OWN = ("init", "inval", "test_wait", "try_wait")  # forms that accept only mbarriers of the executing block
 _ORDER = ("release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster")
 
 
@@ -65,7 +65,8 @@ def mbarrier(e: Emit) -> None:
 
 
 def _wait(e: Emit, parity: bool, relaxed: int | None) -> None:
-    """A test that fails parks its lanes; it returns false only when no other lanes can run."""
+    """A failed test parks its lanes. The instruction returns false only if no other lanes can run, and on purpose in
+    race-detection mode (``goes_on``)."""
     e.parks = True
     e.klass = "mbarrier_wait"
     base, offset = e.address(e.ops[1])
@@ -80,7 +81,7 @@ def _wait(e: Emit, parity: bool, relaxed: int | None) -> None:
 
 @runtime
 def barrier_slot(g: Any, address: Array, offset: int, own: bool = False) -> Array:
-    """Slot number of each lane's mbarrier, from a shared or generic address. ``own``: of the own block only."""
+    """Slot number of each lane's mbarrier, from a shared or generic address. ``own``: only of the executing block."""
     address = np.asarray(address)
     if address.dtype.itemsize == 8 and address.size and int(address.flat[0]) >= GENERIC_SHARED:
         address = address - np.uint64(GENERIC_SHARED)
@@ -91,7 +92,8 @@ def barrier_slot(g: Any, address: Array, offset: int, own: bool = False) -> Arra
 def store_async(
     g: Any, address: Array, offset: int, barrier: Array, barrier_offset: int, width: int, values: list[Array]
 ) -> None:
-    """9.7.9.12 st.async: the store completes before the mbarrier's phase. Both must be in the same block."""
+    """9.7.9.12 st.async: the store completes before the mbarrier's phase. The data and the mbarrier must be in the same
+    block."""
     shared, whole = g.ctas.shared, width * len(values)
     slot = barrier_slot(g, barrier, barrier_offset)
     index = np.broadcast_to(shared.index(g, address, offset, whole), (g.n,))

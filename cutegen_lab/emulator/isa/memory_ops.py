@@ -17,24 +17,24 @@ from cutegen_lab.emulator.ptx.types import RAW, WIDTH, Array
 from cutegen_lab.emulator.ptx.used_bytes import USED
 from cutegen_lab.emulator.translate.emit import Emit, opcode
 
-# Cache and ordering hints do not change the value a lane sees when the lanes of a block run in lockstep.
+# Cache and ordering modifiers do not change the value that a lane reads while the lanes of a block run in lockstep.
 _HINTS = (
     "weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio", "cta", "cluster", "gpu", "sys", "ca", "cg",
     "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
     "L1::no_allocate", "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B", "L2::128B", "L2::256B",
 )  # fmt: skip
-_DISCARDED = 128  # bytes of an L2 line, which discard takes
+_DISCARDED = 128  # the size that discard takes: bytes of an L2 line
 _SPACES = ("global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "const")
 
 
 def skip_hints(e: Emit) -> int:
-    """Consumes hints; returns 1 where a cache-policy operand follows."""
+    """Consumes hints; returns 1 if a cache-policy operand follows, otherwise 0."""
     e.skip(*_HINTS)
     return int(e.has("L2::cache_hint"))
 
 
 def space_of(e: Emit) -> str:
-    """The state space: global, shared, local or generic. Const and param addresses are global ones here."""
+    """The state space: global, shared, local or generic. const and param count as global."""
     space = e.one_of(*_SPACES, default="generic").partition("::")[0]
     return {"param": "global", "const": "global"}.get(space, space)
 
@@ -88,7 +88,8 @@ def ld(e: Emit) -> None:
 
 @opcode("st")
 def st(e: Emit) -> None:
-    """9.7.9.11 st; 9.7.9.12 st.async to another block's shared memory, completing bytes on its mbarrier."""
+    """9.7.9.11 st; 9.7.9.12 st.async: stores to another block's shared memory and completes the bytes on an mbarrier
+    there."""
     asynchronous = e.has("async")
     cluster = "shared::cluster" in e.mods
     space = space_of(e)
@@ -171,8 +172,8 @@ def load_global(g: Any, address: Array, offset: int, width: int, count: int) -> 
 def load_used(
     mask: int, load: Callable[..., list[Array]], g: Any, address: Array, offset: int, width: int, count: int
 ) -> list[Array]:
-    """``load`` of which only the bytes of ``mask`` must be in bounds: if the whole access is not, it loads value by
-    value. The access must be aligned with some byte in bounds, so that it touches one sector."""
+    """``load`` of which only the bytes in ``mask`` must be in bounds. If the whole access is not in bounds, the used
+    values are loaded one by one; the access must then be aligned, so that it lies in one sector."""
     try:
         return load(g, address, offset, width, count)
     except Trap as trap:
@@ -248,7 +249,7 @@ def store_local(g: Any, address: Array, offset: int, width: int, values: list[Ar
 
 
 def spaces(address: Array) -> list[tuple[str, Array, int]]:
-    """Lanes of a generic address by (space, mask, base of the space)."""
+    """(state space, mask of its lanes, base address of the space) for each space that generic addresses refer to."""
     high = address >> np.uint64(60)
     found = []
     for name, tag, base in (("shared", 4, GENERIC_SHARED), ("local", 5, GENERIC_LOCAL)):

@@ -77,13 +77,13 @@ def _form(e: Emit) -> Form:
 
 @runtime
 def require_full_warps(g: Any, what: str) -> None:
-    """Traps unless all 32 lanes of each warp are here: each lane holds a part of a matrix."""
+    """Traps unless all 32 lanes of each warp are in ``g``: each lane holds a part of a matrix."""
     g.ctas.require_whole_warps(g, what)
     if not g.whole():
         warps, here = np.unique(g.gid >> 5, return_counts=True)
         at = int(np.argmax(here < 32))
         gid = int(g.gid[np.searchsorted(g.gid, warps[at] * 32)])
-        message = f"{what} needs all 32 threads of a warp and {int(here[at])} run"
+        message = f"{what} needs all 32 threads of a warp, but only {int(here[at])} run"
         raise Trap(Verdict.BARRIER_DIVERGENCE, message, gid)
 
 

@@ -1,4 +1,4 @@
-"""Moves and addresses (PTX ISA 9.7.9.1 mov, .2 shuffle-free packing, .20 cvta, .24 mapa, .25 getctarank)."""
+"""Moves and addresses (PTX ISA 9.7.9.1 mov, .2 mov that packs or unpacks, .20 cvta, .24 mapa, .25 getctarank)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def _bits(kind: str) -> str:
 
 @opcode("cvta")
 def cvta(e: Emit) -> None:
-    """9.7.9.20 cvta: between a state space's addresses and generic ones; global, const and param are identical."""
+    """9.7.9.20 cvta: between a state space's addresses and generic ones; addresses of global, const and param are equal
+    to generic ones."""
     back = e.has("to")
     space = e.one_of("global", "shared", "shared::cta", "shared::cluster", "local", "const", "param")
     kind = e.type("u64", "u32")
@@ -50,7 +51,7 @@ def cvta(e: Emit) -> None:
     base = {"shared": GENERIC_SHARED, "local": GENERIC_LOCAL}.get(space.partition("::")[0], 0)
     source = e.s(e.ops[1], kind)
     if kind == "u32" and base:
-        raise e.refuse("`cvta` with 32-bit addresses is not executed here")
+        raise e.refuse("the emulator does not execute `cvta` with 32-bit addresses")
     if base:
         e.line(f"np.{'subtract' if back else 'add'}({source},{e.const(np.uint64(base))},out={e.d(e.ops[0], kind)})")
     else:

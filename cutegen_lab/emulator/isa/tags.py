@@ -1,9 +1,9 @@
 """Tracks uninitialised values while a kernel runs: a tag for each lane of each register, and for memory.
 
 A tag is 0 for an initialised value, otherwise the number of the instruction that read uninitialised memory or an
-uninitialised register (:class:`Site`). A register has two, for its lower and its upper half, in the halves of a 32-bit
-row, so that packed 16-bit numbers are tracked separately. Code that :mod:`origin_rules` emits calls these functions. A
-tag that reaches an observable effect is a fault, at the line of the read.
+uninitialised register (:class:`Site`). A register has two tags, for its lower and its upper half, in the halves of a
+32-bit row, so that packed 16-bit numbers are tracked separately. Code that :mod:`origin_rules` emits calls these
+functions. A tag that reaches an observable effect is a fault, at the line of the read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def join(low: Any, high: Any) -> Array:
 
 @runtime
 def permute_tags(a: Any, b: Any, selector: int) -> Array:
-    """``prmt``: each byte of the result is one of the eight of ``b`` and ``a``."""
+    """Tags after ``prmt``, whose result has four of the eight bytes of ``b`` and ``a``."""
     halves = [half for tag in (a, b) for half in (tag & np.uint32(0xFFFF), tag >> _HALF)]
     bytes_of = [halves[(selector >> 4 * i & 7) // 2] for i in range(4)]
     return np.asarray(np.maximum(*bytes_of[:2]) | np.maximum(*bytes_of[2:]) << _HALF)
@@ -58,7 +58,8 @@ def permute_tags(a: Any, b: Any, selector: int) -> Array:
 
 @runtime
 def first_read(g: Any, tag: Array, site: int, register: str) -> None:
-    """Before a register is read: lanes never written get the tag ``site``, in place in the row ``tag``."""
+    """Gives lanes in which the register was never written the tag ``site``, in place in the row ``tag``; called before
+    the register is read."""
     fresh = tag == NOBODY
     if fresh.any():
         g.ctas.origins.note(site, f"register {register}", int(g.gid[np.argmax(fresh)]))
@@ -67,7 +68,7 @@ def first_read(g: Any, tag: Array, site: int, register: str) -> None:
 
 @runtime
 def matters(g: Any, tag: Array, depends: str) -> None:
-    """Traps for a tagged value. ``depends`` names the effect that depends on it."""
+    """Traps if a value is tagged. ``depends`` names the effect that depends on it."""
     if tag.any():
         found = int(tag[np.flatnonzero(tag)[0]])
         raise g.ctas.origins.trap(found & 0xFFFF or found >> 16, depends, g.ctas.instruction())
@@ -82,7 +83,8 @@ def select_tags(g: Group, predicate: Array, of_predicate: Any, a: Any, b: Any) -
 
 @runtime
 def logic_tags(g: Group, a: Array, of_a: Any, b: Array, of_b: Any, deciding: bool) -> Array:
-    """Tags of ``a and b`` (``deciding`` False) or ``a or b`` (True): none where an untagged operand decides."""
+    """Tags of ``a and b`` (``deciding`` False) or ``a or b`` (True): 0 in lanes in which an untagged operand alone
+    decides."""
     of_a, of_b = np.broadcast_to(of_a, (g.n,)), np.broadcast_to(of_b, (g.n,))
     decided = ((a == deciding) & (of_a == 0)) | ((b == deciding) & (of_b == 0))
     return np.where(decided, np.uint32(0), np.maximum(of_a, of_b))  # both halves of a predicate have the same tag
@@ -90,7 +92,7 @@ def logic_tags(g: Group, a: Array, of_a: Any, b: Array, of_b: Any, deciding: boo
 
 @runtime
 def warp_tags(g: Group, tag: Array) -> Array:
-    """Maximum over each warp, whose lanes may exchange values."""
+    """Maximum tag of each warp, since its lanes may exchange values."""
     return reduce_lanes(g, None, tag, np.maximum)
 
 
@@ -98,7 +100,8 @@ def warp_tags(g: Group, tag: Array) -> Array:
 
 
 def _parts(g: Any, space: str, address: Array, offset: int, whole: int) -> list[tuple[Any, Array, BlockMemory, Array]]:
-    """(lanes, their indices, the memory they access, element index) of an access of ``whole`` bytes."""
+    """For each shared or local memory that an access of ``whole`` bytes reaches: (its lanes, their indices, the memory,
+    element indices)."""
     at = np.broadcast_to(np.asarray(address), (g.n,))
     if space != "generic":
         windows = g.ctas.local if space == "local" else g.ctas.shared
@@ -115,7 +118,7 @@ def _parts(g: Any, space: str, address: Array, offset: int, whole: int) -> list[
 
 @runtime
 def load_tags(g: Any, space: str, address: Array, offset: int, width: int, count: int, site: int) -> list[Array]:
-    """Tags of ``count`` values of ``width`` bytes, before they are loaded."""
+    """Tags of ``count`` values of ``width`` bytes; called before these are loaded."""
     tags = [np.zeros(g.n, np.uint32) for _ in range(count)]
     for part, lanes, windows, index in _parts(g, space, address, offset, width * count):
         if windows.look(part, index, width * count, site):
@@ -141,7 +144,7 @@ def store_tags(g: Any, space: str, address: Array, offset: int, width: int, tags
         at = np.broadcast_to(np.asarray(address), (g.n,)) + np.uint64(offset % (1 << 64))
         for name, mask, _ in spaces(at):
             if name == "global":
-                matters(g, most(*tags) * mask, "what it stores to global memory depends on it")
+                matters(g, most(*tags) * mask, "a store to global memory depends on this value")
     for _, lanes, windows, index in _parts(g, space, address, offset, width * len(tags)):
         for i, tag in enumerate(tags):
             at = index * len(tags) + i
@@ -194,7 +197,8 @@ def _of_quads(tags: Array) -> Array:
 def product_tags(
     g: Any, halves: int, packed: bool, d: Sequence[int], a: Sequence[int], b: Sequence[int], c: Sequence[int]
 ) -> None:
-    """``mma``: row i of D depends on row i of A and C, column j on column j of B (:mod:`fragments`)."""
+    """Tags after ``mma``: an element of D depends on its row of A, its column of B and its element of C
+    (:mod:`fragments`)."""
     file = g.files[2]
     rows = [_of_quads(spread(most(*file[np.array(a[h::halves])]))) for h in range(halves)]
     columns = spread(most(*file[np.array(b)])).reshape(-1, 8, _QUAD).max(axis=2)  # [warp, column]
@@ -209,7 +213,7 @@ def product_tags(
 
 @runtime
 def warpgroup_tags(g: Any, half: bool, sums: Sequence[int], adds: Any, a: Sequence[int]) -> None:
-    """``wgmma``: accumulators get the tags of A's rows, and keep their own where ``adds`` (:mod:`accumulators`)."""
+    """``wgmma``: accumulators get the tags of A's rows, and keep their own if ``adds`` (:mod:`accumulators`)."""
     file = g.files[2]
     adding = np.broadcast_to(np.asarray(adds), (g.n,))
     rows = [_of_quads(spread(most(file[a[h]], file[a[h + 2]]))) if a else np.zeros(g.n, np.uint32) for h in (0, 1)]
@@ -219,7 +223,7 @@ def warpgroup_tags(g: Any, half: bool, sums: Sequence[int], adds: Any, a: Sequen
 
 @runtime
 def sums_first_read(g: Any, sums: Sequence[int], adds: Any, site: int, registers: str) -> None:
-    """:func:`first_read` of a wgmma's accumulators, where ``adds``."""
+    """:func:`first_read` of a wgmma's accumulators in lanes in which ``adds`` is true."""
     adding = np.broadcast_to(np.asarray(adds), (g.n,))
     for at in sums:
         tag = g.files[2][at]

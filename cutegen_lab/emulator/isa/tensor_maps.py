@@ -1,6 +1,6 @@
 """Tensor maps that a kernel changes (PTX ISA 9.7.9.27 tensormap.replace, 9.7.13.16 tensormap.cp_fenceproxy).
 
-On hardware a copy sees a changed map only after a fence of the tensormap proxy; here it always does.
+On hardware a copy sees a changed map only after a fence of the tensormap proxy; in the emulator it always does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SPACES = ("global", "shared::cta", "shared")
 _WIDE = ("global_address", "global_stride")
 _FIELDS = ("global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride", "elemtype",
            "interleave_layout", "swizzle_mode", "fill_mode")  # fmt: skip
-_ELEMENT_TYPES = 11  # … of which TF32-rounded float32, and those of four and six bits, are not executed
+_ELEMENT_TYPES = 11  # first code not executed: TF32-rounded float32, then types of 4 and 6 bits
 
 
 @opcode("tensormap")
@@ -48,7 +48,7 @@ def _unknown(field: str, value: ptx.Operand) -> bool:
 
 
 def _copied(e: Emit) -> None:
-    """From shared to global memory. All threads of a warp give the same addresses."""
+    """tensormap.cp_fenceproxy from shared to global memory. All threads of a warp give the same addresses."""
     e.skip("global", "shared::cta", "tensormap::generic", "release", "cta", "cluster", "gpu", "sys", "sync", "aligned")
     e.collective = True
     e.line("g.ctas.require_whole_warps(g,'tensormap.cp_fenceproxy')")

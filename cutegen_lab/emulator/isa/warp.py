@@ -76,7 +76,7 @@ def _source_lane(lane: Array, mode: str, b: Any, c: Any) -> tuple[Array, Array]:
 
 @runtime
 def shuffle_fixed(g: Any, a: Any, mode: str, b: int, c: int) -> Array:
-    """Whole warps with constant b and c, which is the usual case: one table for every warp."""
+    """shfl.sync with constant b and c, the usual case: one table of source lanes serves all whole warps."""
     if np.ndim(a) == 0:
         return np.asarray(a)
     if not g.whole():
@@ -109,7 +109,7 @@ def shuffle(g: Any, a: Any, mode: str, b: Any, c: Any, mask: Any = None) -> tupl
 
 @runtime
 def check_members(g: Any, mask: Any) -> None:
-    """Traps where the member mask omits a lane that is here, or names a running lane that is not."""
+    """Traps if a member mask omits its own lane, or names a running lane that is not in ``g``."""
     members = np.broadcast_to(np.asarray(mask, np.uint64), (g.n,))
     bit = np.left_shift(np.uint64(1), g.lane.astype(np.uint64))
     outside = np.flatnonzero((members & bit) == 0)
@@ -132,7 +132,8 @@ def check_members(g: Any, mask: Any) -> None:
 
 
 def _segments(g: Any, mask: Any) -> tuple[Array, Array]:
-    """(lane order, segment number by lane in that order): lanes of one warp with one mask exchange values."""
+    """(lane order, segment number by lane in that order): a segment is the lanes of one warp with the same mask, which
+    exchange values."""
     warp = g.gid >> 5
     if mask is None or np.ndim(mask) == 0:
         return np.arange(g.n), np.cumsum(np.r_[False, warp[1:] != warp[:-1]])
@@ -143,7 +144,7 @@ def _segments(g: Any, mask: Any) -> tuple[Array, Array]:
 
 @runtime
 def reduce_lanes(g: Any, mask: Any, value: Any, ufunc: Any) -> Array:
-    """``ufunc`` over each segment, given to all its lanes."""
+    """Reduces each segment by ``ufunc``; all its lanes get the result."""
     value = np.broadcast_to(value, (g.n,))
     if mask is None and g.whole():
         return np.repeat(ufunc.reduce(value.reshape(-1, 32), axis=1), 32)
@@ -213,7 +214,7 @@ def match_lanes(g: Any, mask: Any, value: Any, every: bool) -> tuple[Array, Arra
 
 @opcode("activemask")
 def activemask(e: Emit) -> None:
-    """9.7.13.10 activemask: the lanes of this warp that are here."""
+    """9.7.13.10 activemask: the lanes of the warp that execute it together."""
     e.type("b32")
     e.collective = True
     e.klass = "warp"
@@ -222,8 +223,9 @@ def activemask(e: Emit) -> None:
 
 @runtime
 def active_lanes(g: Any) -> Array:
-    """Lanes of a warp may diverge wherever nothing makes them reconverge (CUDA C++ Programming Guide, "Independent
-    Thread Scheduling"). Where warps are interleaved, they execute this in two random parts (``warps_seed``).
+    """Result of activemask. Lanes of a warp may diverge wherever nothing makes them reconverge (CUDA C++ Programming
+    Guide, "Independent Thread Scheduling"). So if warps are interleaved (``warps_seed``), each warp is split at random
+    into two groups of lanes, and a lane sees only its own group.
     """
     if not g.ctas.warps_seed:
         return ballot(g, None, True)
@@ -245,7 +247,7 @@ def redux(e: Emit) -> None:
 
 @opcode("elect")
 def elect(e: Emit) -> None:
-    """9.7.13.17 elect.sync: the lowest lane of the mask leads."""
+    """9.7.13.17 elect.sync: elects the lowest lane of the mask."""
     e.has("sync")
     mask = _begin(e, e.ops[1])
     target = e.ops[0]

@@ -1,8 +1,8 @@
 """bar.warp.sync (PTX ISA 9.7.13.2): the lanes of a member mask wait for each other. They do the same before a warp-wide
 instruction (:mod:`~cutegen_lab.emulator.translate.meetings`).
 
-Lanes that arrive together go on at once. Lanes that arrive separately are all parked, the last ones too, so that they
-wake as one group.
+Lanes that arrive together continue immediately. Lanes that arrive separately are all parked, the last ones too, so that
+they wake as one group.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.translate.meetings import ANY_BAR_WARP_SYNC
 
 Ends = Literal["come", "come if before", "are missed"]
-"""How exited lanes count: always as arrived; as arrived only if they exited earlier in the program text (a thread
-without work returns at once); never."""
+"""How exited lanes count: always as arrived; as arrived only if they exited earlier in the program text (as a thread
+without work does); never."""
 _EVERY = 0xFFFF_FFFF
 _Place = tuple[int, int, int]  # warp, member mask, ``where`` of :meth:`WarpBarrier.wait`
 
@@ -37,9 +37,9 @@ class MeetingBlocks(Protocol):
 
     def meet(self, g: Group) -> None: ...  # orders the lanes of each warp of ``g`` with each other
 
-    def attendance(self, g: Group) -> tuple[Array, Array, Array]: ...  # (warps of ``g``, lanes there, lanes that run)
+    def attendance(self, g: Group) -> tuple[Array, Array, Array]: ...  # (warps of ``g``, lanes in ``g``, running lanes)
 
-    def meets_for(self, pc: int) -> str: ...  # what lanes meet for in basic block ``pc``, in words
+    def meets_for(self, pc: int) -> str: ...  # the instruction at which lanes wait in block ``pc``, in words
 
 
 class WarpBarrier:
@@ -50,7 +50,7 @@ class WarpBarrier:
         self._ctas, self._exited, self._never = ctas, exited, exited.copy()
         self._ended_at = np.full(len(exited), -1, np.int64)  # by thread: the basic block in which it exited
         self._came: dict[_Place, int] = {}  # arrived lanes, as bits
-        self._open = np.zeros(len(exited), np.bool_)  # threads that may go on
+        self._open = np.zeros(len(exited), np.bool_)  # threads that may continue
 
     def exit(self, g: Group) -> None:
         self._ended_at[g.gid] = g.pc
@@ -58,9 +58,9 @@ class WarpBarrier:
     def wait(
         self, g: Group, mask: Any, where: int | None = None, ends: Ends = "come", held: Array | None = None
     ) -> bool | Array:
-        """By lane: True if it may go on. ``where``: a key shared by all instructions at which lanes may wait for each
-        other (None: this one only). ``ends``: how exited lanes count. ``held``: lanes whose guard is true (None: all).
-        Raises Trap where a mask omits its own lane, and where a lane that is needed has exited."""
+        """By lane: True if it may continue. ``where``: a key shared by all instructions at which lanes may wait for
+        each other (None: this one only). ``ends``: how exited lanes count. ``held``: lanes whose guard is true (None:
+        all). Raises Trap if a lane's mask omits the lane itself, or if a required lane has exited."""
         if held is not None and not held.all():
             if not held.any():
                 return True
@@ -96,7 +96,7 @@ class WarpBarrier:
         return passed
 
     def _require_all_or_none(self, g: Group, held: Array) -> None:
-        """Raises Trap where all running lanes of a warp are here and the guard is true for only some of them."""
+        """Raises Trap if all running lanes of a warp are in ``g`` and the guard is true for only some of them."""
         warps, here, running = self._ctas.attendance(g)
         wait = np.bincount(np.searchsorted(warps, g.gid >> 5), held)
         some = np.flatnonzero((here == running) & (wait > 0) & (wait < running))
@@ -105,7 +105,7 @@ class WarpBarrier:
             raise self._missed(g, int(wait[some[0]]), int(running[some[0]]), first)
 
     def _all_here(self, g: Group, place: int, ends: Ends) -> bool:
-        """True if all running lanes of its warps are in ``g`` and none waits already."""
+        """True if all running lanes of ``g``'s warps are in ``g`` and none of them waits already."""
         warps, here, running = self._ctas.attendance(g)
         if (here != running).any() or self._open[g.gid].any():
             return False
@@ -124,7 +124,8 @@ class WarpBarrier:
         return running | ended, ended
 
     def _missing(self, g: Group, place: _Place, lanes: int, ends: Ends) -> int:
-        """Lanes that have not arrived; 0 if all arrived together, -1 if the last of several groups arrives now."""
+        """Lanes that are missing after the arrival of ``lanes``; 0 if all arrived together, -1 if the last of several
+        groups arrives now."""
         warp, named, _ = place
         came = self._came.pop(place, 0) | lanes
         wanted, ended = self._wanted(warp, named, g.pc, ends)
@@ -166,7 +167,7 @@ def _bits(threads: Array, warp: int) -> int:
 
 @runtime
 def warp_barrier(g: Any, mask: Any) -> Any:
-    """Lanes may wait at different bar.warp.sync instructions if their masks are the same."""
+    """bar.warp.sync: lanes may wait at different bar.warp.sync instructions if their masks are the same."""
     return g.ctas.warp_barrier.wait(g, mask, ANY_BAR_WARP_SYNC)
 
 

@@ -59,7 +59,7 @@ def _product(e: Emit) -> None:
     majors = majors or [0, 0]
     a_mn, b_mn = (0, majors[-1]) if in_registers else majors
     if len(scales) != 2 or (_STEP[a] != 16 and (a_mn or b_mn)):
-        raise e.refuse(f"`{e.ins.name}` with these operands is not executed here")
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}` with these operands")
     form = Form(n, a, b, d, scales[0] * scales[1], bool(a_mn), bool(b_mn), saturates)
     e.klass = "tensor"
     e.tensor_ops = (a, 2 * ROWS * n * k // 4)

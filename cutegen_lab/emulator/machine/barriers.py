@@ -1,6 +1,6 @@
 """Named barriers and cluster barriers (mbarriers: :mod:`mbarriers`).
 
-PTX ISA 9.7.13.1 (bar, barrier), 9.7.13.4 (barrier.cluster). Each ``wait`` returns by lane whether it may go on; the
+PTX ISA 9.7.13.1 (bar, barrier), 9.7.13.3 (barrier.cluster). Each ``wait`` returns by lane whether it may continue; the
 scheduler parks the others and polls again.
 """
 
@@ -36,7 +36,8 @@ class NamedBarriers:
         self, g: LaneGroup, barrier: Array, need: Array | int, waits: bool = False, whole: bool = False,
         voted: bool = False,
     ) -> None:  # fmt: skip
-        """``whole``: a warp's lanes execute the same barrier. ``voted``: arrivals are counted by thread."""
+        """``whole``: traps if lanes of a warp name different barriers. ``voted``: arrivals are counted by thread, not
+        by warp."""
         number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
         wanted = np.broadcast_to(np.asarray(need, np.int64), (g.n,))
         if int(number.max()) >= NAMED:
@@ -55,7 +56,7 @@ class NamedBarriers:
         over = np.flatnonzero((wanted > 0) & (self._count[g.block, number] > wanted))
         if len(over):
             lane = int(over[0])
-            message = f"more threads arrived at barrier {int(number[lane])} than its {int(wanted[lane])}"
+            message = f"more threads arrived at barrier {int(number[lane])} than its count of {int(wanted[lane])}"
             raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(g.gid[lane]))
         self._complete()
 
@@ -75,7 +76,7 @@ class NamedBarriers:
         return np.asarray(self._generation[g.block, number] != g.gen)
 
     def outcome(self, g: LaneGroup, barrier: Array, what: str) -> Array:
-        """popc, and, or of the predicates of the generation for which the threads of ``g`` waited."""
+        """``what`` (popc, and, or) of the predicates of the generation for which the threads of ``g`` waited."""
         number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
         assert g.gen is not None
         true, every = self._outcome[g.block, number, g.gen & 1].T
@@ -90,7 +91,7 @@ class NamedBarriers:
             self._complete()
 
     def follow(self, clocks: VectorClocks) -> None:
-        """Makes the barriers order the warps that meet."""
+        """Makes the barriers order the warps that they synchronise."""
         blocks = len(self._exited)
         self._clocks, self._arrived = clocks, Meetings(clocks, blocks, NAMED)
         self._gone = Meetings(clocks, blocks)
@@ -107,7 +108,7 @@ class NamedBarriers:
 
     @staticmethod
     def _require_one(g: LaneGroup, number: Array, wanted: Array) -> None:
-        """Raises Trap where lanes of one warp name several barriers, or several counts of one."""
+        """Raises Trap if lanes of one warp name several barriers, or several thread counts for one barrier."""
         warps, first = np.unique(g.gid >> 5, return_index=True)
         of = first[np.searchsorted(warps, g.gid >> 5)]
         other = np.flatnonzero((number != number[of]) | (wanted != wanted[of]))
@@ -127,8 +128,8 @@ class NamedBarriers:
             self._waiting[block, which, warps % self._clocks.warps] = waits
 
     def _require_order(self, warps: Array, block: Array, number: Array) -> None:
-        """Traps for an arrival that is not ordered after all arrivals of the last generation: it could be taken for one
-        of them."""
+        """Traps for an arrival that is not ordered after all arrivals of the last generation: hardware could count it
+        in that generation."""
         assert self._clocks is not None
         size, last = self._clocks.warps, self._met[block, number]
         first = self._clocks.own[warps] // size * size
@@ -170,7 +171,7 @@ class NamedBarriers:
 
 
 class ClusterBarrier:
-    """One barrier a cluster: arrive and wait are separate; every thread that has not exited takes part."""
+    """One barrier per cluster: arrive and wait are separate; every thread that has not exited takes part."""
 
     def __init__(self, blocks: int, cluster: int, threads: int, padded_threads: int) -> None:
         self._blocks_per_cluster = cluster
@@ -182,15 +183,15 @@ class ClusterBarrier:
         self._clocks: VectorClocks | None = None
 
     def follow(self, clocks: VectorClocks) -> None:
-        """Makes the barrier order the warps that meet."""
+        """Makes the barrier order the warps that it synchronises."""
         clusters = len(self._exited)
         self._clocks, self._arrived, self._opened = clocks, Meetings(clocks, clusters), Meetings(clocks, clusters)
-        # Order without visibility, by block: accesses before a relaxed arrival are over for those that have waited.
+        # Order without visibility, by block: accesses before a relaxed arrival have ended for blocks that have waited.
         self._came, self._met = Meetings(clocks, clusters), Meetings(clocks, clusters)
         self.over = np.zeros((clusters * self._blocks_per_cluster, clocks.width), np.int64)
 
     def arrive(self, g: LaneGroup, relaxed: bool = False) -> None:
-        """``relaxed``: it orders only accesses before an earlier fence."""
+        """``relaxed``: the arrival orders only accesses before an earlier fence."""
         cluster = g.block // self._blocks_per_cluster
         twice = np.flatnonzero(self._expected[g.gid] >= 0)
         if len(twice):

@@ -19,7 +19,7 @@ _limit: Any = None
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """May be nested and concurrent; the last exit restores BLAS's threads."""
+    """Limits BLAS to one thread. May be nested and concurrent; the last exit restores BLAS's threads."""
     global _running, _limit
     with _lock:
         _running += 1
@@ -43,7 +43,7 @@ def _limited() -> Any:
 def _controller() -> Any:
     """Finds the process's BLAS libraries once, since that takes as long as a small kernel's run.
 
-    None where threadpoolctl is missing, as on a GPU machine with only PyTorch and a driver: slower, but correct.
+    None if threadpoolctl is missing, as on a GPU machine with only PyTorch and a driver: slower, but correct.
     """
     with suppress(ImportError):
         from threadpoolctl import ThreadpoolController

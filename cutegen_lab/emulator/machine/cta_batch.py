@@ -34,14 +34,14 @@ from cutegen_lab.emulator.roles import Group
 from cutegen_lab.emulator.tma.bulk import BulkCopies
 from cutegen_lab.emulator.translate.cfg import Rows
 
-MOST_WARPS = 1024  # warps of the largest grid in which the order of all clusters is tracked …
-SOME_WARPS = 128  # … warps tracked in a larger grid: of the first cluster, the last and some random ones
+MOST_WARPS = 1024  # maximum number of warps of a grid of which the order of all clusters is tracked
+SOME_WARPS = 128  # number of warps tracked in a larger grid: of the first cluster, the last and some random ones
 
 
 class CtaBatch:
     """State of the blocks ``numbers`` (linear, whole clusters, counted cluster by cluster) of one launch.
 
-    ``registers``: of a thread at launch, None if unknown. ``warps``: seed of the interleaving, 0 for lockstep."""
+    ``registers``: per thread at launch, None if unknown. ``warps``: seed of the interleaving, 0 for lockstep."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class CtaBatch:
         self.bulk = BulkCopies(self, late=races)
         self.async_races: AsyncProxyRaces | None = None
         self.causality: Causality | None = None
-        self.branches: BranchOutcomes | None = None  # where outcomes are tracked
+        self.branches: BranchOutcomes | None = None  # None unless branch outcomes are tracked
         self.ended = False  # whether all threads of some block have exited
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
-        self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
+        self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never run
         self.warp_barrier = WarpBarrier(self)
         self.clocks = self._look_for_races() if races else None
 
@@ -158,7 +158,7 @@ class CtaBatch:
             self.require_running(warp * 32, block)
 
     def require_running(self, gid: int, block: int) -> None:
-        """Traps where thread ``gid`` accesses the shared memory of another block that has ended."""
+        """Traps if ``block`` has ended and is not the block of thread ``gid``, which accesses its shared memory."""
         if (self.async_races is None and not self.ended) or gid // self.padded_threads == block:
             return
         if self.have_ended(np.array([block])).all():
@@ -174,7 +174,7 @@ class CtaBatch:
             self.shared.races.warp_sync(g)
 
     def meets_for(self, pc: int) -> str:
-        """The instruction for which lanes meet in basic block ``pc``, in words."""
+        """The instruction at which lanes of basic block ``pc`` wait for each other, in words."""
         return self.program.blocks[pc].emits[0].meets
 
     def attendance(self, g: Group) -> tuple[Array, Array, Array]:
@@ -183,7 +183,7 @@ class CtaBatch:
         return warps, here, 32 - self.exited.reshape(-1, 32)[warps].sum(axis=1)
 
     def require_whole_warps(self, g: Group, what: str) -> None:
-        """Traps where a warp's running threads are not all in ``g``, at the warp-wide instruction ``what``."""
+        """Traps if a warp's running threads are not all in ``g``, at the warp-wide instruction ``what``."""
         self.meet(g)
         if g.whole():
             return

@@ -11,7 +11,7 @@ from cutegen_lab.emulator.machine.lane_group import LaneGroup
 from cutegen_lab.emulator.ptx.syntax import Instruction
 from cutegen_lab.emulator.translate.emit import Emit
 
-_MOST = 8  # most groups of threads that are named
+_MOST = 8  # maximum number of groups of threads that the trap names
 
 
 def stuck(ctas: CtaBatch, parked: list[LaneGroup]) -> Trap:
@@ -67,7 +67,7 @@ def _who(ctas: CtaBatch, g: LaneGroup) -> str:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """``warps 0-3, 8``."""
+    """Numbers of warps as text: ``warps 0-3, 8``."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][1] + 1:

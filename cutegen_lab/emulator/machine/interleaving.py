@@ -16,14 +16,14 @@ from cutegen_lab.emulator.machine.lane_group import LaneGroup
 from cutegen_lab.emulator.ptx.types import Array
 
 _WARP, _WARPGROUP = 32, 128
-_MOST = 8  # most strands: each costs as many dispatches as all warps in lockstep
+_MOST = 8  # maximum number of strands: each costs as many dispatches as all warps in lockstep
 _TURNS = (1, 2, 8, 64)  # lengths of a turn, in basic blocks
 
-_PATIENCE = 8  # polls of waiting groups are this many mean turns apart
+_PATIENCE = 8  # mean number of turns between polls of waiting groups
 
 
 class Interleaving:
-    """``seed`` 0: a single strand (lockstep)."""
+    """Divides the warps into strands and chooses which runs next. ``seed`` 0: a single strand (lockstep)."""
 
     def __init__(self, ctas: CtaBatch, seed: int) -> None:
         self._ctas = ctas
@@ -44,7 +44,7 @@ class Interleaving:
         return groups
 
     def choose(self, ready: list[LaneGroup]) -> tuple[list[LaneGroup], list[LaneGroup]]:
-        """(groups that run next: one strand's at its lowest program counter, the others)."""
+        """(groups that run next: those of one strand at its lowest program counter, all other groups)."""
         strand = ready[0].strand if self._draw is None else self._draw.choice(ready).strand
         pc = min(g.pc for g in ready if g.strand == strand)
         chosen = [g for g in ready if g.strand == strand and g.pc == pc]
@@ -55,7 +55,8 @@ class Interleaving:
         return None if self._draw is None else self._draw.choice(_TURNS)
 
     def asks(self) -> bool:
-        """True if waiting groups are to be polled now. In lockstep they are only when nothing else can run."""
+        """True if waiting groups are to be polled now; False in lockstep, which polls them only when nothing else can
+        run."""
         return self._draw is not None and not self._draw.randrange(_PATIENCE)
 
     def shuffle(self, waiting: list[LaneGroup]) -> list[LaneGroup]:

@@ -30,17 +30,17 @@ class GroupedBlocks(Blocks, Protocol):
     @property
     def program(self) -> Program: ...  # the program that it executes
 
-    def rows_to_copy(self, g: WarpgroupLanes, pc: int) -> Rows: ...  # registers that matter at ``pc``
+    def rows_to_copy(self, g: WarpgroupLanes, pc: int) -> Rows: ...  # rows of registers that are live at ``pc``
 
-    def attendance(self, g: Group) -> tuple[Array, Array, Array]: ...  # (warps of ``g``, lanes there, lanes that run)
+    def attendance(self, g: Group) -> tuple[Array, Array, Array]: ...  # (warps of ``g``, lanes in ``g``, running lanes)
 
-    def require_whole_warps(self, g: Group, what: str) -> None: ...  # traps where a warp's lanes are not all in ``g``
+    def require_whole_warps(self, g: Group, what: str) -> None: ...  # traps if a warp's lanes are not all in ``g``
 
 
 class LaneGroup:
     """Lanes at one program counter, in ascending order of ``gid`` (block · padded threads + thread)."""
 
-    hardware, until, copies = False, None, False  # a thread's own accesses, done at once
+    hardware, until, copies = False, None, False  # accesses by the threads themselves, which complete immediately
     __slots__ = ("arrived", "block", "cache", "ctas", "files", "gen", "gid", "n", "pc", "strand", "views")
 
     def __init__(self, ctas: GroupedBlocks, gid: Array, pc: int) -> None:
@@ -58,7 +58,7 @@ class LaneGroup:
         self.block = gid // ctas.padded_threads
         self.cache: dict[Any, Any] = {}
         self.strand = 0  # number of the group's strand in :class:`Interleaving`
-        self.arrived = False  # counted at the barrier where it waits
+        self.arrived = False  # whether the barrier at which it waits has counted it
         self.gen: Array | None = None  # the barrier generation whose end it waits for
 
     @property

@@ -35,9 +35,9 @@ def check(launch: Launch, program: Program, arch: str, tensors: int) -> tuple[Ve
     problem = problem or _directives(launch, program)
     smem = program.static_smem + launch.dynamic_smem_bytes
     if not problem and smem > smem_limit:
-        problem = f"{smem} bytes of shared memory a block; {arch} allows {smem_limit}"
+        problem = f"{smem} bytes of shared memory per block; {arch} allows {smem_limit}"
     if not problem and program.local_bytes > _LOCAL_BYTES:
-        problem = f"{program.local_bytes} bytes of local memory a thread; at most {_LOCAL_BYTES}"
+        problem = f"{program.local_bytes} bytes of local memory per thread; at most {_LOCAL_BYTES}"
     if not problem:
         problem = _params(launch, program, tensors)
     return (Verdict.INVALID_PLAN, problem) if problem else None
@@ -49,7 +49,7 @@ def _shape(launch: Launch, threads_limit: int, cluster_limit: int) -> str:
             return f"{name} {value}; each axis must be 1 to {limit}"
     threads = math.prod(launch.block)
     if threads > threads_limit:
-        return f"{threads} threads a block; at most {threads_limit}"
+        return f"{threads} threads per block; at most {threads_limit}"
     if any(c < 1 for c in launch.cluster) or math.prod(launch.cluster) > cluster_limit:
         return f"cluster {launch.cluster}; at most {cluster_limit} blocks"
     if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
@@ -63,7 +63,7 @@ def _directives(launch: Launch, program: Program) -> str:
     if kernel.threads is not None and kernel.threads != launch.block:
         return f"block {launch.block}; the kernel is compiled for {kernel.threads} (.reqntid)"
     if kernel.most_threads is not None and threads > kernel.most_threads:
-        return f"{threads} threads a block; the kernel is compiled for at most {kernel.most_threads} (.maxntid)"
+        return f"{threads} threads per block; the kernel is compiled for at most {kernel.most_threads} (.maxntid)"
     if kernel.cluster is not None and kernel.cluster != launch.cluster:
         return f"cluster {launch.cluster}; the kernel is compiled for {kernel.cluster} (.reqnctapercluster)"
     return ""
@@ -78,7 +78,7 @@ def resident(launch: Launch, build: Build) -> int | None:
 
 
 def registers(launch: Launch, build: Build) -> int | None:
-    """Registers of a thread at launch. None if ptxas dropped ``setmaxnreg``, as it does where a warpgroup needs more
+    """Registers per thread at launch. None if ptxas dropped ``setmaxnreg``, which it does if a warpgroup needs more
     registers than it requests (advisory C7508)."""
     if build.cubin and not _keeps_setmaxnreg(build.cubin):
         return None

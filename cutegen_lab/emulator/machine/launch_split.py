@@ -15,8 +15,8 @@ from cutegen_lab.emulator.program import Program
 from cutegen_lab.emulator.ptx.types import Array
 
 BATCH_BYTES = 256 << 20
-LARGE_BYTES = 64 << 20  # bytes of a large cluster
-MOST_BYTES = 1 << 30  # most bytes of a single cluster
+LARGE_BYTES = 64 << 20  # a cluster of at least this many bytes counts as large
+MOST_BYTES = 1 << 30  # maximum bytes of a single cluster
 _RACES = 32  # factor on shared memory for race detection, which takes up to 24 times as much
 _COOPERATIVE = 2  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE: blocks wait for each other, and so must run together
 _REGISTER_BYTES = {"P": 1, "H": 2, "U": 4, "D": 8}
@@ -24,7 +24,7 @@ _REGISTER_BYTES = {"P": 1, "H": 2, "U": 4, "D": 8}
 
 @dataclass(frozen=True)
 class LaunchSplit:
-    """A launch of ``clusters`` clusters of ``cluster`` blocks, ``step`` clusters a batch."""
+    """A launch of ``clusters`` clusters of ``cluster`` blocks, ``step`` clusters per batch."""
 
     cluster: int
     clusters: int
@@ -39,8 +39,8 @@ class LaunchSplit:
         return np.asarray((clusters[:, None] * self.cluster + np.arange(self.cluster)).ravel())
 
     def numbers(self, order: Order, sample: int | None) -> Iterator[Array]:
-        """Block numbers of each batch: all blocks in ``order``, or a sample of about ``sample``: the first, the last,
-        and others, evenly spread or, where ``order`` is shuffled, at random."""
+        """Block numbers of each batch: all blocks in ``order``, or about ``sample`` of them: the first, the last and
+        others, which are random if ``order`` is shuffled, otherwise evenly spread."""
         if sample is None or self.clusters * self.cluster <= sample:
             for first in range(0, self.clusters, self.step):
                 yield self.blocks(order.clusters(first, first + self.step, self.clusters))
@@ -54,8 +54,8 @@ class LaunchSplit:
             yield self.blocks(sampled[first : first + self.step])
 
     def watched(self, batches: Iterator[Array], clusters: int, seed: int) -> Iterator[tuple[Array, bool]]:
-        """(block numbers, race detection): ``batches``, from one of which the first ``clusters`` are split off for race
-        detection."""
+        """(block numbers, whether to detect races) of each batch. The first ``clusters`` of one of ``batches`` are
+        split off as a batch with race detection."""
         drawn = list(batches) if clusters else []
         chosen = seed % max(len(drawn), 1)
         for number, blocks in enumerate(drawn or batches):
@@ -67,7 +67,8 @@ class LaunchSplit:
 
 
 def split(program: Program, launch: Launch, options: Options, races: bool, resident: int | None = None) -> LaunchSplit:
-    """``resident``: blocks that the GPU runs at a time; no more run together here, as they may wait for each other."""
+    """Splits ``launch``. ``resident``: blocks that the GPU runs at a time; a batch has no more, as they may wait for
+    each other."""
     cluster = math.prod(launch.cluster)
     shared = max(_shared_bytes(program, launch), 1)
     if races and not any(launch.attributes.get(_COOPERATIVE, b"")):

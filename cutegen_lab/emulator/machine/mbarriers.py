@@ -14,15 +14,15 @@ from cutegen_lab.emulator.races.cp_async import CopiesInFlight
 from cutegen_lab.emulator.races.lane_clock import by_place
 from cutegen_lab.emulator.races.vector_clock import SparseMeetings, VectorClocks
 
-MOST = (1 << 20) - 1  # most arrivals of a phase, and most pending transaction bytes
-_OPAQUE = np.uint64(0x5EED_BA55_1E57_C0DE)  # the bytes of an mbarrier object, which are opaque
+MOST = (1 << 20) - 1  # maximum arrivals per phase, and maximum pending transaction bytes
+_OPAQUE = np.uint64(0x5EED_BA55_1E57_C0DE)  # stored in mbarrier objects, whose contents are opaque
 
 
 class MBarriers:
     """State of the mbarrier objects, one slot for each 8 bytes of shared memory in the CTA batch.
 
-    ``expected`` arrivals a phase, ``pending`` arrivals, outstanding transaction bytes ``tx`` (negative while
-    data has landed before its expect_tx), completed ``phase`` count. ``expected`` 0: no mbarrier there.
+    ``expected`` arrivals per phase, ``pending`` arrivals, outstanding transaction bytes ``tx`` (negative while data has
+    landed before its expect_tx), completed ``phase`` count. ``expected`` 0: no mbarrier there.
     """
 
     def __init__(self, slots: int, shared: BlockMemory) -> None:
@@ -35,10 +35,10 @@ class MBarriers:
         self._released: SparseMeetings | None = None
         self._refused_polls: set[tuple[int, ...]] = set()  # (pc, warp, slot, age) of polls that have failed
         self.async_races: AsyncProxyRaces | None = None
-        self.copies: CopiesInFlight | None = None  # told of completed waits
+        self.copies: CopiesInFlight | None = None  # notified of completed waits
 
     def follow(self, clocks: VectorClocks, races: AsyncProxyRaces) -> None:
-        """Makes arrivals order the accesses before them for the warps that wait."""
+        """Tracks order: accesses before an arrival precede those of a warp that has waited for its phase."""
         self._released, self._arrived, self._column = SparseMeetings(clocks), SparseMeetings(clocks), races.column
         self._clocks = clocks
         self.async_races = races
@@ -68,10 +68,10 @@ class MBarriers:
         np.add.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
 
     def require_bytes(self, g: LaneGroup, slot: Array) -> None:
-        _in_range(g, "bytes that an mbarrier expects: in all", self._tx[slot], -MOST)
+        _in_range(g, "an mbarrier with pending bytes", self._tx[slot], -MOST)
 
     def complete_tx(self, g: LaneGroup, slot: Array, count: Array | int, relaxed: bool = True) -> None:
-        """``relaxed``: no store wrote these bytes."""
+        """Completes ``count`` bytes. ``relaxed``: no store wrote these bytes."""
         self._known(g, slot)
         if not relaxed:
             self._leave(g, slot)
@@ -79,7 +79,7 @@ class MBarriers:
         self._settle(slot, int(g.gid[0]))
 
     def require(self, slots: tuple[int, ...], gid: int) -> None:
-        """Traps where one of ``slots`` has no mbarrier."""
+        """Traps if one of ``slots`` has no mbarrier, or an overwritten one."""
         for slot in slots:
             if self._expected[slot] <= 0:
                 raise _no_mbarrier(gid)
@@ -107,8 +107,8 @@ class MBarriers:
         self, g: LaneGroup, slot: Array, count: Array | int = 1, drop: bool = False, no_complete: bool = False,
         relaxed: int | None = None,
     ) -> Array:  # fmt: skip
-        """Returns the state token: the phase the arrival counts for. ``no_complete``: it must not be the last.
-        ``relaxed``: the scope of an arrival that orders only accesses before an earlier fence."""
+        """Returns the state token: the phase for which the arrival counts. ``no_complete``: the arrival must not
+        complete it. ``relaxed``: the scope of an arrival that orders only accesses before an earlier fence."""
         self._known(g, slot)
         phase = self._phase[slot]
         amount = np.broadcast_to(np.asarray(count, np.int64), slot.shape)
@@ -180,8 +180,9 @@ class MBarriers:
         return np.asarray(done)
 
     def _denied(self, g: LaneGroup, slot: Array, done: Array) -> Array:
-        """Lanes whose poll fails although the phase is complete. A poll that nothing orders after the completion may
-        come too early on hardware, so it fails once a phase: this finds kernels that ignore the result."""
+        """Lanes whose poll fails on purpose although the phase is complete: if nothing orders a poll after the
+        completion, it may come too early on hardware. Each warp's first such poll in a phase fails, which finds kernels
+        that ignore the result."""
         found = np.zeros(g.n, np.bool_)
         warps = g.gid >> 5
         for warp, place in set(zip(warps[done].tolist(), slot[done].tolist(), strict=True)):
@@ -202,7 +203,7 @@ class MBarriers:
         return bool(unknown.any())
 
     def goes_on(self, g: LaneGroup, passed: Array) -> Array:
-        """Lanes that go on: those that passed, and those whose poll failed on purpose (:meth:`_denied`)."""
+        """Lanes that continue: those that passed, and those whose poll failed on purpose (:meth:`_denied`)."""
         denied = g.cache.get("denied")
         return passed if denied is None else passed | denied
 
@@ -245,7 +246,7 @@ def _in_range(g: LaneGroup, what: str, count: Array | int, least: int) -> None:
     """Traps for counts out of an mbarrier's range (PTX ISA 9.7.13.15.2 "Contents of the mbarrier object")."""
     low, high = int(np.min(count)), int(np.max(count))
     if low < least or high > MOST:
-        message = f"{what} of {low if low < least else high:,}: it is {least:,} to {MOST:,}"
+        message = f"{what} of {low if low < least else high:,}: the number must be {least:,} to {MOST:,}"
         raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[0]))
 
 

@@ -18,7 +18,7 @@ MOST_SPANS = 60_000
 _GROUPS = ("wgmma", "cp.async", "cp.async.bulk")  # families that are committed and waited for in groups
 _KINDS: dict[str, Kind] = {"wgmma": "product", "cp.async": "copy in", "cp.async.bulk": "copy out"}
 Open = tuple[int, str, int]
-"""(start, text, line) of something that has begun."""
+"""(start, text, line) of a span that has begun."""
 
 
 class Recorder(Scheduler):
@@ -26,7 +26,8 @@ class Recorder(Scheduler):
     instruction that several warps execute together counts once."""
 
     def record(self, source_line: Callable[[int], int]) -> Timeline:
-        """Runs the batch. ``source_line``: PTX line → line of the candidate. Raises Trap, Cancelled."""
+        """Runs the batch; returns the timeline of its first block. ``source_line``: PTX line → line of the candidate.
+        Raises Trap, Cancelled."""
         self._line = source_line
         self._clock = 0
         self._spans: list[Span] = []
@@ -64,7 +65,7 @@ class Recorder(Scheduler):
 
     def _execute(self, pc: int, warps: list[int], start: int) -> None:
         block = self.ctas.program.blocks[pc]
-        code = [emit.ins for emit in block.emits if emit.klass]  # without meetings, which are not instructions
+        code = [emit.ins for emit in block.emits if emit.klass]  # without synchronisation points
         self._clock += len(code) + (block.terminator is not None)
         for warp in warps:
             self._begin(warp, start)
@@ -73,7 +74,8 @@ class Recorder(Scheduler):
             self._note(instruction, warps, at)
 
     def _begin(self, warp: int, now: int) -> None:
-        """The warp executes an instruction: ends its wait, and its span if that ended before."""
+        """Ends the wait of ``warp``, which executes an instruction at time ``now``, and its span if that ended
+        before."""
         if warp in self._waits:
             self._add(warp, "wait", self._waits.pop(warp), now)
         if warp in self._running and self._running[warp][1] != now:
@@ -120,7 +122,7 @@ class Recorder(Scheduler):
                         self._add(warp, _KINDS[family], begun, at)
                 if ".wait_all" in name:
                     issued.clear()
-            elif family == "cp.async" and ".mbarrier." in name:  # copies are complete where they arrive on an mbarrier
+            elif family == "cp.async" and ".mbarrier." in name:  # copies end when they arrive on an mbarrier
                 for begun in issued:
                     self._add(warp, "copy in", begun, at)
                 issued.clear()

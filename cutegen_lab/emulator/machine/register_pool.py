@@ -1,7 +1,7 @@
 """The register pool of setmaxnreg (PTX ISA 9.7.19.5).
 
 A block has the registers with which its warps were launched. A warpgroup that requests more waits until others release
-enough. If they never do, it waits for ever; here that is detected when the block ends.
+enough. If they never do, it waits for ever; the emulator detects this when the block ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WARPS = 4  # warps of a warpgroup
 
 
 class RegisterPool:
-    """Pools of ``blocks`` blocks of ``warps`` warps, with ``registers`` a thread at launch."""
+    """Pools of ``blocks`` blocks of ``warps`` warps, with ``registers`` per thread at launch."""
 
     def __init__(self, blocks: int, warps: int, registers: int) -> None:
         self._registers = registers
@@ -24,20 +24,20 @@ class RegisterPool:
         self._changed = False
 
     def change(self, g: LaneGroup, more: bool, registers: int) -> None:
-        """Sets every warp of ``g`` to ``registers`` registers per thread. Traps if ``more`` is not the direction of the
-        change."""
+        """Sets every warp of ``g`` to ``registers`` registers per thread. Traps if ``more`` asks for an increase and
+        this is a decrease, or the reverse."""
         g.ctas.require_whole_warps(g, "setmaxnreg")
         warps = np.unique(g.gid >> 5)
         held = self._held.reshape(-1)[warps]
         if (held > registers if more else held < registers).any():
             way = "fewer" if more else "more"
-            message = f"setmaxnreg to {registers} registers a thread, which are {way} than the {held.max()} it has"
+            message = f"setmaxnreg to {registers} registers per thread, which are {way} than the {held.max()} it has"
             raise Trap(Verdict.LAUNCH_FAILURE, message, int(warps[0]) << 5)
         self._held.reshape(-1)[warps] = registers
         self._changed, self._last = True, g.ctas.instruction()
 
     def settle(self) -> None:
-        """After all blocks have ended: traps if a warp still waits for registers or for its warpgroup."""
+        """Traps if a warp still waits for registers or for its warpgroup; called after all blocks have ended."""
         if not self._changed:
             return
         blocks, warps = self._held.shape
@@ -51,8 +51,8 @@ class RegisterPool:
         most = self._registers * 32 * warps
         if (used > most).any():
             message = (
-                f"setmaxnreg asks for {int(used.max()):,} registers a block, which has {most:,} "
-                f"({self._registers} a thread): a warpgroup waits for ever"
+                f"setmaxnreg asks for {int(used.max()):,} registers per block, which has {most:,} "
+                f"({self._registers} per thread): a warpgroup waits for ever"
             )
             self._trap(Verdict.DEADLOCK, message, int(np.argmax(self._held[int(np.argmax(used))])))
 

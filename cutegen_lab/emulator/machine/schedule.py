@@ -1,8 +1,8 @@
 """Runs a CTA batch: the lowest program counter of a strand first, so that diverged lanes reconverge early.
 
 A group at a closed barrier is parked; when nothing else can run, parked groups are polled again. When none of them can
-go on either, the kernel is deadlocked and the trap says where each group waits. A group that polls memory in a loop
-rests until the others have run, since one of them may write the value that it waits for.
+continue either, the kernel is deadlocked and the trap says where each group waits. A group that polls memory in a loop
+pauses until the other groups have run, since one of these may write the value for which it waits.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from cutegen_lab.emulator.translate.cfg import EXIT
 
 _SPURIOUS_WAKES = 3  # how often a stuck try_wait fails before the kernel counts as deadlocked
 _NEVER = 1 << 60
-# Strong reads of a strand after which a group of it rests.
+# number of strong reads of a strand after which the reading group pauses
 _PATIENCE = 32
 
 
 @dataclass
 class Scheduler:
-    """``budget``: most instructions dispatched for the batch; a longer run counts as an endless loop.
+    """``budget``: maximum number of instructions dispatched for the batch; a longer run counts as an endless loop.
 
     ``warps``: seed of the interleaving, 0 for lockstep. ``resident``: blocks that the GPU would run at a time.
     """
@@ -47,7 +47,7 @@ class Scheduler:
         self._ready: list[LaneGroup] = self._strands.groups()
         self._parked: list[LaneGroup] = []
         self._resting: list[LaneGroup] = []
-        self._asked = [0] * self._strands.count  # strong reads by each strand since a group of it rested
+        self._asked = [0] * self._strands.count  # strong reads by each strand since a group of it paused
         self._most = self.budget
         self._wakes = 0
         self._refused_polls: set[tuple[int, ...]] = set()  # (pc, first lane, slot, age) of polls that have failed
@@ -128,8 +128,8 @@ class Scheduler:
             return
 
     def _rests(self, g: LaneGroup) -> bool:
-        """Makes ``g`` and the other lanes of its warps rest while other warps of its strand run: ready ones, else
-        resting ones. False if there are none."""
+        """Pauses ``g`` and the other lanes of its warps while other warps of its strand run: ready ones, else paused
+        ones. False if there are no other warps."""
         self._asked[g.strand] = 0
         others, same_warps = self._apart(self._ready, g)
         if not _of(others, g.strand):
@@ -158,7 +158,7 @@ class Scheduler:
         return others, same_warps
 
     def _rested(self) -> None:
-        """Resting groups continue if no other group of their strand can."""
+        """Lets paused groups continue if no other group of their strand can."""
         running = {g.strand for g in self._ready}
         if done := [g for g in self._resting if g.strand not in running]:
             self._resting = [g for g in self._resting if g.strand in running]
@@ -199,7 +199,7 @@ class Scheduler:
         return trap
 
     def _pass(self, g: LaneGroup, passed: bool | np.ndarray) -> bool:
-        """Moves lanes that ``passed`` past the wait and parks the rest. True if the whole group goes on."""
+        """Moves lanes that ``passed`` past the wait and parks the rest. True if the whole group continues."""
         if passed is True or (passed is not False and bool(passed.all())):
             g.pc += 1
             g.arrived, g.gen = False, None
@@ -216,9 +216,9 @@ class Scheduler:
         return False
 
     def _wake(self) -> None:
-        """Polls the parked groups. In race-detection mode each try_wait fails once a phase, and bulk
-        copies arrive only when no group can continue without them, one mbarrier at a time. If no group can continue
-        after that, stuck ``try_wait``s fail a few more times; then it is a deadlock.
+        """Polls the parked groups. In race-detection mode each try_wait fails once per phase, and bulk copies arrive
+        only when no group can continue without them, one mbarrier at a time. If no group can continue after that, stuck
+        ``try_wait``s fail a few more times; then it is a deadlock.
         """
         self._ask()
         if self.ctas.async_races is not None and self._tell_not_yet(self._unaware()):
@@ -252,7 +252,7 @@ class Scheduler:
         return {slot for g in self._polling() for slot in g.cache["mbarrier"].tolist()}
 
     def _ask(self) -> None:
-        """Polls the parked groups; those whose barrier has opened go on."""
+        """Polls the parked groups; those whose barrier has opened continue."""
         waiting, self._parked = self._strands.shuffle(self._parked), []
         for g in waiting:
             passed = self.ctas.program.functions[g.pc](g)
@@ -260,7 +260,7 @@ class Scheduler:
                 self._ready.append(g)
 
     def _tell_not_yet(self, polling: list[LaneGroup]) -> bool:
-        """Makes the polls of ``polling`` return false. False if there are none."""
+        """Makes the polls of the groups ``polling`` return false. Returns False if there are no groups."""
         for g in polling:
             self._parked.remove(g)
             g.files[0][self.ctas.program.wait_rows[g.pc]] = False

@@ -27,7 +27,7 @@ _WINDOW = (1 << RANK_SHIFT) - 1
 class BlockMemory:
     """``count`` windows of ``size`` usable bytes from ``first`` on. Fresh memory is poisoned with 0xFF bytes (NaN).
 
-    ``cluster`` is the number of windows a rank in an address may choose among (1: none).
+    ``cluster`` is the number of windows among which a rank in an address may choose (1: none).
     """
 
     def __init__(self, name: str, count: int, first: int, size: int, cluster: int, shadow: bool) -> None:
@@ -46,8 +46,8 @@ class BlockMemory:
         self._origins: Origins | None = None
 
     def index(self, g: Group, address: Array, offset: int, width: int, own: bool = False) -> Array:
-        """Element index of each lane's ``width``-byte access. Traps outside the window or when misaligned. ``own``: in
-        the own block's window only."""
+        """Element index of each lane's ``width``-byte access. Traps outside the window or when misaligned. ``own``:
+        only the window of the executing block is allowed."""
         at = np.atleast_1d(address).astype(np.int64)
         if offset:
             at += offset
@@ -77,8 +77,8 @@ class BlockMemory:
         window = np.where(rank == 0, g.block, g.block // self.cluster * self.cluster + rank - 1)
         if own and (window != g.block).any():
             lane = int(np.flatnonzero(window != g.block)[0])
-            whose = f"block rank {int(rank[lane]) - 1}'s, which takes .shared::cluster"
-            message = f"an instruction for the own block's shared memory gets an address in {whose}"
+            whose = f"that of block rank {int(rank[lane]) - 1}: use .shared::cluster"
+            message = f"an instruction for the executing block's shared memory gets an address in {whose}"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), int(np.broadcast_to(at, (g.n,))[lane]))
         if self.reached is not None:
             self.reached(g, window)
@@ -95,7 +95,7 @@ class BlockMemory:
             raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), int(at[lane]))
 
     def load(self, g: Group, index: Array, width: int) -> Array:
-        """``width`` bytes a lane, at what :meth:`index` gave."""
+        """``width`` bytes per lane, at ``index`` (from :meth:`index`)."""
         if self.races is not None:
             self.races.read(g, index, width)
         if self.written is not None and self._origins is None:
@@ -130,7 +130,7 @@ class BlockMemory:
     def follow(self, origins: Origins) -> None:
         """Turns tags on: uninitialised bytes are no longer faults in :meth:`load`, but tagged (:mod:`isa.tags`)."""
         self._origins = origins
-        self._cells = np.zeros(len(self.data) // 2, np.uint32)  # tags by two bytes
+        self._cells = np.zeros(len(self.data) // 2, np.uint32)  # one tag for every two bytes
 
     def look(self, g: HasLanes, index: Array, width: int, site: int) -> bool:
         """True if a lane reads uninitialised or tagged bytes. Notes the first lane that reads uninitialised ones."""
@@ -151,7 +151,7 @@ class BlockMemory:
         return np.where(bad, np.where(found == 0, site, found), 0).astype(np.uint32)
 
     def spoil(self, index: Array, width: int, tags: Array) -> None:
-        """After a store: bytes whose tag is not 0 depend on uninitialised values and count as uninitialised again."""
+        """Marks stored bytes whose tag is not 0, which depend on uninitialised values, as uninitialised again."""
         if len(bad := np.flatnonzero(tags)):
             self._marks[width][index[bad]] = 0
             for cell in self._cells_of(index[bad], width):
@@ -168,12 +168,13 @@ class BlockMemory:
         """The trap for an instruction that needs the uninitialised ``width`` bytes at ``index``."""
         tag = 0 if self._origins is None else int(self._spoilt(np.array([index]), width)[0])
         if tag and self._origins is not None:
-            return self._origins.trap(tag, f"what it takes from {self.name} memory depends on it", by)
+            return self._origins.trap(tag, f"a later read of {self.name} memory depends on this value", by)
         at = index * width % self.stride
         return Trap(Verdict.UNINITIALISED_READ, message, gid, at)
 
     def check_written(self, g: Group, index: Array, width: int, follows: bool = False) -> None:
-        """Traps for a read of uninitialised bytes, where writes are tracked. ``follows``: only if it is used."""
+        """Traps for a read of uninitialised bytes, if writes are tracked. ``follows``: it is a fault only if an effect
+        depends on the value."""
         if self.written is None:
             return
         good = self._marks[width].take(index, mode="clip") == MARKED[width]

@@ -1,4 +1,4 @@
-"""Global memory: the buffers a launch was given, at made-up device addresses far apart.
+"""Global memory: the buffers that a launch was given, at made-up device addresses far apart.
 
 Every access is checked to lie inside one buffer and to be aligned; NumPy never indexes past a buffer. A store to a
 read-only buffer is a fault. ``shadow`` tracks for each byte of outputs and workspace whether it was written.
@@ -40,7 +40,7 @@ class GlobalMemory:
 
     def __init__(self, races: GlobalRaces | None = None, far: int = 0) -> None:
         self.races = races
-        self.owners: StoreOwners | None = None  # finds accesses by several unordered clusters
+        self.owners: StoreOwners | None = None  # finds conflicting stores of unordered clusters
         self.buffers: list[Buffer] = []
         self.printed = Printed()  # a GPU too keeps printed text in device memory
         self._next = FIRST_ADDRESS + far * GUARD
@@ -133,13 +133,12 @@ class GlobalMemory:
             buffer.written[at] = False
 
     def locate(self, g: HasLanes, address: Array, width: int) -> tuple[Buffer, Array]:
-        """(buffer, element index) of an atomic, whose lanes must be in one buffer. Counts as a read and a write."""
+        """(buffer, element index) of an atomic operation, whose lanes must access one buffer. Counts as a read and a
+        write."""
         buffer = self._one(address, width)
         if buffer is None:
             found = self._several(g, address, width)
-            raise Trap(
-                Verdict.UNSUPPORTED, f"one atomic instruction reaches {len(found)} tensors at once", int(g.gid[0])
-            )
+            raise Trap(Verdict.UNSUPPORTED, f"one atomic instruction accesses {len(found)} tensors", int(g.gid[0]))
         if buffer.constant:
             raise _modified(g, buffer, address, width)
         index = self._index(g, buffer, address, width)
@@ -155,7 +154,7 @@ class GlobalMemory:
             self.races.require_alone(buffer, gid, address, reads=reads)
 
     def _one(self, address: Array, width: int) -> Buffer | None:
-        """The buffer that contains every lane's access, if it is one."""
+        """The buffer that contains every lane's access; None if no single buffer does."""
         low = int(np.minimum.reduce(address))
         for buffer in self.buffers:
             if buffer.base <= low < buffer.end:

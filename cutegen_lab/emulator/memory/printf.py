@@ -1,7 +1,7 @@
 """What kernels print (CUDA C++ guide, "Formatted output"; PTX ISA 9.7.12 call, of ``vprintf``).
 
-``vprintf`` gets the address of a format and of a block of arguments in the thread's local memory: each 4 or 8 bytes,
-aligned to its size; every floating-point number is a double.
+``vprintf`` gets the address of a format and of a block of arguments in the thread's local memory: each argument
+has 4 or 8 bytes, aligned to its size; every floating-point number is a double.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Accumulators of wgmma: one matrix for each warpgroup here, registers in PTX (9.7.15.5.1.1 "Register Fragments").
+"""Accumulators of wgmma: one matrix per warpgroup in the emulator, registers in PTX (9.7.15.5.1.1 "Register
+Fragments").
 
 Row 16w+8h+q and column 8c+2p+e of D are in element e of register 2c+h (16-bit sums) or register 4c+2h+e of lane
 32w+4q+p. Register r of A holds rows +8·(r & 1) and the half r >> 1 of K.
@@ -35,24 +36,25 @@ class Form:
 
     @property
     def registers(self) -> int:
-        """32-bit registers of sums a thread holds."""
+        """Number of 32-bit accumulator registers per thread."""
         return self.n // (4 if self.d == "f16" else 2)
 
 
 class WarpgroupLanes(Group, Protocol):
     """Lanes that execute a wgmma, with their registers."""
 
-    files: tuple[Array, ...]  # registers by file …
+    files: tuple[Array, ...]  # registers by file
     cache: dict[Any, Any]  # values computed once for the group
-    arrived: bool  # counted at the barrier where it waits
-    gen: Array | None  # the barrier generation whose end it waits for
+    arrived: bool  # True if the barrier where they wait has counted them
+    gen: Array | None  # the barrier generation whose end they wait for
 
     @property
-    def views(self) -> tuple[Array, ...]: ...  # … and by view
+    def views(self) -> tuple[Array, ...]: ...  # registers by view
 
 
 class Accumulators:
-    """One list of registers: ``matrix`` [warpgroups, 64, n], in the order in which warpgroups first came."""
+    """Accumulators in one list of registers: ``matrix`` [warpgroups, 64, n], in the order of the warpgroups' first
+    use."""
 
     def __init__(self, form: Form, warpgroups: int, lanes: int) -> None:
         self.form = form

@@ -37,12 +37,12 @@ class _Steps:
 
 
 class Arithmetic:
-    """Deferred products, by the number of their accumulators. ``shared`` is that of ``count`` blocks."""
+    """Deferred products, by the number of their accumulators. ``shared``: shared memory of ``count`` blocks."""
 
     def __init__(self, shared: BlockMemory, count: int) -> None:
         self._shared, self._count = shared, count
         self._steps: dict[int, _Steps] = {}
-        self._read: dict[Any, Array] = {}  # operands of the products that :meth:`flush_all` does
+        self._read: dict[Any, Array] = {}  # operands already read in one :meth:`flush_all`
 
     def add(
         self, number: int, sums: Accumulators, groups: Array, blocks: Array, adds: Array, form: Form, a: Array, b: Array
@@ -56,13 +56,13 @@ class Arithmetic:
         steps.b.append(b)
 
     def flush(self, number: int) -> None:
-        """Does the deferred products on these accumulators."""
+        """Performs the deferred products on accumulators ``number``."""
         if number in self._steps:
             self._perform(self._steps.pop(number))
         self._read.clear()
 
     def flush_all(self) -> None:
-        """Does all deferred products, which often share operands."""
+        """Performs all deferred products, which often share operands."""
         waiting, self._steps = self._steps, {}
         for steps in waiting.values():
             self._perform(steps)

@@ -71,7 +71,8 @@ def _meets(emit: Emit, product: Product | None, form: Form, uses: set[str], defs
 
 
 def _joined(waiting: list[_Mma], needed: set[str]) -> list[Emit]:
-    """The instructions of ``waiting``; the last of each fused product does it all. ``needed``: registers read later."""
+    """The instructions of ``waiting``; the last one of each fused product performs it. ``needed``: registers read
+    later."""
     grids = [grid for layer in _layers(waiting) for grid in _grids(layer)]
     at = 0
     while at < len(grids):
@@ -104,7 +105,7 @@ def _layers(waiting: list[_Mma]) -> list[list[_Mma]]:
 
 
 def _grids(layer: list[_Mma]) -> list[_Grid]:
-    """Complete grids where the mma form them, single ones elsewhere; in the order of their first instructions."""
+    """Complete grids if the mma form them, else single mma; in the order of their first instructions."""
     rows: dict[Names, dict[Names, _Mma]] = defaultdict(dict)
     for mma in layer:
         if mma.of.b in rows[mma.of.a]:
@@ -132,7 +133,8 @@ def _continues(steps: list[_Grid], grid: _Grid, needed: set[str]) -> _Grid | Non
 
 
 def _write(steps: list[_Grid]) -> None:
-    """The last instruction does the products of ``steps``; the others only check that their warps are whole."""
+    """Makes the last instruction perform the products of ``steps``; the others only check that their warps are
+    complete."""
     *others, last = [mma.emit for grid in steps for mma in grid.all()]
     for emit in others:
         del emit.lines[1:]

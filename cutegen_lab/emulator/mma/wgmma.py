@@ -1,6 +1,6 @@
 """Warpgroup matrix products (PTX ISA 9.7.15 "Asynchronous Warpgroup Level Matrix Multiply-Accumulate").
 
-Accumulators stay a matrix here and are copied to registers only when an instruction touches one of them
+The emulator keeps accumulators as a matrix, and copies them to registers only when an instruction accesses one of them
 (:mod:`wgmma_registers` finds those instructions). This file checks the order of instructions; :mod:`accumulators`
 stores the matrices, :mod:`arithmetic` computes them.
 """
@@ -33,11 +33,11 @@ class MultiplyingBlocks(Blocks, Protocol):
 
     def meet(self, g: Group) -> None: ...  # orders the lanes of each warp of ``g`` with each other
 
-    def require_whole_warps(self, g: Group, what: str) -> None: ...  # traps where a warp's lanes are not all in ``g``
+    def require_whole_warps(self, g: Group, what: str) -> None: ...  # traps if a warp's lanes are not all in ``g``
 
 
 class WarpgroupProducts:
-    """State of wgmma in a CTA batch. ``issue``, ``settle`` … raise Trap."""
+    """State of wgmma in a CTA batch. Most methods may raise Trap."""
 
     def __init__(self, ctas: MultiplyingBlocks) -> None:
         self._ctas = ctas
@@ -50,7 +50,7 @@ class WarpgroupProducts:
         self._arithmetic = Arithmetic(ctas.shared, ctas.count)
         self._fences = np.zeros(warps, np.int64)  # number of wgmma.fence so far, by warp
         self._written: dict[int, Array] = {}  # by list of registers and by warp: number of fences before the last write
-        # Threads that have arrived at a wgmma.fence or wgmma.
+        # By warpgroup: number of threads that have arrived at a wgmma.fence or wgmma.
         self._came = np.zeros(ctas.count * self._per_block, np.int64)
         self._generation = np.zeros(ctas.count * self._per_block, np.int64)
 
@@ -63,7 +63,8 @@ class WarpgroupProducts:
         return self._together(g, "wgmma.fence")
 
     def meet(self, g: WarpgroupLanes) -> bool | Array:
-        """As :meth:`fence`, before a wgmma that warps may reach at different times. Raises Trap if one has exited."""
+        """As :meth:`fence`, before a wgmma that warps may reach at different times. Raises Trap if one of the
+        warps has exited."""
         passed = self._together(g, "wgmma")
         if passed is not True:
             for gid in g.gid[~np.broadcast_to(passed, (g.n,))][::32].tolist():
@@ -98,7 +99,7 @@ class WarpgroupProducts:
         last[warps] = self._fences[warps]
 
     def require_fence(self, g: WarpgroupLanes, number: int, reads: Any) -> None:
-        """Traps if a wgmma reads registers (where ``reads``) that were written with no fence since."""
+        """Traps if a wgmma reads registers that were written with no fence since. ``reads``: whether it reads them."""
         if not np.any(reads):
             return
         last = self._written.setdefault(number, np.zeros(len(self._fences), np.int64))
@@ -152,11 +153,11 @@ class WarpgroupProducts:
         return sums is not None and bool(sums.held[g.gid].all())
 
     def settle(self, g: WarpgroupLanes, number: int, rows: Sequence[tuple[int, int]]) -> None:
-        """Copies accumulators to registers before these are touched. ``rows``: (register, row) of the live ones."""
+        """Copies accumulators to registers, before these are accessed. ``rows``: (register, row) of the live ones."""
         sums = self._sums.get(number)
         if sums is None:
             return
-        self._check(g, sums.last, "a sum")
+        self._check(g, sums.last, "an accumulator")
         held = sums.held[g.gid]
         if not held.any():
             return
@@ -174,7 +175,7 @@ class WarpgroupProducts:
         warps = g.gid >> 5
         early = np.flatnonzero(last[warps] > self._done[warps])
         if len(early):
-            message = f"touches a register that is {what} of a wgmma which has not been waited for"
+            message = f"accesses a register that is {what} of a wgmma which has not been waited for"
             raise Trap(Verdict.NON_DETERMINISTIC, message, int(g.gid[early[0]]))
 
     # --- lanes -------------------------------------------------------------------------------------------------------
@@ -203,7 +204,7 @@ class WarpgroupProducts:
         return groups, blocks
 
     def _uniform(self, g: WarpgroupLanes, value: Any, what: str) -> Array:
-        """One value a warpgroup."""
+        """One value per warpgroup; traps if it differs between threads."""
         lanes = np.asarray(value)
         if lanes.ndim == 0:
             return np.full(g.n // THREADS, lanes)
@@ -235,10 +236,10 @@ class WarpgroupProducts:
         for register, row in rows:
             np.copyto(g.files[2][row], table[register, lane], where=held)
 
-    # --- what they read -----------------------------------------------------------------------------------------------
+    # --- operands in shared memory ------------------------------------------------------------------------------------
 
     def _look(self, g: WarpgroupLanes, blocks: Array, a: Array | None, b: Array, form: Form) -> None:
-        """Traps for operands in shared memory that are out of bounds, uninitialised or not ordered before this."""
+        """Traps for operands in shared memory that are out of bounds, uninitialised or not ordered before the wgmma."""
         for bits, rows, mn_major in ((a, ROWS, form.a_mn), (b, form.n, form.b_mn)):
             for one in set(bits.tolist()) if bits is not None else ():
                 chosen = np.flatnonzero(bits == one)
@@ -250,7 +251,7 @@ class WarpgroupProducts:
         low, high = int(where.min()) * 16, int(where.max()) * 16 + 16
         if low < shared.first or high > shared.limit:
             message = (
-                f"a matrix descriptor reaches bytes {low - shared.first} to {high - shared.first} of shared memory"
+                f"a matrix descriptor leads outside shared memory: bytes {low - shared.first} to {high - shared.first}"
             )
             raise Trap(Verdict.OUT_OF_BOUNDS, message, int(gid[0]))
         places = where + (blocks * shared.stride >> 4)[:, None]

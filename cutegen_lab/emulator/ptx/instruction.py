@@ -16,10 +16,10 @@ class Names(Protocol):
     """Resolves names in the scope of the instruction."""
 
     def register(self, name: str) -> ptx.Reg | None:
-        """None: no register has this name."""
+        """The register of this name, or None."""
 
     def vector(self, name: str) -> ptx.Vector | None:
-        """The components of a register declared as a vector."""
+        """The components of a register declared as a vector, or None."""
 
     def label(self, name: str) -> str:
         """The unique name of a label; any other name unchanged."""

@@ -1,7 +1,7 @@
 """Parses kernels: directives, scopes, labels and variables (PTX ISA, chapters 4.3 "Statements", 5.4 "Variables",
 11 "Directives").
 
-Names are resolved here: inline assembly opens scopes whose labels and registers repeat, so each gets a unique name.
+This module resolves names: scopes of inline assembly repeat labels and registers, so each gets a unique name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def kernels(text: str) -> dict[str, ptx.Kernel]:
         outside = outside[: match.start()] + re.sub(r"[^\n]", " ", clean[match.start() : end]) + outside[end:]
     outside = _EXTERNAL.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), outside)
     if function := re.search(r"\.func\b", outside):
-        raise Unsupported("a .func definition is not executed here: only kernels", _line(clean, function.start()))
+        raise Unsupported("the emulator executes only kernels, not a .func definition", _line(clean, function.start()))
     module = [v for v in (_variable(s.strip()) for s in outside.split(";")) if v]
     return {m[1]: _Reader(clean, m, end, module, read.used_bytes).kernel() for m, end in bodies}
 
@@ -79,11 +79,11 @@ def _variable(statement: str) -> ptx.Variable | None:
         count *= int(dim or 0)
     step = WIDTH.get(kind)
     if step is None:
-        raise Unsupported(f"variable {name} has element type .{kind}")
+        raise Unsupported(f"the emulator does not support variable {name} of element type .{kind}")
     initial = b""
     if values:
         if _NUMBER.sub("", values).strip(" \t\n{},"):  # usually an address
-            raise Unsupported(f"variable {name} begins with something other than numbers")
+            raise Unsupported(f"the emulator does not support initial values of variable {name} that are not numbers")
         numbers = [_bits(number) for number in _NUMBER.findall(values)]
         initial = b"".join((n % (1 << 8 * step)).to_bytes(step, "little") for n in numbers)
     return ptx.Variable(name, space, int(align.split()[1]) if align else step, max(count * step, len(initial)), initial)
@@ -182,7 +182,7 @@ class _Reader:
             if variable:
                 self._variables.append(variable)
             elif not text.startswith((".callprototype", ".branchtargets")):
-                raise Unsupported(f"directive `{text.split()[0]}` is not known here", line, text)
+                raise Unsupported(f"the emulator does not support directive `{text.split()[0]}`", line, text)
         else:
             instruction = read_instruction(text, line, self)
             mask = ~0

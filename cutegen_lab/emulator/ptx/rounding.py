@@ -1,8 +1,8 @@
 """Number formats and roundings that NumPy has no type for (PTX ISA 5.2.3, 9.7.9.21 rounding modifiers).
 
 Arithmetic is IEEE in the operation's own precision. Known differences from hardware: in half of all runs ``fma.f32``
-rounds a float64 sum, so a result may differ by one ulp where the sum falls within 2⁻²⁹ of a tie; ``.approx`` functions
-round the true value coarsely (``isa/approximate.py``) instead of looking in the hardware's table.
+rounds a float64 sum, so a result may differ by one ulp if the sum lies within 2⁻²⁹ of a tie; ``.approx`` functions
+round the true value coarsely (``isa/approximate.py``) instead of using the hardware's table.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def to_float(wide: Array, kind: Any, mode: str) -> Array:
 
 @runtime
 def to_integer(value: Array, kind: Any, mode: str) -> Array:
-    """Float → integer ``kind``: rni, rzi, rmi or rpi, clamped to range. NaN: PTX ISA 9.7.9.21."""
+    """Float → integer ``kind``: rni, rzi, rmi or rpi, clamped to its range; NaN as in PTX ISA 9.7.9.21."""
     value = np.atleast_1d(value)
     rounded = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}[mode](value.astype(np.float64))
     info = np.iinfo(kind)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reg:
-    """A virtual register. ``file`` is its register file: P predicate, H 16, U 32, D 64 bits a lane."""
+    """A virtual register. ``file`` is its register file: P predicate, H 16, U 32, D 64 bits per lane."""
 
     name: str
     file: str
@@ -41,7 +41,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Special:
-    """``%tid.x``, ``%laneid`` …"""
+    """A special register: ``%tid.x``, ``%laneid`` …"""
 
     name: str
 
@@ -75,7 +75,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Not:
-    """``!p``."""
+    """``!p``: a negated predicate."""
 
     operand: Operand
 
@@ -87,7 +87,7 @@ class Sink:
 
 @dataclass(frozen=True)
 class Other:
-    """An operand form that no opcode here takes, kept as text for the error message."""
+    """A form of operand that the emulator does not support, kept as text for the error message."""
 
     text: str
 
@@ -133,6 +133,6 @@ class Kernel:
     code: tuple[Instruction, ...]
     labels: dict[str, int]
     line: int
-    threads: tuple[int, int, int] | None = None  # .reqntid: a block must have exactly these
+    threads: tuple[int, int, int] | None = None  # .reqntid: a block must have exactly this shape
     most_threads: int | None = None  # .maxntid
     cluster: tuple[int, int, int] | None = None  # .reqnctapercluster

@@ -22,7 +22,7 @@ def is_strong(instruction: ptx.Instruction) -> bool:
 
 
 CTA, CLUSTER, GRID = range(3)
-"""Scopes (PTX ISA 8.5), smallest first; all of one device count as a grid."""
+"""Scopes (PTX ISA 8.5), smallest first; .gpu and .sys count as the grid."""
 
 
 class Ordering(NamedTuple):
@@ -40,7 +40,7 @@ WEAK = Ordering(strong=False, reads=True, acquires=False, releases=False, scope=
 
 @lru_cache(4096)
 def ordering(instruction: ptx.Instruction) -> Ordering:
-    """Ordering of a memory instruction or a fence. Atomics have the scope of a GPU where they name none."""
+    """Ordering of a memory instruction or a fence. Atomic operations that name no scope have the scope of the GPU."""
     mods, fence = set(instruction.mods), is_fence(instruction)
     both = "acq_rel" in mods or (fence and not mods & {"acquire", "release"})
     scope = CTA if "cta" in mods else CLUSTER if "cluster" in mods else GRID
@@ -109,7 +109,7 @@ def compares(instruction: ptx.Instruction) -> bool:
 
 
 def guesses(code: Sequence[ptx.Instruction]) -> frozenset[ptx.Instruction]:
-    """Loads of a compare-and-swap's expected value: if they read a stale value, it fails."""
+    """Loads of a compare-and-swap's expected value: if that is stale, the compare-and-swap fails."""
     compared = {reg.name for i in code if compares(i) for reg in registers(i.operands[2])}
     found: set[ptx.Instruction] = set()
     while compared:

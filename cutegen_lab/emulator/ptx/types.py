@@ -25,7 +25,7 @@ VIEW = {
     "e5m2x2": "H", "s16": "I", "f16": "E", "b32": "U", "u32": "U", "f16x2": "U", "bf16x2": "U", "tf32": "U", "s32": "S",
     "f32": "F", "b64": "D", "u64": "D", "s64": "L", "f64": "G",
 }  # fmt: skip
-"""The view an operand of each type is read through."""
+"""By type: the view through which an operand is read."""
 
 FILE_OF_VIEW = {"P": "P", "H": "H", "I": "H", "E": "H", "U": "U", "S": "U", "F": "U", "D": "D", "L": "D", "G": "D"}
 FILE_OF_TYPE = {t: FILE_OF_VIEW[v] for t, v in VIEW.items()}
@@ -41,4 +41,4 @@ INTEGER_TYPES = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"}
 RAW = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 """NumPy type for each access width; a copy keeps every bit."""
 MARKED = {w: np.ones(w, np.uint8).view(t)[0] for w, t in RAW.items()}
-"""Per access width, one element of all-ones bytes: marks written bytes, where they are tracked."""
+"""By access width: one element whose bytes are all 1, to mark written bytes if these are tracked."""

@@ -1,7 +1,7 @@
 """Loads with ``.pragma "used_bytes_mask"``, which marks bytes of the result as unused (PTX ISA 9.0, 11.4).
 
-Hardware may not load unused bytes, so nothing may depend on them: here all their bits are set after the load, which
-turns a number that is used all the same into NaN. They may be out of bounds: ptxas reads the last three numbers of an
+Hardware may not load unused bytes, so nothing may depend on them: the emulator sets all their bits after the load, so
+that a number which is used nevertheless is NaN. They may be out of bounds: ptxas reads the last three numbers of an
 array by a load of four.
 """
 
@@ -19,7 +19,7 @@ _BITS = {"H": 16, "U": 32, "D": 64}  # bits of a register, by file
 
 
 def masked(load: ptx.Instruction, mask: int) -> Iterator[ptx.Instruction]:
-    """Instructions to execute for ``load``. Raises :class:`Unsupported` if it is no load."""
+    """Instructions to execute for ``load``. Raises :class:`Unsupported` if it is not a load."""
     kind = load.mods[-1] if load.mods else ""
     if load.opcode != "ld" or kind not in WIDTH:
         raise Unsupported("used_bytes_mask applies to loads only", load.line, load.text)

@@ -18,7 +18,8 @@ _LINE_MASK, _BLOCK_MASK, _SCOPE_MASK = (1 << 20) - 1, (1 << 24) - 1, 3
 _COLUMN, _LANE = 45, 40
 _COUNT_MASK = (1 << _LANE) - 1
 IN_FLIGHT = 1 << _LANE - 1
-"""Added to a bulk group's number it is a clock that no warp reaches: the record of a copy in flight."""
+"""``IN_FLIGHT`` + the number of a bulk group stands for the clock in the record of a copy in flight; no warp's clock is
+so large."""
 
 
 class Marks(NamedTuple):
@@ -53,7 +54,7 @@ class Marks(NamedTuple):
         return self.when & _COUNT_MASK
 
     def newest(self) -> int:
-        """The latest launch of any."""
+        """The latest launch among the accesses; 0 if there are none."""
         return int(np.maximum.reduce(self.what, axis=None, initial=0)) >> _LAUNCH
 
     def at(self, lane: int, cell: int) -> Mark:
@@ -66,7 +67,7 @@ class Marks(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """One access. ``thread`` in its cluster, whose warps are padded to 32."""
+    """One access. ``thread``: number in its cluster, where the threads of a block are padded to whole warps."""
 
     launch: int
     block: int
@@ -88,7 +89,7 @@ def in_flight(made: Marks, group: int) -> Marks:
 
 
 def in_group(when: Array, group: Array) -> Array:
-    """As :func:`in_flight`, for copies of several groups."""
+    """*When* words of cp.async copies in flight, by lane; ``group``: the commit group of each."""
     return np.asarray(when & ~_COUNT_MASK | IN_FLIGHT + group)
 
 
@@ -108,7 +109,8 @@ class Rows(NamedTuple):
         return Marks(self.what[self.row], self.when[self.row])
 
     def remember(self, made: Marks, backwards: bool = False) -> None:
-        """Stores one access for each lane or cell. Of lanes that share a cell the last stays, or the first."""
+        """Stores one access for each lane or cell. If lanes share a cell, the last one's is kept (``backwards``: the
+        first one's)."""
         what, when = (m if m.ndim == 2 else m[:, None] for m in made)
         step = slice(None, None, -1) if backwards else slice(None)
         row = self.row[step]
@@ -124,14 +126,15 @@ class Rows(NamedTuple):
         self.when[row] = np.where(found == before[lanes, None], after[lanes, None], found)
 
     def complete(self, group: int, epoch: int) -> None:
-        """Sets the time of the copies of bulk ``group`` to ``epoch``, where nobody has written since."""
+        """Sets the time of the copies of bulk ``group`` to ``epoch``, except in cells that were written since."""
         found = self.when[self.row]
         done = found & _COUNT_MASK == IN_FLIGHT + group
         self.when[self.row] = np.where(done, found & ~_COUNT_MASK | epoch, found)
 
 
 def table(size: int, unit: int) -> Array:
-    """For a buffer of ``size`` bytes, by cells of ``unit``. Pages take memory once they are written to."""
+    """A table for a buffer of ``size`` bytes in cells of ``unit`` bytes. Its pages take memory once they are written
+    to."""
     return np.zeros((2, _cells(size, unit)), np.int64)
 
 
@@ -144,6 +147,6 @@ def _cells(size: int, unit: int) -> int:
 
 
 def rows(table: Array, row: Array, cells: int) -> Rows:
-    """``row`` is in units of ``cells`` cells."""
+    """A view of ``table`` in rows of ``cells`` cells, and the ``row`` of each lane."""
     what, when = table.reshape(2, -1, cells)
     return Rows(what, when, row)

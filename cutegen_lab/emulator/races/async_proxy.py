@@ -1,9 +1,10 @@
 """Races of the async proxy: bulk copies, and wgmma reading shared memory.
 
-Such an access happens between the instruction that issues it and the wait for it. So it is recorded (in the tables of
-:mod:`shared_memory`) under its own column of the clocks, which a warp acquires once it, or a warp it synchronised with,
-has waited for a phase of the mbarrier, a bulk group or a wgmma group. Generic writes of warps must also be ordered by a
-proxy fence (PTX ISA 8.4 "Proxies", 9.7.13.4 fence.proxy.async).
+Such an access happens at any time between the instruction that issues it and the wait for it. So it is recorded (in the
+tables of :mod:`shared_memory`) under a column of the clocks that is not a warp's. A warp's entry in that column rises
+when the warp waits for the phase of the mbarrier, the bulk group or the wgmma group, or synchronises with a warp that
+has waited. Generic writes of warps must also be ordered by a proxy fence (PTX ISA 8.4 "Proxies", 9.7.13.4
+fence.proxy.async).
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ _PIECE = 16
 
 
 class AsyncProxyRaces:
-    """Every method except the waits raises Trap. Places are 16-byte pieces of the CTA batch's shared memory."""
+    """Every method except the waits may raise Trap. Places are 16-byte pieces of the CTA batch's shared memory."""
 
     def __init__(self, ctas: WatchedBlocks, clocks: VectorClocks, shared: SharedRaces) -> None:
         self._ctas, self._clocks, self._shared = ctas, clocks, shared
         self._columns: dict[int, int] = {}  # column of each mbarrier slot
         self._made: dict[int, int] = {}  # by slot: the access that initialised an mbarrier
         self._waits: dict[int, dict[int, int]] = {}  # by slot and column: a warp's last wait for a phase
-        # By block and column of the clocks: time and line of the last access to its memory by another block or a copy.
+        # By block and column of the clocks: time and line of the last access to the block's memory by another block or
+        # a copy.
         self._uses, self._lines = (np.zeros((ctas.count, clocks.width), np.int64) for _ in range(2))
         self._used = np.zeros(ctas.count // ctas.cluster_size, np.int64)
         self.groups = BulkGroups(clocks)
@@ -42,7 +44,7 @@ class AsyncProxyRaces:
         if found is None:
             cluster = slot * 8 // self._ctas.shared.stride // self._ctas.cluster_size
             if self._used[cluster] >= MBARRIERS * self._ctas.cluster_size:
-                message = f"races are not looked for in blocks of more than {MBARRIERS} mbarriers"
+                message = f"the emulator detects no races in blocks with more than {MBARRIERS} mbarriers"
                 raise Trap(Verdict.UNSUPPORTED, message)
             found = self._columns[slot] = self._clocks.landing + int(self._used[cluster])
             self._used[cluster] += 1
@@ -53,7 +55,7 @@ class AsyncProxyRaces:
         return np.array([self.column(slot) for slot in slots.tolist()]), self._ctas.mbarriers.age[slots] + 1
 
     def lands(self, gid: int, place: Array, slot: int) -> None:
-        """A bulk copy will write ``place`` and complete on mbarrier ``slot``."""
+        """Checks and records a bulk copy that will write ``place`` and complete on mbarrier ``slot``."""
         cells, known = self._cells(place), self._known(gid, 1)
         self._check(gid, cells, known, writes=True)
         mark = stamp(self.column(slot), 0, int(self._ctas.mbarriers.age[slot]) + 1, generated_line(self._ctas.program))
@@ -62,15 +64,16 @@ class AsyncProxyRaces:
         self._shared.other[cells] = 0
 
     def stores(self, index: Array, width: int, slots: Array) -> None:
-        """st.async of ``width`` bytes at ``index``: complete with the phase of the mbarriers ``slots``, which alone
-        orders them."""
+        """Records the writes of an st.async of ``width`` bytes at ``index``. They complete with the current phase of
+        the mbarriers ``slots``, and nothing else orders them."""
         k, line = width // self._shared.unit, generated_line(self._ctas.program)
         for at, slot in zip(index.tolist(), slots.tolist(), strict=True):
             mark = stamp(self.column(slot), 0, int(self._ctas.mbarriers.age[slot]) + 1, line)
             self._shared.writer[at * k : (at + 1) * k] = mark
 
     def leaves(self, gid: int, place: Array, slot: int | None) -> None:
-        """A bulk copy will read ``place``, and complete with its bulk group or with a phase of mbarrier ``slot``."""
+        """Checks and records a bulk copy that will read ``place``. It completes with its bulk group, or with the
+        current phase of mbarrier ``slot``."""
         cells, known, warp = self._cells(place), self._known(gid, 1), gid >> 5
         self._check(gid, cells, known, writes=False)
         if slot is not None:
@@ -81,13 +84,14 @@ class AsyncProxyRaces:
         self._note(int(place[0]) * _PIECE // self._ctas.shared.stride, column, count)
 
     def waited(self, gid: int, slot: int) -> None:
-        """Thread ``gid`` has seen a phase of the mbarrier at ``slot`` end."""
+        """Records that thread ``gid`` has seen the end of a phase of the mbarrier at ``slot``."""
         own = int(self._clocks.own[gid >> 5])
         wait = stamp(own, gid & 31, int(self._clocks.known[gid >> 5, own]), generated_line(self._ctas.program))
         self._waits.setdefault(slot, {})[own] = wait
 
     def ends_barriers(self, g: Group, slots: Array) -> None:
-        """mbarriers at ``slots`` are initialised again or invalidated, by lane: no other warp may still wait there."""
+        """Traps if another warp may still wait on one of the mbarriers ``slots`` (by lane), which are initialised again
+        or invalidated."""
         for gid, slot in zip(g.gid.tolist(), slots.tolist(), strict=True):
             known, own = self._clocks.row(gid), int(self._clocks.own[gid >> 5])
             for column, wait in self._waits.pop(slot, {}).items():
@@ -95,7 +99,7 @@ class AsyncProxyRaces:
                     raise self._shared.trap(gid, slot * 8, wait, "ends the mbarrier at", "waited for")
 
     def init_barriers(self, g: Group, slots: Array) -> None:
-        """mbarriers are initialised at ``slots``, by lane."""
+        """Checks (:meth:`ends_barriers`) and records that mbarriers are initialised at ``slots``, by lane."""
         self.ends_barriers(g, slots)
         line = generated_line(self._ctas.program)
         for gid, slot in zip(g.gid.tolist(), slots.tolist(), strict=True):
@@ -103,8 +107,9 @@ class AsyncProxyRaces:
             self._made[slot] = stamp(own, gid & 31, int(self._clocks.known[gid >> 5, own]), line)
 
     def uses_barrier(self, gid: int, slot: int, hardware: bool = False) -> None:
-        """Thread ``gid``, or a copy it issues (``hardware``), uses the mbarrier at ``slot``. A copy needs a fence after
-        the initialisation (PTX ISA 9.7.13.4 fence.mbarrier_init, fence.proxy.async; a cluster barrier counts as one).
+        """Traps if thread ``gid``, or a copy that it issues (``hardware``), may not use the mbarrier at ``slot``: its
+        initialisation must be ordered before. For a copy a fence must follow the initialisation (PTX ISA 9.7.13.4
+        fence.mbarrier_init, fence.proxy.async; a cluster barrier counts as one).
         """
         made, known = np.array([self._made.get(slot, 0)]), self._clocks.row(gid)
         column, count = int(columns(made)[0]), int(counts(made)[0])
@@ -115,15 +120,16 @@ class AsyncProxyRaces:
         if hardware and not fenced and known[self._clocks.fenced + column] < count:
             byte = slot * 8 % self._ctas.shared.stride
             message = (
-                f"has a copy complete on the mbarrier at byte {byte - self._ctas.shared.first} of shared memory, with "
-                "no fence.mbarrier_init or fence.proxy.async after its initialisation"
+                f"issues a copy to complete on the mbarrier at byte {byte - self._ctas.shared.first} of shared memory, "
+                "with no fence.mbarrier_init or fence.proxy.async after its initialisation"
             )
             trap = Trap(Verdict.NON_DETERMINISTIC, message, gid, byte)
             trap.earlier = self._shared.source(int(made[0]))
             raise trap
 
     def reaches(self, gid: int, block: int) -> None:
-        """Thread ``gid`` accesses the shared memory of another block, which must have begun and not end before."""
+        """Checks and records that thread ``gid`` accesses the shared memory of another block, which must have started
+        and may not end before the access."""
         first = block % self._ctas.cluster_size * self._clocks.warps
         its = slice(first, first + self._clocks.warps)
         home = gid // self._ctas.padded_threads
@@ -163,13 +169,13 @@ class AsyncProxyRaces:
                 other = self._ctas.place(first + column * 32)[0]
                 message = f"a block ends while block {other} may still access its shared memory: no barrier orders them"
             else:
-                message = "a block ends while a bulk copy may still read its shared memory: it was not waited for"
+                message = "a block ends while a bulk copy may still read its shared memory: the copy was not waited for"
             trap = Trap(Verdict.NON_DETERMINISTIC, message, gid)
             trap.instruction = self._ctas.program.source_map.get(int(self._lines[block, column]))
             raise trap
 
     def product_reads(self, gid: int, place: Array, group: int) -> None:
-        """A wgmma of the warpgroup that begins with thread ``gid`` will read ``place``."""
+        """Checks and records a wgmma, of the warpgroup that begins with thread ``gid``, that will read ``place``."""
         cells, known = self._cells(place), self._known(gid, 4)
         self._check(gid, cells, known, writes=False)
         self._read(cells, known, self._clocks.products + int(self._clocks.own[gid >> 5]), group)
@@ -181,7 +187,8 @@ class AsyncProxyRaces:
         self._clocks.known[warps, at] = np.maximum(self._clocks.known[warps, at], done)
 
     def _known(self, gid: int, warps: int) -> Array:
-        """The clock of thread ``gid``, or the minimum over ``warps`` warps from its own on."""
+        """The clock of thread ``gid``; if ``warps`` is above 1, the minimum over that many warps, the thread's
+        first."""
         if warps == 1:
             return self._clocks.row(gid)
         return np.asarray(self._clocks.known[gid >> 5 : (gid >> 5) + warps].min(axis=0))
@@ -210,7 +217,8 @@ class AsyncProxyRaces:
                 self._proxy(gid, cells, known, found, does)
 
     def _unsynced(self, gid: int, found: Array) -> Array:
-        """Accesses of other lanes of the own warp since they last synchronised."""
+        """True for the accesses ``found`` of other lanes of the warp of ``gid`` that are after these lanes last
+        synchronised."""
         return self._clocks.lanes.unmet(np.array([gid >> 5]), np.array([gid & 31]), lanes(found), counts(found))
 
     def _proxy(self, gid: int, cells: Array, known: Array, found: Array, does: str) -> None:

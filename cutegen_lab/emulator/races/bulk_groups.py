@@ -1,8 +1,8 @@
-"""Bulk groups of copies out of shared memory (PTX ISA 9.7.9.25.6), which each thread commits and waits for.
+"""Bulk groups of copies out of shared memory (PTX ISA 9.7.9.25.6). Each thread commits and waits for its own groups.
 
-Groups of a warp are numbered in the order in which its lanes begin them. The warp's column of the clocks counts waits
-such that a clock that includes the wait for a group is at least the group's number. Where several lanes of a warp have
-groups, ``VectorClocks.group_ends`` has the wait that completed each group.
+Groups of a warp are numbered in the order in which its lanes begin them. Each wait raises the warp's column in the
+thread's clock, at least to the numbers of the groups that it completes. If several lanes of a warp have groups,
+``VectorClocks.group_ends`` has the number of the wait that completed each group.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ class BulkGroups:
     def __init__(self, clocks: VectorClocks) -> None:
         self._clocks = clocks
         self._committed: dict[int, int] = {}  # by thread: number of committed groups since its first copy
-        self._pending: dict[int, dict[int, int]] = {}  # … and the numbers in its warp of those not waited for
-        self._begun = np.zeros(len(clocks.own), np.int64)  # groups of each warp so far
+        # By thread: its groups that are not waited for, number in the thread → number in the warp.
+        self._pending: dict[int, dict[int, int]] = {}
+        self._begun = np.zeros(len(clocks.own), np.int64)  # by warp: number of groups so far
         self._waits = np.zeros(len(clocks.own), np.int64)
-        self._lanes: dict[int, int] = {}  # by warp, the thread that has groups, or -1 for several
+        self._lanes: dict[int, int] = {}  # by warp: the thread that began its first group
 
     def filling(self, gid: int) -> int:
-        """The number in its warp of the group that thread ``gid`` is filling."""
+        """The group to which thread ``gid`` adds copies, by its number in the warp."""
         mine, warp = self._pending.setdefault(gid, {}), gid >> 5
         group = self._committed.setdefault(gid, 0)
         if group not in mine:
@@ -36,7 +37,7 @@ class BulkGroups:
     def _begin(self, warp: int, gid: int, number: int) -> None:
         ends = self._clocks.group_ends
         if self._lanes.setdefault(warp, gid) != gid and warp not in ends:
-            ends[warp] = np.zeros(number + 64, np.int64)  # for the first lane, the n-th wait completes group n
+            ends[warp] = np.zeros(number + 64, np.int64)  # groups of the first thread: wait n completed group n
             ends[warp][:number] = np.arange(number)
             ends[warp][list(self._pending[self._lanes[warp]].values())] = _PENDING
         if warp in ends:

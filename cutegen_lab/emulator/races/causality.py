@@ -1,9 +1,9 @@
 """Order through strong operations and fences (PTX ISA 8.9.5 "Release and Acquire Patterns", 8.9.6 "Causality Order").
 
-A releasing write stores its warp's clock at its location; a relaxed one stores the clock of the warp's last fence. An
-atomic operation merges with the stored clock, a store replaces it. An acquiring read merges the stored clock into its
-warp's; a relaxed read does so at the warp's next fence. All scopes must include both warps: clocks are stored for each
-scope, and read up to the reader's own.
+A releasing write stores its warp's clock at the location it writes; a relaxed write stores the clock of the warp's last
+fence. An atomic operation merges its clock with the stored one, a store replaces it. An acquiring read merges the
+stored clock into its warp's; a relaxed read does so at the warp's next fence. The scopes of both operations must
+include both warps: a writer stores a clock for each scope up to its own, a reader takes those up to its own scope.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from cutegen_lab.emulator.races.vector_clock import VectorClocks
 
 _SCOPES = GRID + 1
 Scope = tuple[int, int]
-"""(scope, number of its block or cluster)."""
+"""(scope, number of the block or cluster; 0 for the grid)."""
 Left = dict[int, dict[Scope, Array]]
-"""Stored clocks by location and scope. At grid scope only the columns of the grid's warps."""
+"""Stored clocks by location and scope. A clock at grid scope has only the columns of the grid's warps."""
 
 
 class Causality:
@@ -59,20 +59,20 @@ class Causality:
         self._has_found[warp] = True
 
     def read(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
-        """Before a strong read: each of the threads ``gid`` reads the clock stored at its location."""
+        """Reads, for each of the threads ``gid``, the clock stored at its location; called before a strong read."""
         if left:
             for warp, lanes, place in by_place(gid, places):
                 self._take(left, warp, lanes, place, order)
 
     def write(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
-        """After a strong write."""
+        """Stores clocks at the locations that the threads ``gid`` wrote; called after a strong write."""
         if left or order.releases or self._has_fenced[gid >> 5].any():
             for warp, lanes, place in by_place(gid, places):
                 left.pop(place, None)
                 self._leave(left, warp, lanes, place, order)
 
     def update(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
-        """At an atomic operation, which the lanes do one after another."""
+        """Reads and stores clocks for an atomic operation, which the lanes perform one after another."""
         if left or order.releases or self._has_fenced[gid >> 5].any():
             for warp, lanes, place in by_place(gid, places):
                 self._take(left, warp, lanes, place, order)
@@ -134,6 +134,6 @@ class Causality:
         return found
 
     def _mine(self, warp: int) -> slice | None:
-        """Columns of the grid for warps of the own cluster."""
+        """The grid's columns for the warps of ``warp``'s cluster; None if that cluster is not tracked."""
         at = self._places[warp]
         return None if at < 0 else slice(at, at + self._clocks.size)

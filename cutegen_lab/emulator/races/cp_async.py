@@ -2,8 +2,8 @@
 Asynchronous Copy Operations").
 
 A copy may complete as late as its thread's wait (cp.async.wait_group, wait_all) or an mbarrier's phase
-(cp.async.mbarrier.arrive). Here bytes are stored when the copy is issued, which is as early as allowed; until it has
-been waited for, every other access to them is a fault. Only in race-detection mode.
+(cp.async.mbarrier.arrive). The emulator stores the bytes when the copy is issued, which is as early as allowed; until
+the copy has been waited for, every other access to these bytes is a fault. Only in race-detection mode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEVER = -1
 
 @dataclass
 class _Batch:
-    """Copies of one instruction: thread, first cell and commit group of each, and the mbarrier that they signal."""
+    """Copies of one instruction: thread, first cell and commit group of each, and the mbarrier that it signals."""
 
     gid: Array
     cell: Array
@@ -39,7 +39,7 @@ class _Batch:
         return replace(self, **dict(zip(("gid", "cell", "group", "slot", "phase"), parts, strict=True)))
 
     def all_cells(self) -> Array:
-        """[copy, cell]."""
+        """The cells that each copy writes, [copy, cell]."""
         return np.asarray(self.cell[:, None] + np.arange(self.cells))
 
 
@@ -53,17 +53,17 @@ class RememberedAccesses(Protocol):
 
 
 class CopiesInFlight:
-    """``flying``, by cell: 1 + thread and line of the copy in flight to it, or 0."""
+    """``_flying``, by cell: 0, or 1 + thread and line (in one integer) of the copy that is in flight to it."""
 
     def __init__(self, races: RememberedAccesses, lanes: int, cells: int) -> None:
         self._races = races
         self._committed = np.zeros(lanes, np.int64)  # number of commit groups so far, by lane
-        self._complete = np.zeros(lanes, np.int64)  # … and how many of them, from the first, have been waited for
+        self._complete = np.zeros(lanes, np.int64)  # number of commit groups that have been waited for, by lane
         self._flying = np.zeros(cells, np.int64)
         self._batches: list[_Batch] = []
 
     def issue(self, g: Group, index: Array, cells: int, line: int) -> None:
-        """``index`` is in units of ``cells`` cells."""
+        """Starts the copies of ``g`` to ``index``, in units of ``cells`` cells."""
         slots = np.full(g.n, _NEVER)
         batch = _Batch(g.gid, index * cells, cells, self._committed[g.gid], line, slots, slots)
         self._flying[batch.all_cells()] = (g.gid << _LINE_BITS | line)[:, None] + 1
@@ -73,12 +73,13 @@ class CopiesInFlight:
         self._committed[g.gid] += 1
 
     def wait(self, g: Group, pending: int) -> None:
-        """All but the thread's last ``pending`` groups are complete."""
+        """Completes all but the last ``pending`` groups of each thread of ``g``."""
         self._complete[g.gid] = np.maximum(self._complete[g.gid], self._committed[g.gid] - pending)
         self._land(lambda batch: batch.group < self._complete[batch.gid])
 
     def signal(self, g: Group, slot: Array, phase: Array) -> None:
-        """Earlier copies of these threads complete the mbarriers at ``slot``, in the phase that is now ``phase``."""
+        """The copies that the threads of ``g`` have issued so far complete on the mbarriers at ``slot``, in their
+        current ``phase``."""
         lanes = np.full(len(self._committed), _NEVER)
         lanes[g.gid] = np.arange(g.n)
         for batch in self._batches:
@@ -91,7 +92,7 @@ class CopiesInFlight:
                 self._races.rewrite(part.gid, part.all_cells(), part.line)
 
     def observe(self, slot: Array, phase: Array) -> None:
-        """A wait has seen the mbarriers at ``slot`` in ``phase``."""
+        """Completes the copies of earlier phases: a wait has seen the mbarriers at ``slot`` in ``phase``."""
         if self._batches:
             seen = dict(zip(slot.tolist(), phase.tolist(), strict=True))
             now = np.vectorize(lambda s: seen.get(s, _NEVER), otypes=[np.int64])
@@ -111,7 +112,7 @@ class CopiesInFlight:
         self._batches = kept
 
     def check(self, g: Group, index: Array, cells: int, does: str) -> None:
-        """Traps where a copy in flight writes one of the cells."""
+        """Traps if a copy in flight writes one of the cells."""
         if not self._batches:
             return
         found = self._flying.reshape(-1, cells)[index]

@@ -2,12 +2,12 @@
 
 Two accesses of one launch, one of them a write, race unless they are ordered (:mod:`vector_clock`, :mod:`causality`) or
 both are strong at a scope that includes both threads (PTX ISA 8.7.1 "Races"). Only releases and acquires at the scope
-of the GPU order blocks of different clusters (8.9.5); in very large grids that order is tracked for some clusters. A
-write of the same value is no race, nor is the plain read of a compare-and-swap's expected value (CUDA C++ Programming
+of the GPU order blocks of different clusters (8.9.5); in very large grids that order is tracked for some clusters only.
+A write of the same value is no race, nor is the plain read of a compare-and-swap's expected value (CUDA C++ Programming
 Guide, "Atomic Functions"). The last writer and two readers of each cell are recorded. Copies are in flight until they
-have been waited for, and a bulk copy sees writes of threads only after a proxy fence (8.4 "Proxies"). A programmatic
-launch (CUDA C++ Programming Guide, "Programmatic Dependent Launch") may not read writes of the launch before, nor write
-to bytes that it accesses, before it has waited (PTX ISA 9.7.13.12 griddepcontrol).
+have been waited for, and a bulk copy sees writes of threads only after a proxy fence (8.4 "Proxies"). Until it has
+waited (PTX ISA 9.7.13.12 griddepcontrol), a programmatic launch (CUDA C++ Programming Guide, "Programmatic Dependent
+Launch") may not read bytes that the previous launch writes, nor write bytes that the previous launch accesses.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class GlobalRaces:
         self.stores, self.reads = StoresInFlight(), ReadsInFlight(0)
 
     def table(self, size: int) -> Array | None:
-        """The table of last writers for a buffer of ``size`` bytes; None where it is not tracked."""
+        """The table of last writers for a buffer of ``size`` bytes; None if such a buffer is not tracked."""
         if self._most is not None and access_marks.table_bytes(size, self._unit) > self._most:
             return None
         return access_marks.table(size, self._unit)
@@ -78,7 +78,8 @@ class GlobalRaces:
         return self._overlap.launch
 
     def load(self, buffer: Buffer, g: HasLanes, address: Array, width: int) -> None:
-        """Before a read of ``width`` bytes. Reads of copies are recorded as in flight until these complete."""
+        """Checks and records a read of ``width`` bytes; called before it. The read of a copy is recorded as in flight
+        until the copy is complete."""
         ctas, gid = self._here(), g.gid
         made = self._now(gid)
         if g.hardware:
@@ -102,7 +103,7 @@ class GlobalRaces:
     def store(
         self, buffer: Buffer, gid: Array, address: Array, width: int, index: Array, value: Any, hardware: bool = False
     ) -> None:
-        """Stores ``value`` at element ``index``."""
+        """Checks and records a store, and stores ``value`` at element ``index``."""
         ctas, cells, k, made = self._here(), buffer.views[width], width // self._unit, self._now(gid)
         new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
         changes = differs(cells[index], new, k)
@@ -112,13 +113,13 @@ class GlobalRaces:
             made = access_marks.in_flight(made, self.stores.issue(int(gid[0]), writes))
         cells[index] = new
         writes.remember(made)
-        if (lost := differs(cells[index], new, k)).any():  # several lanes wrote at the same time
+        if (lost := differs(cells[index], new, k)).any():  # several lanes store different values to one cell
             self._check(buffer, gid, address, writes.found(), made, lost, WROTE)
         if ctas.causality is not None and not hardware and (order := self._order()).strong:
             ctas.causality.write(self._left, gid, address, order)
 
     def update(self, buffer: Buffer, gid: Array, address: Array, width: int) -> None:
-        """Before an atomic operation."""
+        """Checks and records an atomic operation; called before it is performed."""
         ctas, made = self._here(), self._now(gid)
         if ctas.causality is not None:
             ctas.causality.update(self._left, gid, address, self._order())
@@ -143,7 +144,7 @@ class GlobalRaces:
         return self._overlap.meets_others
 
     def require_alone(self, buffer: Buffer, gid: Array, address: Array, *, reads: bool) -> None:
-        """Traps where threads use a tensor while work before the plan's first launch may still run."""
+        """Traps if a thread uses a tensor while work before the plan's first launch may still run."""
         waited = self._clocks(self._here()).waited(gid)
         beside = np.flatnonzero(self._overlap.beside_others(waited))
         if len(beside):
@@ -153,14 +154,15 @@ class GlobalRaces:
                 when = f"after griddepcontrol.wait for launch {self._launch - 1}, which did not itself wait"
             message = (
                 f"{'reads' if reads else 'writes'} byte {int(address[at]) - buffer.base} of {buffer.name} {when}: the "
-                "first launch is programmatic, so that what makes its inputs, or the call before it, may still run"
+                "first launch is programmatic, so the producer of its inputs, or the previous call, may still run"
             )
             raise Trap(verdict, message, int(gid[at]), int(address[at]))
 
     def _check_write(
         self, buffer: Buffer, gid: Array, address: Array, width: int, made: Marks, changes: Array | None
     ) -> Rows:
-        """Before a write; ``changes`` [lanes, cells], None for an atomic operation. Clears the recorded readers."""
+        """Checks a write, and clears the recorded readers. ``changes`` [lanes, cells]: the cells that get another
+        value; None for an atomic operation."""
         writes = self._writes(buffer, address, width)
         self._check(buffer, gid, address, writes.found(), made, changes, WROTE)
         for reads in self._reads(buffer, address, width, make=False):
@@ -179,8 +181,8 @@ class GlobalRaces:
                 late = (found.launch >= self._overlap.first) & (found.launch < self._launch)
                 late |= (found.launch == self._launch) & self._unordered(ctas, gid, found)
                 kept = Marks(*(np.where(late, a, b) for a, b in zip(found, kept, strict=True)))
-        other.remember(kept, backwards=True)  # if many lanes read a cell at once, this keeps the first …
-        last.remember(made)  # … and this the last
+        other.remember(kept, backwards=True)  # of lanes that read the same cell, this keeps the first
+        last.remember(made)  # of lanes that read the same cell, this keeps the last
 
     def _order(self) -> Any:
         program = self._here().program
@@ -197,7 +199,8 @@ class GlobalRaces:
     def _check(
         self, buffer: Buffer, gid: Array, address: Array, past: Marks, made: Marks, changes: Array | None, did: str
     ) -> None:
-        """Traps where accesses ``past`` [lanes, cells] are not ordered before this. ``changes``: None for a read."""
+        """Traps if one of the accesses ``past`` [lanes, cells] is not ordered before the current one. ``changes``: None
+        for a read."""
         if past.newest() < self._overlap.first:
             return
         ctas, launch = self._here(), past.launch
@@ -220,7 +223,7 @@ class GlobalRaces:
             raise self._race(buffer, gid, address, race, past, changes is None, did)
 
     def _unordered(self, ctas: WatchedBlocks, gid: Array, past: Marks) -> Array:
-        """Mask [lanes, cells] of accesses of this launch that are not ordered before the lane's."""
+        """Mask [lanes, cells] of accesses of this launch that are not ordered before the lane's current access."""
         clocks, warp, mine = self._clocks(ctas), (gid >> 5)[:, None], (gid % (self._clocks(ctas).size * 32))[:, None]
         cluster = past.block // ctas.cluster_size
         home = cluster == (ctas.numbers[gid // ctas.padded_threads] // ctas.cluster_size)[:, None]
@@ -238,8 +241,8 @@ class GlobalRaces:
         return np.where(home, late, far)
 
     def _check_proxy(self, buffer: Buffer, gid: Array, address: Array, past: Marks, does: str) -> None:
-        """Traps where a bulk copy accesses bytes that a thread wrote in this launch, with no proxy fence between. For
-        other clusters it is only checked that the kernel has such a fence."""
+        """Traps if a bulk copy accesses bytes that a thread wrote in this launch, with no proxy fence between. For
+        writes of other clusters the only check is that the kernel has such a fence."""
         if past.newest() < self._launch:
             return
         ctas, clocks = self._here(), self._clocks(self._here())
@@ -253,7 +256,7 @@ class GlobalRaces:
             own = [
                 n for n in np.unique(lines[bad]).tolist() if (i := ctas.program.source_map.get(n)) and i.opcode == "cp"
             ]
-            bad &= ~np.isin(lines, own)  # without copies that have been waited for
+            bad &= ~np.isin(lines, own)  # writes of bulk copies need no proxy fence
         if bad.any():
             gid_at, at, mark = self._first(gid, address, bad, past)
             message = (
@@ -270,7 +273,7 @@ class GlobalRaces:
         return np.asarray(np.minimum(past.scope, made.scope[:, None]) > needed)
 
     def _guessed(self, past: Marks) -> Array:
-        """Mask of pairs of a compare-and-swap and the plain read of an expected value: they do not race."""
+        """Mask of pairs of a compare-and-swap and the plain read of its expected value: they do not race."""
         program = self._here().program
         if not program.guesses:
             return np.zeros(past.what.shape, np.bool_)
@@ -307,12 +310,12 @@ class GlobalRaces:
         if did == READ and (mark.epoch >= IN_FLIGHT or mark.thread >> 5 >= self._clocks(ctas).size):
             who, did, between = "a copy", "reads", "which nobody has waited for"
         elif mark.epoch >= IN_FLIGHT:
-            did, between = "has a bulk copy write", "which nobody has waited for (.read waits for its source alone)"
+            did, between = "has a bulk copy write", "which nobody has waited for (.read waits for the source only)"
         message = f"a race: {does} {who} {did}, {where}, {between}"
         return self._trap(Verdict.NON_DETERMINISTIC, message, gid_at, at, mark)
 
     def _first(self, gid: Array, address: Array, bad: Array, past: Marks) -> tuple[int, int, Mark]:
-        """(thread, address, earlier access) of the first that is ``bad`` [lanes, cells]."""
+        """(thread, address, earlier access) of the first access that is ``bad`` [lanes, cells]."""
         lane, cell = (int(v[0]) for v in np.nonzero(np.broadcast_to(bad, past.what.shape)))
         return int(gid[lane]), int(address[lane]) + cell * self._unit, past.at(lane, cell)
 

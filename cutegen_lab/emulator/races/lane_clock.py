@@ -1,9 +1,9 @@
-"""Clocks of single lanes where these differ from their warp's (PTX ISA 8.9 "Memory Consistency Model" orders threads,
+"""Clocks of single lanes, if these differ from their warp's (PTX ISA 8.9 "Memory Consistency Model" orders threads,
 not warps; 9.7.13.2 bar.warp.sync).
 
 A lane that waits (acquires) alone updates its own clock only, until its warp synchronises. A lane that arrives,
 releases or fences alone publishes its own accesses, and those of other lanes up to their last synchronisation. Earlier
-publications of any lane of the warp count as included: where several lanes publish in turn, a race may be missed, but
+publications of any lane of the warp count as included: if several lanes publish in turn, a race may be missed, but
 no false race is reported.
 """
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from cutegen_lab.emulator.ptx.types import Array
 
-_MOST = 4096  # recorded publications of a warp; older ones count as made by all its lanes
+_MOST = 4096  # maximum number of recorded publications per warp; older ones count as made by all its lanes
 EVERY = 0xFFFF_FFFF
-"""Lanes of a warp, as bits."""
+"""All lanes of a warp, as bits."""
 
 
 class _Record:
-    """Publications of one warp since the first by only some of its lanes: the warp's clock (``counts``), and by lane
-    the clock up to which its accesses are included (``covers``)."""
+    """Publications of one warp since the first one by only some of its lanes: the warp's clock (``counts``), and by
+    lane the clock up to which its accesses are included (``covers``)."""
 
     def __init__(self) -> None:
         self.counts, self.covers, self.size = np.zeros(64, np.int64), np.zeros((64, 32), np.int64), 0
@@ -102,7 +102,7 @@ class LaneClocks:
         mine = self._extra.setdefault(warp, {})
         for lane in lane_numbers(lanes):
             mine[lane] = np.maximum(mine[lane], row) if lane in mine else row.copy()
-        if self.all_run(warp, sum(1 << lane for lane in mine)):  # the lanes have acquired one after another
+        if self.all_run(warp, sum(1 << lane for lane in mine)):  # all running lanes have acquired, one after another
             np.maximum(self._known[warp], np.minimum.reduce(list(mine.values())), out=self._known[warp])
 
     def more(self, gid: Array, column: Array, known: Array) -> Array:
@@ -160,7 +160,7 @@ class LaneClocks:
     # --- synchronising lanes -----------------------------------------------------------------------------------------
 
     def meet_all(self, warps: Array) -> None:
-        """All lanes of ``warps`` (distinct) have synchronised."""
+        """Records that all lanes of ``warps`` (distinct) have synchronised."""
         if self._extra:
             for warp in self._extra.keys() & set(warps.tolist()):
                 rows = self._extra.pop(warp).values()
@@ -171,7 +171,7 @@ class LaneClocks:
         self._met[warps] = self._known[warps, self._own[warps]]
 
     def meet(self, warp: int, members: Array, before: int) -> None:
-        """The lanes ``members`` have synchronised; their warp's clock was ``before``."""
+        """Records that the lanes ``members`` have synchronised; their warp's clock was ``before``."""
         floors = self._parts(warp)
         floors[members] = floors[members].max(axis=0)
         floors[np.ix_(members, members)] = before + 1

@@ -1,8 +1,8 @@
 """Launches that may overlap the current one (CUDA C++ Programming Guide, "Programmatic Dependent Launch").
 
-A programmatic launch may begin as soon as all blocks of the one before allow it. Its griddepcontrol.wait waits for that
-launch only (PTX ISA 9.7.13.12: "until all prerequisite grids in flight have completed"), and so for earlier ones only
-if that launch has waited itself.
+A programmatic launch may begin as soon as all blocks of the previous launch allow it. Its griddepcontrol.wait waits for
+that launch only (PTX ISA 9.7.13.12: "until all prerequisite grids in flight have completed"), and so for earlier ones
+only if that launch has waited itself.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class LaunchOverlap:
         self._programmatic, self._all_waited, self._some_waited = programmatic, True, None
 
     def leave(self, clocks: VectorClocks) -> None:
-        """A CTA batch of the current launch has ended; batches without clocks count as correct."""
+        """Records whether the blocks of a CTA batch that has ended have waited. Batches without clocks count as if they
+        had."""
         if self._programmatic:
             self._all_waited &= clocks.every_block_waited()
             self._some_waited = bool(self._some_waited) or clocks.some_have_waited()

@@ -1,7 +1,8 @@
 """cp.async copies that may still read global memory (PTX ISA 9.7.9.25.1: "modifying the source memory location … before
 the asynchronous operation completes, exhibits undefined behavior").
 
-A read is over when its thread has waited for its commit group, or with the phase of the mbarrier that the copy signals.
+A read is complete when its thread has waited for its commit group, or when the phase of the mbarrier that the copy
+signals is complete.
 Only reads of tensors that the plan may write are recorded.
 """
 
@@ -33,7 +34,7 @@ class _Batch:
 
 
 class ReadsInFlight:
-    """Reads of cp.async by the ``threads`` of a CTA batch. Commit groups are per thread."""
+    """Reads by the cp.async copies of a CTA batch of ``threads`` threads. Commit groups are per thread."""
 
     def __init__(self, threads: int) -> None:
         self._committed = np.zeros(threads, np.int64)
@@ -63,7 +64,8 @@ class ReadsInFlight:
             self._end(lambda batch: batch.group < done[batch.gid], now)
 
     def signal(self, gid: Array, column: Array, count: Array) -> None:
-        """Earlier copies of ``gid`` complete when the mbarriers of ``column`` have completed ``count`` phases."""
+        """The copies that each thread of ``gid`` has issued so far complete when the mbarrier of its clock ``column``
+        has completed ``count`` phases."""
         if self.under_way:
             mine = np.zeros(len(self._committed), np.bool_)
             mine[gid] = True

@@ -4,8 +4,8 @@ PTX ISA 8.7.1 "Races" and 9.7.13.1 (a barrier orders accesses of its participant
 cluster barriers and mbarriers order warps through their :mod:`vector_clock`; so do releases and acquires
 (:mod:`causality`). Any warp-wide instruction orders lanes of one warp (9.7.13.2 bar.warp.sync and others). For each
 cell the last writer and two unordered readers are recorded: the last, and the one before or, with interleaved warps,
-the first. That finds every race of a write with one or two readers, with three in one of two runs, and may miss one
-with more. A write of the same value is no race.
+the first. This finds every race of a write with one or two readers; a race with three readers is found either in
+lockstep or with interleaved warps, and one with more may be missed. A write of the same value is no race.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cutegen_lab.emulator.races.watched import WatchedBlocks
 from cutegen_lab.emulator.roles import GeneratedCode, Group
 
 # An access in 63 bits: line of generated code, thread in its cluster, 1 + scope of a strong operation (0: a weak one),
-# clock of its warp. 0: none. A thread number divided by 32 is a column of the clocks; the async proxy
+# clock of its warp. 0: no access. A thread number divided by 32 is a column of the clocks; the async proxy
 # (:mod:`async_proxy`) has columns too.
 _THREAD, _SCOPE, _COUNT = 20, 37, 39
 _LINE_MASK, _THREAD_MASK = (1 << 20) - 1, (1 << 17) - 1
@@ -48,7 +48,7 @@ class SharedRaces:
         self.copies = CopiesInFlight(self, len(clocks.own) * 32, cells)
 
     def read(self, g: Group, index: Array, width: int) -> None:
-        """Before a read of ``width`` bytes; ``index`` is in units of ``width``."""
+        """Checks and records a read of ``width`` bytes; called before it. ``index`` is in units of ``width``."""
         stamp, order = self._stamp(g)
         if order.strong and self._ctas.causality is not None:
             self._ctas.causality.read(self._left, g.gid, index * width, order)
@@ -62,11 +62,11 @@ class SharedRaces:
             for found in (first, last) if self._keeps_late else (last, first):
                 if (race := self._racing(g, known, found)).any():
                     kept = np.where(race, found, kept)
-        other[index[::-1]] = kept[::-1]  # if many lanes read a cell at once, this keeps the first …
-        reader[index] = stamp  # … and this the last
+        other[index[::-1]] = kept[::-1]  # of lanes that read the same cell, this keeps the first
+        reader[index] = stamp  # of lanes that read the same cell, this keeps the last
 
     def write(self, g: Group, index: Array, width: int, value: Array) -> None:
-        """Stores ``value``."""
+        """Checks and records a write, and stores ``value``."""
         stamp, order = self._stamp(g)
         cells, k = self._ctas.shared.views[width], width // self.unit
         new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
@@ -86,7 +86,7 @@ class SharedRaces:
         self.copies.issue(g, index, width // self.unit, generated_line(self._ctas.program))
 
     def update(self, g: Group, index: Array, width: int) -> None:
-        """Before an atomic operation."""
+        """Checks and records an atomic operation; called before it is performed."""
         stamp, order = self._stamp(g)
         k = width // self.unit
         if self._ctas.causality is not None:
@@ -135,7 +135,8 @@ class SharedRaces:
         self.writer[cells] = (self._clocks.now(gid >> 5) << _COUNT | thread << _THREAD | line)[:, None]
 
     def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap:
-        """The trap for thread ``mine``'s access to bytes that a copy of ``theirs``, issued at ``line``, writes."""
+        """The trap for an access of thread ``mine`` to bytes that a copy of thread ``theirs``, issued at ``line``,
+        writes."""
         shared = self._ctas.shared
         at = cell * self.unit % shared.stride
         who = "its own" if theirs == mine else f"thread {self._ctas.place(theirs)[1]}'s"
@@ -146,8 +147,8 @@ class SharedRaces:
         return trap
 
     def _known(self, g: Group) -> Array | None:
-        """[lanes, 1]: a record below this, of a warp of the cluster, is ordered before the lane. A fast path for
-        accesses after a barrier; None where lane clocks must be consulted."""
+        """A bound [lanes, 1]: records below it, of warps of the cluster, are ordered before the lane. A fast path for
+        accesses after a barrier; None if the clocks of single lanes must be consulted."""
         counts = self._clocks.known_to_all(g.warp_numbers())
         if counts is None:
             return None
@@ -208,7 +209,7 @@ class SharedRaces:
         else:
             doing = {"wrote": "writes", "read": "reads"}.get(did, did)
             what = self._clocks.hardware(thread >> 5)
-            message = f"a race: {does} byte {byte} of shared memory, which {what} {doing} that has not been waited for"
+            message = f"a race: {does} byte {byte} of shared memory, which {what} {doing} with no wait for it between"
         trap = Trap(Verdict.NON_DETERMINISTIC, message, gid, at % shared.stride)
         trap.earlier = self.source(past)
         return trap

@@ -1,8 +1,8 @@
 """Which cluster of a launch stored to each cell of global memory. In a large run :class:`GlobalRaces` checks only a
 few clusters; this finds conflicting stores of any two.
 
-Only for kernels whose blocks cannot wait for each other: they are then unordered (PTX ISA 8.9.5), and the result
-depends on which store is last. Stores of the same value, bulk copies and atomic operations are not checked.
+Only for kernels whose blocks cannot wait for each other: their stores are then unordered (PTX ISA 8.9.5), and the
+result depends on which store is last. Stores of the same value, bulk copies and atomic operations are not checked.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.shared_memory import differs
 from cutegen_lab.emulator.roles import Blocks
 
-MOST_BYTES = 512 << 20  # most bytes of a tensor's table
+MOST_BYTES = 512 << 20  # maximum size of a tensor's table
 
 
 class StoreOwners:
-    """``unit``: bytes of the plan's narrowest access. Launches ``begin``, and CTA batches ``enter``."""
+    """``unit``: bytes of the plan's narrowest access. ``begin`` starts a launch, ``enter`` a CTA batch."""
 
     def __init__(self, unit: int) -> None:
         self._unit = unit
@@ -30,7 +30,7 @@ class StoreOwners:
         self._mine: Array = np.zeros(0, np.int32)  # by block of the batch: a unique number of its cluster
 
     def table(self, size: int) -> Array | None:
-        """The table of a buffer of ``size`` bytes; 0: no store."""
+        """The table of a buffer of ``size`` bytes (0: no store); None if it would exceed ``MOST_BYTES``."""
         cells = -(-size // self._unit)
         return None if 4 * cells > MOST_BYTES else np.zeros(cells, np.int32)
 
@@ -42,8 +42,8 @@ class StoreOwners:
         self._mine = (1 + self._before + ctas.numbers // ctas.cluster_size).astype(np.int32)
 
     def store(self, buffer: Buffer, gid: Array, width: int, index: Array, value: Any) -> None:
-        """Stores ``value`` at element ``index`` of ``buffer``. Raises Trap where another cluster stored, or stores at
-        once, something else."""
+        """Stores ``value`` at element ``index`` of ``buffer``. Raises Trap if another cluster stored another
+        value there, or stores one with the same instruction."""
         assert buffer.owners is not None
         cells, k = buffer.views[width], width // self._unit
         owners = buffer.owners[: len(buffer.owners) // k * k].reshape(-1, k)

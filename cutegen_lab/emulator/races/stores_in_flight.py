@@ -1,7 +1,7 @@
 """Bulk copies to global memory that no thread has waited for (PTX ISA 9.7.9.25.4 cp.async.bulk, 9.7.9.25.6 wait_group).
 
 Until the thread that issued a copy has waited for its bulk group (without ``.read``, which waits for the source alone),
-no other access may touch what it writes. The end of the launch completes all of them.
+no other access may touch the bytes that the copy writes. The end of the launch completes all copies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class StoresInFlight:
             self._committed[gid] += 1
 
     def wait(self, gid: int, pending: int) -> Iterator[tuple[int, Rows]]:
-        """(group, rows) of the copies that complete with all but the last ``pending`` groups."""
+        """Removes the copies in all but the last ``pending`` groups of thread ``gid``; yields (group, rows) of each."""
         if gid in self._pending:
             last = self._committed[gid] - pending
             found, self._pending[gid] = self._pending[gid], [p for p in self._pending[gid] if p[0] >= last]

@@ -4,7 +4,7 @@ One more column stands for earlier launches: a warp's entry there rises when it 
 warp that has. The async proxy has columns too: for the wgmma of each warp and its bulk copies out of shared memory
 (groups that have been waited for), and for each mbarrier (completed phases). Further columns record up to which clock a
 proxy fence has made a warp's generic accesses to shared and to global memory visible to the async proxy (PTX ISA 8.4
-"Proxies"), and its initialisations of mbarriers (9.7.13.4 fence.mbarrier_init). Where blocks of different clusters can
+"Proxies"), and its initialisations of mbarriers (9.7.13.4 fence.mbarrier_init). If blocks of different clusters can
 wait for each other, the warps of the grid, or of some of its clusters, have columns as well.
 
 A warp's own clock increases each time it *publishes* (arrives, releases). A warp that acquires (waits) merges the
@@ -22,14 +22,14 @@ import numpy as np
 from cutegen_lab.emulator.ptx.types import Array
 from cutegen_lab.emulator.races.lane_clock import EVERY, LaneClocks, by_place
 
-MBARRIERS = 64  # most mbarriers of a block on which bulk copies complete
+MBARRIERS = 64  # maximum number of mbarriers per block on which bulk copies complete
 
 
 class VectorClocks:
     """``known[w, v]``: the clock up to which accesses of warp ``v`` (of the cluster) are ordered before warp ``w`` (of
     the CTA batch).
 
-    Column ``size``, after the last warp: 1 if earlier launches are ordered before. The other columns begin at
+    Column ``size``, after the last warp: 1 if earlier launches are ordered before the warp. The other columns begin at
     ``products``, ``bulk``, ``landing``, ``fenced`` (shared memory), ``fenced_global``, ``made`` (mbarriers) and
     ``grid`` (warps of the clusters ``followed``, by ascending number). ``exited``: by thread, kept by the batch.
     """
@@ -50,7 +50,8 @@ class VectorClocks:
         self.known = np.zeros((len(total), self.width), np.int64)
         self.known[total, self.own] = 1
         self.lanes = LaneClocks(self.known, self.own, exited)
-        # By warp with bulk groups of several lanes: the wait that completed each group, by its number.
+        # By warp, if several of its lanes have bulk groups: the number of the wait that completed each group (largest
+        # int64: none yet), by group number.
         self.group_ends: dict[int, Array] = {}
         self._began_next = False  # whether a warp allowed the next launch to begin without having waited
 
@@ -66,11 +67,11 @@ class VectorClocks:
         return self.grid + np.where(followed, at * self.size + column, 0), followed
 
     def now(self, warp: Array) -> Array:
-        """The own clock of each warp."""
+        """Each warp's own entry in its clock."""
         return np.asarray(self.known[warp, self.own[warp]])
 
     def publish(self, warps: Array) -> Array:
-        """Returns the clock of each warp (distinct). Its later accesses get a new epoch."""
+        """Returns the clocks of ``warps`` (distinct), and gives their later accesses a new epoch."""
         self.lanes.publish_all(warps)
         rows = self.known[warps]
         if not self.lanes.even:
@@ -86,12 +87,12 @@ class VectorClocks:
         return row
 
     def meet_all(self, warps: Array) -> None:
-        """All lanes of each of ``warps`` (distinct) execute a warp-wide instruction."""
+        """Records that all lanes of each of ``warps`` (distinct) execute a warp-wide instruction."""
         self.known[warps, self.own[warps]] += 1
         self.lanes.meet_all(warps)
 
     def meet(self, warp: int, members: Array | None) -> None:
-        """The lanes ``members`` of ``warp`` (None: all) execute a warp-wide instruction."""
+        """Records that the lanes ``members`` of ``warp`` (None: all) execute a warp-wide instruction."""
         if members is None:
             self.meet_all(np.array([warp]))
             return
@@ -100,8 +101,8 @@ class VectorClocks:
         self.lanes.meet(warp, members, before)
 
     def proxy_fence(self, gid: Array, shared: bool = True, everywhere: bool = True) -> None:
-        """Accesses ordered before the threads ``gid`` become visible to the async proxy; later ones are not.
-        ``shared``: in shared memory. ``everywhere``: in global memory."""
+        """Makes accesses that are ordered before the threads ``gid`` visible to the async proxy: accesses to shared
+        memory (``shared``), to global memory (``everywhere``)."""
         firsts = [self.fenced] * shared + [self.fenced_global] * everywhere
         warps, lanes, whole = self.lanes.split(gid)
         whole &= self.lanes.even
@@ -126,13 +127,14 @@ class VectorClocks:
         self.known[warps, own] += 1
 
     def announced(self, warps: Array) -> Array:
-        """For each warp (distinct) the columns of its clock for initialised mbarriers, others 0."""
+        """The clock of each of ``warps`` (distinct) in the columns of initialised mbarriers; the other columns are
+        0."""
         rows = np.zeros((len(warps), self.width), np.int64)
         rows[:, self.made : self.grid] = self.known[warps, self.made : self.grid]
         return rows
 
     def hardware(self, column: int) -> str:
-        """The asynchronous operation of a column."""
+        """The kind of asynchronous operation that a column stands for, in words."""
         return "a wgmma" if column < self.bulk else "a bulk copy"
 
     def learn(self, warps: Array, rows: Array) -> None:
@@ -165,7 +167,7 @@ class VectorClocks:
         self.learn_column(gid, self.size, 1)
 
     def launch_dependents(self, gid: Array) -> None:
-        """The threads ``gid`` execute griddepcontrol.launch_dependents for their blocks."""
+        """Records that the threads ``gid`` execute griddepcontrol.launch_dependents for their blocks."""
         self._began_next |= not self.waited(gid).all()
 
     def waited(self, gid: Array) -> Array:
@@ -191,8 +193,8 @@ class VectorClocks:
         return self.lanes.row(gid >> 5, 1 << (gid & 31))
 
     def known_to_all(self, warps: Array) -> Array | None:
-        """For each of ``warps``: the minimum over the warps of its cluster of the clock entries that hold for all its
-        lanes. None where clocks of lanes differ from their warp's."""
+        """For each of ``warps``: the clock up to which accesses of every warp of its cluster are ordered before all its
+        lanes. None if clocks of lanes differ from their warp's."""
         if self.group_ends or not self.lanes.together:
             return None
         return np.minimum(np.minimum.reduce(self.known[warps, : self.size], axis=1), self.lanes.met_by_all(warps))
@@ -225,18 +227,18 @@ class VectorClocks:
 
 
 class Meetings:
-    """Published clocks, one row for each place (an index of ``shape``), as of a barrier."""
+    """Clocks published at synchronisation points such as barriers: one row for each place (an index of ``shape``)."""
 
     def __init__(self, clocks: VectorClocks, *shape: int) -> None:
         self._clocks = clocks
         self.rows = np.zeros((*shape, clocks.width), np.int64)
 
     def leave(self, warps: Array, *place: Any) -> None:
-        """Publishes the clocks of ``warps`` (distinct) at ``place``, an index for each."""
+        """Publishes the clocks of ``warps`` (distinct) at ``place``, one index per warp."""
         self.leave_rows(self._clocks.publish(warps), *place)
 
     def leave_rows(self, rows: Array, *place: Any) -> None:
-        """Merges ``rows`` into ``place``, an index for each."""
+        """Merges ``rows`` into ``place``, one index per row."""
         np.maximum.at(self.rows, place, rows)
 
     def take(self, warps: Array, *place: Any) -> None:

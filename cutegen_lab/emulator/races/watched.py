@@ -13,14 +13,14 @@ from cutegen_lab.emulator.roles import Blocks
 class SharedBytes(Protocol):
     """Shared memory of all blocks, one window after another."""
 
-    first: int  # byte of a window that a kernel may use
+    first: int  # first byte of a window that a kernel may use
     stride: int  # bytes from one window to the next
 
     @property
     def data(self) -> Array: ...  # every byte
 
     @property
-    def views(self) -> dict[int, Array]: ...  # ``data`` by width of an access
+    def views(self) -> dict[int, Array]: ...  # ``data`` as elements of each access width
 
 
 class Phases(Protocol):
@@ -34,13 +34,13 @@ class OpenedBarrier(Protocol):
     """The cluster barrier."""
 
     @property
-    def over(self) -> Array: ...  # by block: clock of accesses before completed arrivals
+    def over(self) -> Array: ...  # by block: clock of accesses before arrivals that it has waited for
 
 
 class CopiesToShared(Protocol):
     """Bulk copies into shared memory."""
 
-    def exit(self, block: int) -> None: ...  # traps where one is in flight to a block that ends
+    def exit(self, block: int) -> None: ...  # traps if a copy to ``block``, which ends, is in flight
 
 
 class WatchedBlocks(Blocks, Protocol):

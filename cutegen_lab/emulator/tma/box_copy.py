@@ -4,8 +4,8 @@ Elements outside the tensor read as zeros (or NaN) and are not written, with one
 document: an H200 writes whole pieces of 16 bytes. A store or reduction past the end of the innermost dimension writes
 up to the next multiple of 16 bytes. A store with a negative coordinate, or an innermost one that is no multiple of 16
 bytes, is an illegal instruction (benchmarks/results/bulk_stores_on_gpu.json). Loads have neither rule. In shared memory
-the box is dense, innermost dimension first; under a swizzle the address of each 16-byte piece has bits 4 to 6 changed
-by bits 7 to 9.
+the box is dense, innermost dimension first; a swizzle of 128 bytes XORs bits 4 to 6 of the address of each 16-byte
+piece with bits 7 to 9, a narrower swizzle fewer bits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cutegen_lab.emulator.ptx.types import MARKED, RAW, Array
 from cutegen_lab.emulator.tma.tensor_map import TensorMap
 
 _REPEAT = 1024  # bytes after which every swizzle repeats
-_PIECE = 16  # bytes of a piece
+_PIECE = 16  # bytes per piece
 _NUMPY = {"u8": np.uint8, "u16": np.uint16, "f16": np.float16, "u32": np.uint32, "s32": np.int32, "f32": np.float32,
           "u64": np.uint64, "s64": np.int64, "f64": np.float64}  # fmt: skip
 Reduction = Callable[[Array, Array], Array]
@@ -84,15 +84,15 @@ class MappedTensor:
         begins = coordinates[0] * self.map.element_bytes
         if begins % _PIECE or min(coordinates) < 0:
             message = (
-                f"a bulk copy to memory begins at byte {begins} of its tensor's rows, coordinates {coordinates}: "
-                f"legal are multiples of {_PIECE} bytes, and nothing negative"
+                f"a bulk copy to global memory begins at byte {begins} of a row, coordinates {coordinates}: the byte "
+                f"must be a multiple of {_PIECE}, and no coordinate may be negative"
             )
             raise Trap(Verdict.LAUNCH_FAILURE, message, gid, self.map.address)
 
     def _beside(
         self, gid: int, source: tuple[slice, ...], target: tuple[slice, ...], box: Array, reduce: Reduction | None
     ) -> None:
-        """Writes a store's elements past the end of the tensor's rows, where these end within a piece of 16 bytes."""
+        """Writes a store's elements past the end of the tensor's rows, if these end within a piece of 16 bytes."""
         tmap, end = self.map, target[-1].stop
         length = tmap.sizes[0] * tmap.element_bytes
         over = -length % _PIECE
@@ -101,8 +101,8 @@ class MappedTensor:
             return
         at = self._addresses((*source[:-1], slice(tmap.sizes[0], tmap.sizes[0] + more, 1)))
         if at[-1] + np.uint64(tmap.element_bytes) > self.buffer.end:
-            what = f"a bulk copy to memory writes whole pieces of {_PIECE} bytes"
-            message = f"{what}: past rows of {length} bytes it writes {over} more, past the end of {self.buffer.name}"
+            what = f"a bulk copy to global memory writes whole pieces of {_PIECE} bytes"
+            message = f"{what}: after rows of {length} bytes it writes {over} more, past the end of {self.buffer.name}"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, int(at[-1]))
         lanes, values = Lanes(np.full(len(at), gid), hardware=True), box[(*target[:-1], slice(end, end + more))].ravel()
         if reduce is not None:
@@ -110,8 +110,8 @@ class MappedTensor:
         self._memory.store(lanes, at, tmap.element_bytes, values)
 
     def starts(self, coordinates: Array) -> Array | None:
-        """The 16-byte piece of the buffer at which each box [boxes, rank] begins. None where boxes must be moved one by
-        one: some are out of bounds or not in whole pieces, or races are looked for."""
+        """The 16-byte piece of the buffer at which each box [boxes, rank] begins. None if boxes must be moved one by
+        one: some are out of bounds or not in whole pieces, or races are detected."""
         if (
             (self._memory.races is not None and self.buffer.writers is not None)
             or not self._plain
@@ -196,7 +196,7 @@ class MappedTensor:
         self, kind: str, gid: int, source: tuple[slice, ...], box: Array | None = None,
         until: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
-        """Checks for unwritten bytes and races, where they are tracked."""
+        """Checks for unwritten bytes and races, if these are tracked."""
         races = self._memory.races if self.buffer.writers is not None else None
         if self.buffer.written is None and races is None:
             return
@@ -235,7 +235,7 @@ def _strided(data: Array, offset: int, tmap: TensorMap, kind: Any) -> Array:
 
 
 def round_tf32(bits: Array) -> Array:
-    """float32 bits to nearest even with 10 bits of mantissa, and NaN to one NaN, as an H200's loads do."""
+    """Rounds float32 bits to nearest even with 10 bits of mantissa; every NaN becomes the same NaN, as on an H200."""
     near = bits + np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1)) & np.uint32(0xFFFFE000)
     return np.where(np.isnan(bits.view(np.float32)), np.uint32(0x7FFFE000), near)
 

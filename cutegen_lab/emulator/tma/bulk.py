@@ -1,8 +1,8 @@
 """Bulk copies: cp.async.bulk and cp.async.bulk.tensor (PTX ISA 9.7.9.25.4 to 9.7.9.25.6).
 
-A copy into shared memory completes bytes on an mbarrier. It is done at once or, in race-detection mode, as late as
+A copy into shared memory completes bytes on an mbarrier. It is done immediately or, in race-detection mode, as late as
 possible: when nothing else can run, one mbarrier of each block at a time. Until then its destination counts as
-unwritten. A copy out of shared memory is done at once; :mod:`async_proxy` checks that its source is not overwritten
+unwritten. A copy out of shared memory is done immediately; :mod:`async_proxy` checks that its source is not overwritten
 before the wait.
 """
 
@@ -34,13 +34,14 @@ BULK_ALIGN = 16
 
 @dataclass(frozen=True)
 class Landing:
-    """A bulk copy in flight: 16-byte pieces of the CTA batch's shared memory, and the slot of its mbarrier."""
+    """A bulk copy in flight to the 16-byte pieces ``place`` of the CTA batch's shared memory. ``slot``: its
+    mbarrier."""
 
     gid: int
     place: Array
     data: Array
     slot: int
-    age: int  # phases of the mbarrier when the copy was issued
+    age: int  # completed phases of the mbarrier when the copy was issued
     line: int  # line of generated code
 
 
@@ -50,11 +51,11 @@ class TransactionBarriers(Protocol):
     @property
     def age(self) -> Array: ...  # by slot: phases completed
 
-    def require(self, slots: tuple[int, ...], gid: int) -> None: ...  # traps where one of ``slots`` has no mbarrier
+    def require(self, slots: tuple[int, ...], gid: int) -> None: ...  # traps if one of ``slots`` has no mbarrier
 
     def land(self, gid: int, slot: int, size: int) -> None: ...  # completes ``size`` bytes
 
-    def land_together(self, slots: Array, size: int) -> None: ...  # … on each of ``slots``
+    def land_together(self, slots: Array, size: int) -> None: ...  # completes ``size`` bytes on each of ``slots``
 
 
 class CopyingBlocks(Blocks, Protocol):
@@ -74,7 +75,7 @@ class CopyingBlocks(Blocks, Protocol):
 
     def have_ended(self, blocks: Array) -> Array: ...  # mask of ``blocks`` that have no running thread
 
-    def require_running(self, gid: int, block: int) -> None: ...  # traps where a thread accesses a block that has ended
+    def require_running(self, gid: int, block: int) -> None: ...  # traps if a thread accesses a block that has ended
 
 
 class BulkCopies:
@@ -108,11 +109,12 @@ class BulkCopies:
         return block
 
     def span(self, gid: int, address: int, size: int, align: int) -> int:
-        """Offset in its block's window of ``size`` bytes of shared memory. Traps outside it or when misaligned."""
+        """Offset of ``address`` in its block's window. Traps if it is misaligned, or ``size`` bytes there leave the
+        window."""
         offset, shared = address & _OFFSET, self._ctas.shared
         if offset < shared.first or offset + size > shared.limit:
             where, total = offset - shared.first, shared.limit - shared.first
-            message = f"a bulk copy of {size} bytes at byte {where} of shared memory, which has {total}"
+            message = f"a bulk copy of {size} bytes at byte {where} of shared memory, which has {total} bytes"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, address)
         if offset % align:
             message = f"a bulk copy at shared address {offset:#x}, not a multiple of {align}"
@@ -135,7 +137,8 @@ class BulkCopies:
     # --- into shared memory ------------------------------------------------------------------------------------------
 
     def land(self, gid: int, to: int, where: Array, data: Array, barrier: int, mask: int | None) -> None:
-        """Copies ``data`` to pieces ``where`` of the block of ``to``, or of each block in multicast ``mask``."""
+        """Copies ``data`` to pieces ``where`` of the block in which ``to`` lies, or of each block in multicast
+        ``mask``."""
         ctas = self._ctas
         step = ctas.shared.stride
         if mask is None:
@@ -168,7 +171,7 @@ class BulkCopies:
         return self.block(gid, barrier) * self._ctas.shared.stride + self.span(gid, barrier, 8, 8) >> 3
 
     def multicast(self, gid: int, mask: int) -> list[int]:
-        """Blocks of the cluster in ``mask``."""
+        """The blocks of the cluster that ``mask`` names, by their numbers in the CTA batch."""
         size = self._ctas.cluster_size
         first = gid // self._ctas.padded_threads // size * size
         if mask >> size or not mask:
@@ -187,7 +190,7 @@ class BulkCopies:
 
     def deliver(self, wanted: Container[int]) -> bool:
         """Completes the copies on the mbarriers ``wanted`` or, if there are none, on that of the oldest copy: hardware
-        may take any order. False if no copy was in flight."""
+        may complete them in any order. False if no copy was in flight."""
         if not self._pending:
             return False
         if not any(landing.slot in wanted for landing in self._pending):
@@ -202,7 +205,7 @@ class BulkCopies:
         return True
 
     def exit(self, block: int) -> None:
-        """Traps where a copy is in flight to the shared memory of a block that ends."""
+        """Traps if a copy is in flight to the shared memory of a block that ends."""
         step = self._ctas.shared.stride >> 4
         for landing in self._pending:
             if landing.place[0] // step == block:

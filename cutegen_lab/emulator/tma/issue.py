@@ -22,7 +22,7 @@ from cutegen_lab.emulator.tma.merged import Copy
 
 @runtime
 def plus(g: Any, base: Any, offset: int) -> list[int]:
-    """Address and offset by lane."""
+    """``base`` + ``offset``, by lane."""
     wide = np.broadcast_to(np.asarray(base).astype(np.int64), (g.n,))
     found: list[int] = (wide + offset if offset else wide).tolist()
     return found
@@ -78,14 +78,14 @@ def _combination(reduce: str, dtype: str, gid: int) -> Reduction:
     try:
         return reduction(reduce, dtype)
     except KeyError:
-        message = f"a tensor reduction .{reduce} of {dtype} is not executed here"
+        message = f"the emulator does not execute a tensor reduction .{reduce} of {dtype}"
         raise Trap(Verdict.UNSUPPORTED, message, gid) from None
 
 
 def _tensor(ctas: Any, gid: int, address: int, rank: int) -> Any:
     tensor = ctas.bulk.tensor(gid, address)
     if tensor.map.rank != rank:
-        message = f"a copy in {rank} dimensions by a tensor map of {tensor.map.rank}"
+        message = f"a copy with {rank} coordinates by a tensor map of {tensor.map.rank} dimensions"
         raise Trap(Verdict.LAUNCH_FAILURE, message, gid, address)
     return tensor
 
@@ -93,7 +93,7 @@ def _tensor(ctas: Any, gid: int, address: int, rank: int) -> Any:
 def _whole(gid: int, size: int, *addresses: int) -> None:
     if size % BULK_ALIGN or any(a % BULK_ALIGN for a in addresses):
         shown = ", ".join(f"{a:#x}" for a in addresses)
-        message = f"a bulk copy of {size} bytes at {shown}: size and addresses are multiples of {BULK_ALIGN}"
+        message = f"a bulk copy of {size} bytes at {shown}: size and addresses must be multiples of {BULK_ALIGN}"
         raise Trap(Verdict.MISALIGNED, message, gid, addresses[0])
 
 
@@ -101,7 +101,7 @@ def _whole(gid: int, size: int, *addresses: int) -> None:
 def bulk_load(
     g: Any, to: list[int], source: list[int], size: list[int], barrier: list[int], mask: list[int] | None
 ) -> None:
-    """From global to shared memory."""
+    """Bulk copies from global to shared memory."""
     ctas = g.ctas
     for times, gid, where, at, count, slot, *rest in _each(g, to, source, size, barrier, mask):
         _whole(gid, count, at)
@@ -117,7 +117,7 @@ def bulk_load(
 def bulk_between(
     g: Any, to: list[int], source: list[int], size: list[int], barrier: list[int], reduce: tuple[Reduction, int] | None
 ) -> None:
-    """From shared memory to that of a block of the cluster."""
+    """Bulk copies, or reductions (``reduce``), from shared memory to that of a block of the cluster."""
     ctas = g.ctas
     for times, gid, where, at, count, slot in _each(g, to, source, size, barrier):
         offset, start = ctas.bulk.span(gid, where, count, BULK_ALIGN), ctas.bulk.span(gid, at, count, BULK_ALIGN)
@@ -131,7 +131,7 @@ def bulk_between(
 
 @runtime
 def bulk_store(g: Any, to: list[int], source: list[int], size: list[int], reduce: tuple[Reduction, int] | None) -> None:
-    """From shared to global memory."""
+    """Bulk copies, or reductions (``reduce``), from shared to global memory."""
     ctas = g.ctas
     for times, gid, where, at, count in _each(g, to, source, size):
         _whole(gid, count, where)

@@ -1,7 +1,7 @@
 """Tensor copies of many blocks in one instruction, done as one gather or scatter (PTX ISA 9.7.9.25.5).
 
 Blocks in lockstep issue the same copy at their own coordinates, with the same tensor map, shared address and mbarrier.
-Copies are done one by one if races are looked for, a block has ended, a box is partly out of bounds or bytes were never
+Copies are done one by one if races are detected, a block has ended, a box is partly out of bounds or bytes were never
 written.
 """
 

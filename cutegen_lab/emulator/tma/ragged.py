@@ -1,8 +1,9 @@
 """Ragged tensors: tensor maps larger than their tensor, for packed sequences of different lengths.
 
-A copy has such a large coordinate that the address is in the tensor again, by wrapping at 2^64 or from a base far below
-it. The coordinate makes the end of a sequence the end of the map's dimension, so that rows of the next sequence are not
-written (Triton's and quack's ragged tensors). The tensor of a box is known only when it is copied.
+A copy uses a coordinate so large that the box lies in the tensor again: because addresses wrap at 2^64, or because the
+map's base is far below the tensor. The coordinate puts the end of a sequence at the end of the map's dimension, so that
+rows of the next sequence are not written (Triton's and quack's ragged tensors). Which tensor a box lies in is known
+only when it is copied.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ SIZE = 128
 READ = 64
 _DTYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32", "f64", "bf16")
 _BYTES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
-_KINDS = (0, 2)  # kinds: as the driver encodes a map, and as the DSL does
+_KINDS = (0, 2)  # marks of a map that the driver encoded, and of one that the DSL encoded
 _SWIZZLE_BYTES = (16, 32, 64, 128)
 _FLAGS = {"rank": (4, 3), "elemtype": (7, 4), "interleave_layout": (11, 2), "swizzle_mode": (13, 2),
           "fill_mode": (15, 1)}  # fmt: skip
@@ -96,7 +96,7 @@ def decode(raw: bytes) -> TensorMap:
     if flags & 15 not in _KINDS or rank > 5 or kind >= len(_DTYPES) or words[15]:
         raise BadTensorMap("these bytes are no tensor map")
     if interleave:
-        raise BadTensorMap("an interleaved tensor map is not executed here")
+        raise BadTensorMap("the emulator does not support interleaved tensor maps")
     dtype = _DTYPES[kind]
     element = _BYTES[dtype]
     strides = [(words[3 + i] | (words[7] >> 4 * i & 15) << 32) << 4 for i in range(rank - 1)]
@@ -114,16 +114,16 @@ def decode(raw: bytes) -> TensorMap:
     )
     row = found.counts[0] * element
     if row % 16:
-        raise BadTensorMap(f"a box {row} bytes wide, not a multiple of 16")
+        raise BadTensorMap(f"a box row of {row} bytes is not a multiple of 16 bytes")
     if found.swizzle > 16 and row > found.swizzle:
-        raise BadTensorMap(f"a box {row} bytes wide under a swizzle of {found.swizzle}")
+        raise BadTensorMap(f"a box row of {row} bytes is wider than its swizzle of {found.swizzle} bytes")
     return found
 
 
 def edits(field: str, index: int, value: Array) -> list[tuple[int, int, Array]]:
     """(index of a 32-bit word, mask, bits) of each change that sets ``field`` (a name of ``tensormap.replace``).
-    ``index``: dimension, for :data:`INDEXED` fields; ``value``: uint64 by lane. ISA 9.7.9.27: ranks are minus one,
-    strides are in bytes, without the first dimension."""
+    ``index``: dimension, for :data:`INDEXED` fields; ``value``: uint64 by lane. ISA 9.7.9.27: the rank is
+    given minus one, strides in bytes and without the first dimension's."""
 
     def shifted(number: Array, bits: int) -> Array:
         return np.asarray(number << np.uint64(bits))

@@ -22,7 +22,8 @@ Rows = tuple[list[int], list[int], list[int], list[int]]
 
 @dataclass
 class Block:
-    """Straight-line code. ``target`` is where a taken branch goes (EXIT: the thread ends); ``guard`` decides it."""
+    """Straight-line code. ``target``: the block to which its branch jumps (EXIT: the thread ends) if ``guard`` is true,
+    or false if ``negated``."""
 
     emits: list[Emit]
     first: int  # index of its first instruction
@@ -37,7 +38,7 @@ class Block:
     terminator: ptx.Instruction | None = None
     last: list[str] = field(default_factory=list)  # lines before the branch
     last_uses: dict[str, ptx.Reg] = field(default_factory=dict)
-    within: bool = False  # whether it is a meeting within straight-line code
+    within: bool = False  # whether it is a synchronisation point within straight-line code
 
     @property
     def parks(self) -> bool:
@@ -45,12 +46,12 @@ class Block:
 
     @property
     def meets_lanes(self) -> bool:
-        """True if the block is a meeting (:mod:`meetings`) rather than instructions."""
+        """True if the block is a synchronisation point (:mod:`meetings`) rather than instructions."""
         return bool(self.emits) and bool(self.emits[0].meets) and not self.emits[0].klass
 
     @property
     def size(self) -> int:
-        """Number of its instructions."""
+        """Number of instructions, including the branch."""
         return sum(bool(emit.klass) for emit in self.emits) + (self.terminator is not None)
 
     def successors(self, index: int) -> list[int]:
@@ -63,7 +64,8 @@ def is_branch(instruction: ptx.Instruction) -> bool:
 
 
 def basic_blocks(kernel: ptx.Kernel, emits: dict[int, Emit]) -> list[Block]:
-    """Blocks in text order; a place where lanes may wait is a block of its own. ``emits`` by instruction index."""
+    """Blocks in text order; an instruction at which lanes may wait is a block of its own. ``emits`` by instruction
+    index."""
     code, size = kernel.code, len(kernel.code)
     labels = {at for at in kernel.labels.values() if at < size}
     branches = {i + 1 for i, instruction in enumerate(code) if is_branch(instruction)}
@@ -99,7 +101,7 @@ def _terminate(block: Block, last: ptx.Instruction, kernel: ptx.Kernel, index_of
         return
     label = last.operands[0] if last.operands else None
     if not isinstance(label, ptx.Symbol) or label.name not in kernel.labels or set(last.mods) - {"uni"}:
-        raise Unsupported(f"`{last.name}` to this target is not executed here", last.line, last.text)
+        raise Unsupported(f"the emulator does not execute `{last.name}` to this target", last.line, last.text)
     block.target = index_of.get(kernel.labels[label.name], EXIT)
 
 

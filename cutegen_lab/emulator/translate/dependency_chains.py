@@ -10,7 +10,7 @@ from cutegen_lab.emulator.ptx.syntax import Instruction
 from cutegen_lab.emulator.translate.cfg import EXIT, Block
 from cutegen_lab.emulator.translate.emit import Emit
 
-_HOISTED = 128  # most bytes of loads that ptxas hoists, limited by registers
+_HOISTED = 128  # maximum bytes of loads per lane that ptxas hoists, limited by registers
 # Latency in cycles by class. Arithmetic: Jia et al. 2018 (arXiv 1804.06826, section 4.1: four cycles since Volta);
 # shared memory on H100: Luo et al. 2025 (arXiv 2501.12084). Global loads count at their waits; wgmma is asynchronous.
 _CYCLES: Mapping[str, int] = {
@@ -22,8 +22,8 @@ _OTHER_CYCLES = 2
 
 @dataclass(frozen=True)
 class LoadBatch:
-    """Global loads in flight together: bytes of a lane, their sites, and the first instruction that uses one of their
-    values (the last load, if only other code does)."""
+    """Global loads in flight together: bytes per lane, their sites, and the first instruction that uses one of their
+    values (the last load, if no instruction of this code does)."""
 
     size: int
     sites: tuple[int, ...]
@@ -33,7 +33,7 @@ class LoadBatch:
 @dataclass(frozen=True)
 class DependencyChains:
     """Loads and latency of the straight-line code that begins with a basic block. ``load_batches``: loads and their
-    waits, without cp.async if the kernel waits for its groups. ``chain``: the longest dependency chain, as
+    waits, without cp.async if the kernel waits for cp.async groups. ``chain``: the longest dependency chain, as
     (instruction, cycles)."""
 
     load_batches: tuple[LoadBatch, ...] = ()
@@ -66,7 +66,7 @@ def copies(emit: Emit) -> bool:
 
 def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, list[Emit], frozenset[int]]]:
     """(first block, its straight-line code, indices in it of predicated bodies). A body that keeps its branch is
-    straight-line code of its own; meetings are not code."""
+    straight-line code of its own; synchronisation points are left out."""
     guarded, joined = _branches(blocks, hammocks)
     first = 0
     while first < len(blocks):
@@ -89,8 +89,8 @@ def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, 
 
 
 def _branches(blocks: list[Block], hammocks: Container[int]) -> tuple[set[int], set[int]]:
-    """Blocks that end in a branch over the next one, where nothing else jumps to the block after: (branches that ptxas
-    predicates, branches that it merges with the one two blocks later and keeps)."""
+    """Blocks that end in a branch over the next block, if nothing else jumps to the block after that: (branches that
+    ptxas predicates, branches that it merges with the one two blocks later and keeps)."""
     jumps = Counter(block.target for block in blocks)
     straight = {at for at in range(len(blocks)) if at in hammocks and jumps[at + 2] == 1}
     pairs = {at for at in straight if at + 2 in straight and at + 3 < len(blocks)}
@@ -100,7 +100,7 @@ def _branches(blocks: list[Block], hammocks: Container[int]) -> tuple[set[int], 
 
 def _joins(branch: Block, body: Block, again: Block, more: Block) -> bool:
     """True if ptxas merges two branches: ``again`` directly tests the same predicate as ``branch``, and ``more`` reads
-    results of ``body``. It keeps such a branch and predicates others (seen in SASS of 2 to 8 such loads)."""
+    results of ``body``. ptxas keeps such a branch and predicates others (seen in SASS of 2 to 8 such loads)."""
     same = (branch.guard, branch.negated) == (again.guard, again.negated)
     return same and not again.emits and bool(more.uses & body.defs)
 
@@ -137,7 +137,7 @@ def _batches(emits: list[Emit], bodies: Container[int], in_groups: bool) -> tupl
 def _chain(emits: list[Emit]) -> tuple[tuple[Instruction, int], ...]:
     """The longest dependency chain, as (instruction, cycles)."""
     ready: dict[str, int] = {}  # register -> index of its writer
-    ends, before = list[int](), list[int]()  # by index: cycles until its result, and the writer of its latest operand
+    ends, before = list[int](), list[int]()  # by index: cycles until the result, writer of the latest operand
     for place, emit in enumerate(emits):
         guard = [] if emit.ins.guard is None else [emit.ins.guard.name]
         needs = [ready[name] for name in (*emit.uses, *guard) if name in ready]

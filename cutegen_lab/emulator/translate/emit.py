@@ -1,8 +1,8 @@
 """The opcode table, and :class:`Emit`, with which an opcode's function writes Python.
 
-Each function in :mod:`cutegen_lab.emulator.isa` takes an :class:`Emit` for one instruction and writes the Python
-lines that perform it on all lanes of a group at once. It *consumes* the modifiers it supports; others are refused by
-name. Accesses to registers through ``s`` and ``d`` record uses and definitions for liveness and register allocation.
+Each function in :mod:`cutegen_lab.emulator.isa` takes an :class:`Emit` for one instruction and writes the Python lines
+that perform it on all lanes of a group together. It *consumes* the modifiers it supports; others are refused by name.
+Accesses to registers through ``s`` and ``d`` record uses and definitions for liveness and register allocation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Symbols:
     params: dict[str, int] = field(default_factory=dict)  # name -> offset in the parameter block
     constants: dict[str, Any] = field(default_factory=dict)
     sites: int = 0  # number of memory instructions so far
-    flights: dict[tuple[str, ...], int] = field(default_factory=dict)  # registers that wgmma works on
+    flights: dict[tuple[str, ...], int] = field(default_factory=dict)  # numbers of register lists of wgmma
 
     def constant(self, value: Any) -> str:
         name = f"k{len(self.constants)}"
@@ -36,12 +36,12 @@ class Symbols:
         return name
 
     def in_flight(self, registers: tuple[str, ...]) -> int:
-        """The number of a list of registers, new or known."""
+        """The number of a list of registers; a new list gets the next number."""
         return self.flights.setdefault(registers, len(self.flights))
 
 
 class InFlight(NamedTuple):
-    """A list of registers that wgmma works on, in order, and its number in the kernel."""
+    """A list of registers that a wgmma reads or writes, in order, and its number in the kernel."""
 
     number: int
     names: tuple[str, ...]
@@ -57,23 +57,23 @@ class Emit:
         self.lines: list[str] = []
         self.uses: dict[str, ptx.Reg] = {}
         self.defs: dict[str, ptx.Reg] = {}
-        self.reads: dict[str, ptx.Reg] = {}  # registers read, without destinations kept under a guard
-        self.parks = False  # whether the lanes may have to wait here
-        self.meets = ""  # … for other lanes of their warp: the instruction that needs them, in words
-        self.collective = False  # whether lanes of a warp exchange values: always executed by the whole group
+        self.reads: dict[str, ptx.Reg] = {}  # registers read; not destinations that keep values under a guard
+        self.parks = False  # whether lanes may have to wait at this instruction
+        self.meets = ""  # at a synchronisation point of a warp: the instruction that needs its lanes, in words
+        self.collective = False  # whether lanes of a warp exchange values; the whole group executes it together
         self.load_bytes = 0  # bytes that a lane reads from global memory
-        self.waits_loads = False  # whether earlier asynchronous copies must have landed
-        self.klass = "other"  # the warp-instruction counter it adds to; empty for meetings, which are not counted
+        self.waits_loads = False  # whether earlier asynchronous copies must be complete
+        self.klass = "other"  # the warp-instruction counter that it increments; empty for synchronisation points
         self.beside: Mapping[str, int] = {}  # further SASS instructions that ptxas emits for it, by class
-        self.site: int | None = None  # where its memory accesses are counted
+        self.site: int | None = None  # number of the memory instruction, for its counters
         self.product: Product | None = None  # operands of an mma that may be fused
-        self.joined: list[Emit] = []  # … and the mma that are fused into it
+        self.joined: list[Emit] = []  # further mma that are fused into this one
         self.sums: InFlight | None = None  # accumulators of a wgmma
-        self.adds = ""  # … to which it adds if this expression (scale-d) is true
-        self.operands: InFlight | None = None  # … and reads A from
-        self.before: list[str] = []  # lines that run first, for every lane
-        self.after: list[str] = []  # … and last
-        self.tensor_ops: tuple[str, int] | None = None  # (operand type, operations of a warp) of tensor cores
+        self.adds = ""  # expression of scale-d: a wgmma adds to its accumulators if it is true
+        self.operands: InFlight | None = None  # registers from which a wgmma reads A
+        self.before: list[str] = []  # lines that run before the instruction, for every lane of the group
+        self.after: list[str] = []  # lines that run after the instruction, for every lane of the group
+        self.tensor_ops: tuple[str, int] | None = None  # of tensor cores: (operand type, operations per warp)
 
     def refuse(self, why: str) -> Unsupported:
         return Unsupported(why, self.ins.line, self.ins.text)
@@ -81,7 +81,7 @@ class Emit:
     # --- modifiers ---------------------------------------------------------------------------------------------------
 
     def has(self, name: str) -> bool:
-        """Consumes modifier ``name`` where present."""
+        """Consumes modifier ``name``; True if it was present."""
         if name in self.mods:
             self.mods.remove(name)
             return True
@@ -108,7 +108,7 @@ class Emit:
         """Consumes the one type modifier; refuses types that are not ``allowed``."""
         found = self.types()
         if len(found) != 1 or (allowed and found[0] not in allowed):
-            raise self.refuse(f"`{self.ins.name}` with type {'.'.join(found) or 'none'} is not executed here")
+            raise self.refuse(f"the emulator does not execute `{self.ins.name}` with type {'.'.join(found) or 'none'}")
         return found[0]
 
     # --- operands ----------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class Emit:
             return unsigned.view(kind)[()] if view not in "FG" else kind(operand.value)
         elif isinstance(operand, ptx.Symbol):
             return kind(32 if operand.name == "WARP_SZ" else self.address_of(operand.name))
-        raise self.refuse(f"operand {operand} of `{self.ins.name}` is not read here")
+        raise self.refuse(f"the emulator does not support operand {operand} of `{self.ins.name}`")
 
     def address_of(self, name: str) -> int:
         if name in self.symbols.addresses:
@@ -190,9 +190,9 @@ class Emit:
         return f"{chosen}[<{operand.name}>]", chosen
 
     def row(self, operand: ptx.Operand, kind: str, *, writes: bool = False) -> str:
-        """The row of a register, for opcodes that take many at once."""
+        """The row of a register, for opcodes that take many registers."""
         if not isinstance(operand, ptx.Reg) or operand.file != FILE_OF_VIEW[VIEW[kind]]:
-            raise self.refuse(f"operand {operand} of `{self.ins.name}` is not read here")
+            raise self.refuse(f"the emulator does not support operand {operand} of `{self.ins.name}`")
         (self.defs if writes else self.uses)[operand.name] = operand
         return f"<{operand.name}>"
 
@@ -202,7 +202,7 @@ class Emit:
     def address(self, operand: ptx.Operand) -> tuple[str, int]:
         """(expression of the base, byte offset) of ``[a+n]``; a base that is a symbol becomes a constant."""
         if not isinstance(operand, ptx.Address):
-            raise self.refuse(f"address {operand} of `{self.ins.name}` is not read here")
+            raise self.refuse(f"the emulator does not support address {operand} of `{self.ins.name}`")
         base = operand.base
         if isinstance(base, ptx.Reg):
             return self.s(base, "b64" if base.file == "D" else "b32"), operand.offset
@@ -210,7 +210,7 @@ class Emit:
             return self.const(np.uint64(base.value)), operand.offset
         if isinstance(base, ptx.Symbol):
             return self.const(np.uint64(self.address_of(base.name))), operand.offset
-        raise self.refuse(f"address {operand} of `{self.ins.name}` is not read here")
+        raise self.refuse(f"the emulator does not support address {operand} of `{self.ins.name}`")
 
     def items(self, operand: ptx.Operand) -> tuple[ptx.Operand, ...]:
         """Elements of ``{a, b}``, or the operand alone."""

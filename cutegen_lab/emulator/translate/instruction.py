@@ -17,7 +17,8 @@ _CHANGE_NAN = {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt",
 
 
 def translate(instruction: ptx.Instruction, symbols: Symbols) -> Emit:
-    """Raises :class:`Unsupported` with the opcode or modifier that the emulator lacks."""
+    """``instruction`` as Python lines. Raises :class:`Unsupported` with the opcode or modifier that the emulator
+    lacks."""
     emit = Emit(instruction, symbols)
     function = OPCODES.get(instruction.opcode)
     if function is None:
@@ -25,24 +26,24 @@ def translate(instruction: ptx.Instruction, symbols: Symbols) -> Emit:
     try:
         function(emit)
     except (IndexError, KeyError) as error:
-        raise emit.refuse(f"`{instruction.name}` has an operand form that is not executed here") from error
+        raise emit.refuse(f"the emulator does not execute `{instruction.name}` with these forms of operands") from error
     _one_nan(emit)
     if emit.mods:
-        raise emit.refuse(f"modifier .{emit.mods[0]} of `{instruction.name}` is not executed here")
+        raise emit.refuse(f"the emulator does not support modifier .{emit.mods[0]} of `{instruction.name}`")
     if emit.klass in _TOUCH_MEMORY and emit.lines:
         emit.site, symbols.sites = symbols.sites, symbols.sites + 1
         emit.lines.insert(0, f"g.ctas.counters.here=g.ctas.counters.sites[{emit.site}]")
     emit.reads = dict(emit.uses)
     if instruction.guard is not None:
         if emit.parks:
-            raise emit.refuse(f"`{instruction.name}` under a guard is not executed here")
+            raise emit.refuse(f"the emulator does not execute `{instruction.name}` under a guard")
         emit.uses.update(emit.defs)  # lanes that are guarded off keep their old values
     return emit
 
 
 def _one_nan(emit: Emit) -> None:
-    """NaN results of float32 arithmetic become 0x7FFFFFFF (PTX ISA 9.7.3), as on an H200. Conversions from bf16 only
-    shift bits."""
+    """NaN results of float32 arithmetic become 0x7FFFFFFF (PTX ISA 9.7.3), as on an H200. Not in conversions from bf16,
+    which only shift bits."""
     instruction, first = emit.ins, emit.ops[0] if emit.ops else None
     kinds = [mod for mod in instruction.mods if mod in VIEW]
     gives_float = instruction.opcode in _CHANGE_NAN and kinds[:1] == ["f32"] and kinds[1:] != ["bf16"]

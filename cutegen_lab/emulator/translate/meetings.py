@@ -63,7 +63,7 @@ def meeting(emit: Emit, kind: Meeting) -> Emit:
 
 
 def _name(instruction: ptx.Instruction) -> str:
-    """Its name in messages."""
+    """The instruction's name in messages."""
     if instruction.opcode in _MASKED or _is_warp_sync(instruction):
         return "a warp-wide instruction"
     if instruction.opcode in _BARRIERS:
@@ -96,14 +96,16 @@ def _anywhere(instruction: ptx.Instruction) -> int | None:
 
 
 def _ends(instruction: ptx.Instruction) -> str:
-    """How exited lanes count: bar.warp.sync waits for "non-exited threads", others need all lanes of the warp."""
+    """How exited lanes count: bar.warp.sync waits for "non-exited threads"; at instructions with a member mask and at
+    barriers, only lanes that exited earlier in the text count as arrived; other instructions need all lanes of the
+    warp."""
     if _is_warp_sync(instruction):
         return "come"
     return "come if before" if instruction.opcode in _MASKED | _BARRIERS else "are missed"
 
 
 def _members(instruction: ptx.Instruction) -> ptx.Operand | None:
-    """The member mask; None where every lane takes part."""
+    """The member mask; None if every lane takes part."""
     masked = instruction.opcode in _MASKED or _is_warp_sync(instruction)
     mask = instruction.operands[-1] if masked else None
     return None if mask is None or names_every_lane(mask) else mask

@@ -23,7 +23,7 @@ class Form:
 
     @property
     def registers(self) -> tuple[int, int, int, int]:
-        """Registers of a lane for D, A, B and C."""
+        """Registers per lane for D, A, B and C."""
         m, _, k = self.shape
         steps = k // (4 * PER_REGISTER[self.a])
         d, c = (m // 8 if kind == "f16" else m // 4 for kind in (self.d, self.c))
@@ -37,10 +37,10 @@ class Form:
 
     @property
     def sums_longer(self) -> int:
-        """Largest K of a fused product; 1 where each instruction rounds or saturates its result."""
+        """Largest K of a fused product; 1 if each instruction rounds or saturates its result."""
         if self.d == "f16" or self.saturate:
             return 1
-        return {"s8": 256, "u8": 256}.get(self.a, 1024)  # 256 products of bytes are exact in float32
+        return {"s8": 256, "u8": 256}.get(self.a, 1024)  # sums of 256 products of bytes are exact in float32
 
 
 Names = tuple[str, ...]

@@ -1,10 +1,10 @@
 """Instruments each instruction of a kernel to propagate tags of uninitialised values.
 
-A kernel may read uninitialised shared or local memory or an uninitialised register, and not use the value: rows past
-the end are loaded, reduced and not stored. After such a read the run is repeated with a program in which every register
-R has a tag R~ (:mod:`tags`). The read is then a fault only if the value reaches an address, a branch, global memory, an
-atomic operation or a barrier. A result has the largest tag of its operands; ``selp``, ``and`` and ``or`` of predicates,
-shuffles, matrix products and packed operations have more precise rules.
+A kernel may read uninitialised shared or local memory or an uninitialised register, and not use the value: for example,
+it loads and reduces rows past the end and does not store their results. After such a read the run is repeated with a
+program in which every register R has a tag R~ (:mod:`tags`). The read is then a fault only if the value reaches an
+address, a branch, global memory, an atomic operation or a barrier. A result has the largest tag of its operands;
+``selp``, ``and`` and ``or`` of predicates, shuffles, matrix products and packed operations have more precise rules.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def follow(blocks: list[Block]) -> tuple[Site, ...]:
     fresh, sites = set(blocks[0].live_in), list[Site]()
     for block in blocks:
         for emit in block.emits:
-            if emit.klass:  # without meetings
+            if emit.klass:  # not a synchronisation point
                 _Followed(emit, fresh, sites).write()
         if block.guard is not None and block.terminator is not None:
             tag = tag_of(block.guard)
@@ -33,7 +33,7 @@ def follow(blocks: list[Block]) -> tuple[Site, ...]:
             if block.guard.name in fresh:
                 site = number(sites, Site(block.terminator, block.guard.name))
                 block.last.append(f"first_read(g,U[<{tag.name}>],{site},{block.guard.name!r})")
-            block.last.append(f"matters(g,U[<{tag.name}>],'a branch depends on it')")
+            block.last.append(f"matters(g,U[<{tag.name}>],'a branch depends on this value')")
     liveness(blocks)
     return tuple(sites)
 
@@ -173,7 +173,7 @@ class _Followed(Tagged):
         for further in emit.ops[2:]:
             self.matters(self.of(further), "an mbarrier")
         if space == "global":
-            self.matters(self.of(emit.ops[1]), "what it stores to global memory")
+            self.matters(self.of(emit.ops[1]), "a store to global memory")
             return
         base, offset = emit.address(emit.ops[0])
         tags = ",".join(self.of(o) for o in emit.items(emit.ops[1]))

@@ -16,7 +16,7 @@ EFFECTS = {
     "barrier": "a barrier", "mbarrier": "an mbarrier", "call": "a call",
 }  # fmt: skip
 """Instructions with an effect beyond their destination registers."""
-_CHECKS = ("g.ctas.require_", "require_full", "check_members")  # prefixes of checks that come first
+_CHECKS = ("g.ctas.require_", "require_full", "check_members")  # prefixes of checks that stay in front of added lines
 
 
 class Site(NamedTuple):
@@ -49,7 +49,7 @@ class Tagged:
         """Adds the lines to the instruction, and the tags to its uses and definitions."""
         emit = self.emit
         self._guarded()
-        keeps = emit.ins.guard is not None or emit.parks  # lanes that do not run it, or wait, keep their tags
+        keeps = emit.ins.guard is not None or emit.parks  # guarded-off or waiting lanes keep their tags
         for register in (*self.reads, *(self.defs if keeps else ())):
             emit.uses[tag_of(register).name] = tag_of(register)
         for register in (*self.defs, *(r for r in self.reads if r.name in self._fresh)):
@@ -78,7 +78,7 @@ class Tagged:
 
     def matters(self, tags: str, depends: str) -> None:
         if tags != NONE:
-            self.early.append(f"matters(g,{tags},{depends + ' depends on it'!r})")
+            self.early.append(f"matters(g,{tags},{depends + ' depends on this value'!r})")
 
     def site(self, register: str = "") -> int:
         return number(self._sites, Site(self.emit.ins, register))
@@ -108,7 +108,7 @@ class Tagged:
             self.emit.before.append(f"first_read(g,U[<{tag.name}>],{site},{guard.name!r})")
             self.emit.defs[tag.name] = tag
         if self.emit.ins.opcode in EFFECTS or not self.defs:
-            self.emit.before.append(f"matters(g,U[<{tag.name}>],'whether this happens depends on it')")
+            self.emit.before.append(f"matters(g,U[<{tag.name}>],'whether this happens depends on this value')")
         for register in self.defs:
             name = tag_of(register).name
             self.emit.after.append(f"U[<{name}>][:]=most(U[<{name}>],U[<{tag.name}>])")

@@ -1,8 +1,8 @@
 """Finds kernels that count how often they poll, which is a way to measure time without a clock register.
 
-A loop that polls an mbarrier (``test_wait``, ``try_wait``) or one location of global memory runs a few times here and
-thousands of times on a GPU, so its iteration count may not leave it. A loop that takes work from a queue is allowed: it
-modifies the location (``atom``), or all threads of a block synchronise in it.
+A loop that polls an mbarrier (``test_wait``, ``try_wait``) or one location of global memory runs a few times in the
+emulator and thousands of times on a GPU, so its iteration count may not be used after the loop. A loop that takes work
+from a queue is allowed: it modifies the location (``atom``), or all threads of a block synchronise in it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def _asks(ins: ptx.Instruction) -> bool:
 
 
 def _one_place(blocks: Sequence[Block], poll: Emit, loop: Loop) -> bool:
-    """True if every iteration polls the same location; a loop over several locations does work."""
+    """True if every iteration polls the same location, and no barrier of the block is in the loop; other loops do
+    work."""
     if poll.ins.opcode == "mbarrier":
         return True
     address = next((o for o in poll.ins.operands if isinstance(o, ptx.Address)), None)
@@ -69,7 +70,8 @@ def _ends_by(blocks: Sequence[Block], results: set[str], loop: Loop) -> bool:
 
 
 def _outlives(blocks: Sequence[Block], poll: Emit, results: set[str], loop: Loop) -> ptx.Instruction | None:
-    """An instruction of ``loop`` with a loop-carried result, not the polled value, that is used after it or stored."""
+    """An instruction of ``loop`` that stores, or whose loop-carried result (not the polled value) is used after the
+    loop."""
     after = set[str]().union(*(blocks[s].live_in for i in loop for s in blocks[i].successors(i) if s not in loop))
     carried = after.intersection(set[str]().union(*(blocks[i].live_in for i in loop))) - results
     for i in sorted(loop):

@@ -1,8 +1,8 @@
 """Detects reads of uninitialised registers.
 
-Registers that are live at the kernel's start are written on some paths only, or never. Those with the same writers
-share a predicate that records by lane whether one of them has run; kernels without such registers are unchanged.
-:mod:`origin_rules` tracks how such a value is used.
+Registers that are live at the kernel's start are written on some paths only, or never. Registers with the same writers
+share a predicate that records by lane whether one of these writers has run; kernels without such registers are
+unchanged. :mod:`origin_rules` tracks how such a value is used.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _line(seen: ptx.Reg, register: str, condition: str = "") -> str:
 
 @runtime
 def require_written(g: Any, written: Array, register: str, reads: Any = True) -> None:
-    """Traps where a lane ``reads`` a register that is not ``written``."""
+    """Traps if a lane ``reads`` a register that is not ``written``."""
     if g.ctas.watches and not (written | np.logical_not(reads)).all():
         lane = int(np.flatnonzero(np.broadcast_to(~written & reads, (g.n,)))[0])
         trap = Trap(

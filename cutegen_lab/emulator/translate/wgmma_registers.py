@@ -1,8 +1,8 @@
 """Finds instructions that may touch registers of a wgmma in flight, or accumulators that are kept as a matrix.
 
 PTX ISA 9.7.15.7.3: accumulators and registers of A must not be touched until wgmma.wait_group. A forward analysis over
-the blocks finds every instruction that may follow a wgmma and names one of its registers. Only those check at run time
-that their lanes have waited, and copy accumulators to registers.
+the blocks finds every instruction that may follow a wgmma and names one of its registers. Only these instructions check
+at run time that their lanes have waited, and copy accumulators to registers.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ FAULTS_OF_A_SAMPLE = (  # faults of a sample that may only mean that the other b
     Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
 )  # fmt: skip
 _TIED_DRAWS = ("bits",)  # draws in which many numbers are equal
-_LEAST_WRITTEN = 0.8  # least fraction of an output's expected share that the executed blocks must write
+_LEAST_WRITTEN = 0.8  # executed blocks must write at least this fraction of their share of an output
 
 T = TypeVar("T")
 Run = Callable[[], Execution]
@@ -79,9 +79,9 @@ class Case:
     gpu: GpuSpec
     """Target GPU, whose limits the plan must respect."""
     cancel: Cancel
-    """Ends the runs."""
+    """Ends the runs when it is set."""
     share: float = 1.0
-    """Fraction of the plan's blocks to run, drawn at random: below 1 if the device cannot run all."""
+    """Fraction of the plan's blocks to run, which are chosen at random; below 1 if the device cannot run all."""
     busy_cores: Callable[[], int] = int
     """Number of cores that other processes keep busy now: PyTorch gets the others."""
     executed: Execution = field(default=Execution(None, 0.0))
@@ -90,8 +90,9 @@ class Case:
     def __post_init__(self) -> None:
         self._constants: Constants | None = None
         self._local: frozenset[int] | None = None  # inputs whose single elements affect few results
-        self._turn: int | None = None  # the large input that the first of the mixed draws changes
-        self._executed_share, self.sample_note = 1.0, ""  # fraction of the blocks in the last run, and a note about it
+        self._turn: int | None = None  # number of the large input that the first mixed draw changes
+        # Fraction of the blocks that the last run executed, and a note about it.
+        self._executed_share, self.sample_note = 1.0, ""
         self._place = ReferenceDevice(self.device, self.workload)
         self._lender = self.device if self._place.large and isinstance(self.device, LendsMemory) else None
         self._comparison = OutputComparison(self.reference, self.workload, self.problem.tolerances, self._place)
@@ -110,9 +111,9 @@ class Case:
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
         """The check of one draw; None if the reference does not accept such inputs.
 
-        ``first``: the workload's first draw. It runs twice with different poison. A draw with ties also runs twice if
-        the reference only selects integers (argmax), since threads may race for a tie. On a GPU every draw runs twice,
-        with tensors at different addresses.
+        ``first``: the workload's first draw, which runs twice with different poison. A draw with many equal values also
+        runs twice if all outputs are integers and nothing is rounded (argmax), since threads may race for an index
+        among equal values. On a GPU every draw runs twice, with tensors at different addresses.
         """
         check = self.begin(distribution, seed, first)
         while check.next_run is not None:
@@ -120,12 +121,13 @@ class Case:
         return check.result
 
     def begin(self, distribution: str, seed: int, first: bool) -> DrawCheck:
-        """Starts :meth:`run`: up to the first run of the candidate."""
+        """Starts :meth:`run` and stops before the first run of the candidate."""
         passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
         return DrawCheck(self, passed, first)
 
     def steps(self, passed: WorkloadCheck, first: bool) -> Steps[WorkloadCheck | None]:
-        """The check of one draw; ``passed`` names it."""
+        """The check of one draw. ``passed``: its workload, distribution and seed, with the verdict if no error is
+        found."""
         if fault := validate_plan(self.build, self.workload.tensors + self.build.plan.workspace, self.gpu):
             return _failed_by(passed, fault)
         inputs = self._draw_inputs(passed)
@@ -145,7 +147,7 @@ class Case:
                 return None
         ties = passed.distribution in _TIED_DRAWS and self._chooses(inputs)
         buffers = self._buffers(inputs, passed.seed, first or ties)
-        # The candidate runs before the reference: the answer is not in memory yet.
+        # The candidate runs before the reference, so that the answer is not in memory yet.
         ran: list[Buffers] = []
         for number, make in enumerate(buffers):
             ran.append(make())
@@ -159,7 +161,7 @@ class Case:
         errors = self._comparison.errors(inputs, ran[0].outputs, passed, written)
         for index, error in enumerate(errors):
             if not error.ok:
-                # The run with a second poison already distinguishes unwritten elements from computed NaNs.
+                # If the draw ran with two poisons, compare_runs() has already found unwritten elements.
                 unwritten = 0 if len(ran) == 2 or written else int(ran[0].unwritten(index).sum())
                 verdict, reason = diagnose(error, unwritten, self.workload, index)
                 if verdict is Verdict.WRONG_RESULT:
@@ -200,8 +202,8 @@ class Case:
         return [~buffers.unwritten(index) for index in range(len(self.workload.outputs))]
 
     def _too_little(self, written: Sequence[torch.Tensor]) -> str:
-        """Reason if the executed blocks wrote much less than their share of an output: the other blocks may write more,
-        or all may stop too early."""
+        """Reason if the executed blocks wrote much less than their share of an output (the other blocks may write more,
+        or every block may stop too early); "" otherwise."""
         for spec, some in zip(self.workload.outputs, written, strict=True):
             if (count := int(some.sum())) < _LEAST_WRITTEN * self._executed_share * spec.numel:
                 share = f"{self._executed_share:.1%} of the blocks"
@@ -231,7 +233,7 @@ class Case:
         return None if lent is None else [torch.as_tensor(memory) for memory in lent]
 
     def _placements(self, inputs: int, first: bool, generator: torch.Generator) -> list[Placement | None]:
-        """Placements of the two runs on a GPU: a GPU does not move tensors itself."""
+        """Placements of the two runs on a GPU, which, unlike the emulator, does not vary addresses itself."""
         count = len(self.workload.tensors) + len(self.build.plan.workspace)
         if first:
             return [None, reversed_placement(count, generator)]
@@ -271,7 +273,8 @@ class Case:
         return ran
 
     def _may_be_rejected(self, distribution: str) -> bool:
-        """Whether the reference may reject such inputs: some integers are indices or divisors."""
+        """Whether the reference may reject such inputs or not define their result: they contain non-finite values, or
+        integers, which may be indices or divisors."""
         return distribution in (*NOT_FINITE, HIDDEN_ROWS) or any(
             not spec.dtype.is_float for spec in self.workload.inputs
         )
@@ -366,7 +369,7 @@ class Case:
         return max(cheap, key=lambda w: w.compulsory_bytes, default=None)
 
     def _local_inputs(self, seed: int) -> frozenset[int]:
-        """:func:`local_inputs` of this workload if it is cheap to run, otherwise of the largest that is."""
+        """:func:`local_inputs` of the largest workload that is cheap to run; none if there is none."""
         if (workload := self._largest_cheap()) is None:
             return frozenset()
         usual = partial(draw, workload, "normal", seed, self.reference.parameters)
@@ -385,8 +388,8 @@ class DrawCheck:
         self.resume(None)
 
     def resume(self, run: Run | None) -> None:
-        """Calls ``run`` (``next_run``, or a wait for its result; None at the start) and continues with its Execution
-        until the next run or the end."""
+        """Calls ``run`` and continues with the Execution that it returns, until the next run or the end. ``run``:
+        ``next_run``, or a function that waits for its result; None at the start."""
         case, self.next_run = self._case, None
         try:
             ran = run and run()

@@ -19,9 +19,11 @@ from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF
 from cutegen_lab.judge.rounding.samples import perturbed
 from cutegen_lab.problems import Reference
 
-_EXPLAINED_ELEMENTS = 1 << 22  # elements of the largest reference that is run again only to explain an error
-_TRUNCATION_FACTOR = 1.05  # largest ratio of the error to that of truncation, which is deterministic
-_PRECISION_FACTOR = 6.0  # largest ratio of the error to that of a lower precision that is named as the cause
+# Maximum number of elements of a workload whose reference is run again only to explain an error.
+_EXPLAINED_ELEMENTS = 1 << 22
+# Truncation to TF32 is named as the cause if the errors differ by at most this factor (truncation is deterministic).
+_TRUNCATION_FACTOR = 1.05
+_PRECISION_FACTOR = 6.0  # a lower precision is named as the cause if the errors differ by at most this factor
 _LOWER = {
     DType.F64: (("float32", UNIT_ROUNDOFF[DType.F32]), ("TF32 or float16", UNIT_ROUNDOFF[DType.F16])),
     DType.F32: (("TF32 or float16", UNIT_ROUNDOFF[DType.F16]), ("bfloat16", UNIT_ROUNDOFF[DType.BF16])),
@@ -34,8 +36,8 @@ _BELOW_TF32 = (("bfloat16", UNIT_ROUNDOFF[DType.BF16]),)
 def compare_runs(
     workload: Workload, first: Buffers, second: Buffers, deterministic: bool
 ) -> tuple[Verdict, str] | None:
-    """Verdict and reason if two runs over different poison differ in any bit: stale data was read, or elements left
-    unwritten."""
+    """Verdict and reason if two runs with different poison differ in any bit: stale data was read, or elements were
+    left unwritten."""
     for index, spec in enumerate(workload.outputs):
         a, b = first.outputs[index], second.outputs[index]
         changed = (_bits(a) != _bits(b)).reshape(-1)
@@ -67,7 +69,7 @@ def diagnose(error: OutputError, unwritten: int, workload: Workload, index: int)
     kind, value, most, own = "error", error.norm, error.limit_norm, error.torch_norm
     if value <= most:
         kind, value, most, own = "error of one element", error.worst, error.limit_worst, error.torch_worst
-    limit = f"limit {most:.2e}, " if most else "nothing is rounded here, "
+    limit = f"limit {most:.2e}, " if most else "limit 0: nothing is rounded in this draw; "
     measure = f"{kind} {value:.2e} against float64 ({limit}PyTorch {own:.2e})"
     return Verdict.WRONG_RESULT, f"{measure}; worst at {where}: got {error.got:g}, expected {error.expected:g}"
 
@@ -105,13 +107,13 @@ def _of_precision(
         effect = distances(result, result, exact)[0].norm
         return abs(math.log(error.norm / effect)) if 0 < effect < math.inf else math.inf
 
-    mine = "TF32, which the problem allows" if lower is _BELOW_TF32 else f"the problem's {dtype.value}"
+    mine = "the TF32 that the problem allows" if lower is _BELOW_TF32 else f"the problem's {dtype.value}"
     if tf32.allowed(reference) and apart(tf32.truncated_result(reference, inputs)) < math.log(_TRUNCATION_FACTOR):
         return f"; {tf32.ADVICE}"
     found = [(apart(perturbed(reference, inputs, unit, index + 1)), name) for name, unit in lower]
     if min(found)[0] > math.log(_PRECISION_FACTOR):
         return ""
-    return f"; computing in {min(found)[1]}, which is less than {mine}, also gives errors of this size"
+    return f"; computing in {min(found)[1]} instead of {mine} also gives errors of this size"
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

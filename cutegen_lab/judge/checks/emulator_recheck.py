@@ -1,6 +1,6 @@
 """A second check of kernels that passed on a GPU: the emulator runs the small workloads too.
 
-If the emulator faults where the GPU was wrong, that fault is the cause.
+If the emulator finds a fault in a kernel whose answer on the GPU was wrong, that fault is reported as the cause.
 
 A GPU does not report a read past the end of a tensor that happens to work, a read of unwritten memory, or a race
 without effect. The emulator does. If it cannot execute a kernel, that is a note, not a verdict. It also finds faults in
@@ -39,7 +39,7 @@ class EmulatorRecheck:
     workload, the last check of the workload gives the reason. A workload that the candidate does not serve has no
     check.
 
-    Starts at once, in parallel with the GPU: each workload in a process of ``forks``, or one after another without
+    Starts immediately, in parallel with the GPU: each workload in a process of ``forks``, or one after another without
     them. ``make_emulator`` makes the emulator. Iterating raises Cancelled.
     """
 
@@ -133,8 +133,8 @@ def recheck_workload(job: RecheckJob, cancel: Cancel | None = None) -> Sequence[
 def analyse_kernels(
     make_emulator: MakeEmulator, problem: Problem, artifact: Artifact, cancel: Cancel | None = None
 ) -> Sequence[WorkloadCheck]:
-    """A failed check for each workload (the analyst's too) with a fault in its kernels' text; a note if the analyst's
-    own cannot be read."""
+    """A failed check for each workload, small or the analyst's, with a fault in its kernels' text; a passed check with
+    a note for each workload of the analyst's whose kernels the emulator cannot read."""
     emulator, checks = make_emulator(), list[WorkloadCheck]()
     if isinstance(emulator, Examines):
         for workload in (*problem.check_workloads, *problem.workloads):
@@ -142,7 +142,7 @@ def analyse_kernels(
             if build is not None and (fault := emulator.examine(build, workload.tensors + build.plan.workspace)):
                 name = f"text on {emulator.name}"
                 if fault.verdict in _NOT_A_FAULT:
-                    # A fault in another workload is reported when it is run.
+                    # For a small workload, the reason is reported when it is run.
                     if workload not in problem.check_workloads:
                         why = f"the {emulator.name} could not read the kernels of {workload.name}: {fault}"
                         checks.append(_not_analysed(workload.name, why))

@@ -44,7 +44,8 @@ def gpu_started(device: Device, workloads: Sequence[Workload]) -> Iterator[None]
 
 def _first_operations(where: str, small: Workload, ended: threading.Event) -> None:
     """Draws and compares as a check of ``small`` does, and multiplies matrices; the numbers are not used."""
-    with suppress(Exception), torch.device(where):  # the reference raises the same error again, which is then reported
+    # Errors are ignored: the reference raises them again, and they are reported then.
+    with suppress(Exception), torch.device(where):
         numbers = torch.randn(_SIDE, _SIDE)
         for dtype in _DTYPES:
             (numbers.to(dtype) @ numbers.to(dtype)).double().sum().item()

@@ -10,14 +10,14 @@ from itertools import pairwise
 import torch
 
 _NEAR = 1 / 16  # an explanation must reduce the error to this fraction or less
-_ROUNDED = 1.5  # … or to this multiple of PyTorch's own error
+_ROUNDED = 1.5  # an explanation may also leave an error of this multiple of PyTorch's own
 _ROLLED = (1, -1)  # index offsets tried along each dimension
-_LEAST = 8  # fewest elements: with fewer, a match may be a coincidence
+_LEAST = 8  # minimum number of elements: with fewer, a match may be a coincidence
 
 
 def likeness(got: torch.Tensor, expected: torch.Tensor, name: str, limit: float, noise: float = 0.0) -> str:
-    """Clause on how ``got`` differs from ``expected`` (float64); "" if there is no simple description. ``limit``,
-    ``noise``: norm-wise relative errors that output ``name`` may have and that PyTorch's has."""
+    """Clause on how ``got`` differs from ``expected`` (float64); "" if there is no simple description. ``limit``:
+    norm-wise relative error that output ``name`` may have. ``noise``: that of PyTorch's result."""
     right, mine = expected.double(), got.double()
     if got.numel() < _LEAST or not bool(right.isfinite().all()):
         return ""
@@ -82,8 +82,8 @@ def _touched(off: torch.Tensor) -> Iterator[list[int]]:
 
 
 def _slice(indices: Sequence[int], size: int) -> tuple[int, int, int] | None:
-    """(start, stop, step) of evenly spaced indices, with ``stop`` at the end if only the end cuts a slice with steps
-    short; None if they are not evenly spaced."""
+    """(start, stop, step) of evenly spaced indices; None if they are not evenly spaced. With a step above 1, ``stop``
+    is ``size`` if one more step would reach the end of the dimension."""
     steps = {b - a for a, b in pairwise(indices)}
     if len(steps) > 1:
         return None

@@ -1,4 +1,4 @@
-"""Draws that overlap: while a GPU runs one, this process draws the next one's inputs and compares the last one's
+"""Draws that overlap: while a GPU runs one, this process draws the next one's inputs and compares the previous one's
 outputs. A second thread waits for the GPU and does nothing else: references run on the main thread, one at a time."""
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 While this process checks a large workload of the analyst's (its float64 reference uses all cores), other processes
 check the small ones. If all are small, this process starts with the first, on which most wrong kernels fail, and the
-others with the last, the most expensive. Jobs that have not started when this process is done are checked here.
+others with the last, the most expensive. When this process is done with its own workloads, it checks those whose job
+has not started.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from cutegen_lab.judge.checks.workload_checks import Omitted, draw_checks
 from cutegen_lab.problems import Reference
 
 Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # workloads to check, each with the names of its draws
-# Bytes of free memory that other processes need: for one to fork from, and for what its children allocate.
+# Free memory, in bytes, that other processes need: the process that they are forked from, and what they allocate.
 _ROOM = 1 << 30
-LARGE_BYTES = 1 << 20  # fewest bytes for which a workload of the analyst's counts as large
+LARGE_BYTES = 1 << 20  # the analyst's workloads count as large if together they have at least this many bytes
 
 CheckHere = Callable[[Workload, Sequence[str], Omitted], Iterator[WorkloadCheck]]  # checks a workload in this process
 
@@ -88,7 +89,8 @@ def run_job(job: Job, cancel: Cancel | None = None) -> JobResult:
 
 
 class ParallelChecks:
-    """``jobs``, started at once, in their order, in processes of ``forks``; :meth:`close` ends those still running."""
+    """``jobs``, started immediately, in their order, in processes of ``forks``; :meth:`close` ends those still
+    running."""
 
     def __init__(self, jobs: Sequence[Job], forks: Forks | None, cancel: Cancel) -> None:
         self._workers: int = max(1, cpu_count() - 1)
@@ -159,7 +161,7 @@ def checks_in_order(
 
 
 def for_other_processes(plan: Plan) -> Plan:
-    """The part of ``plan`` that other processes check, in the order in which it starts."""
+    """The workloads of ``plan`` that other processes check, in the order in which they start."""
     if sum(workload.compulsory_bytes for workload, _ in plan if not workload.derived) >= LARGE_BYTES:
         return [pair for pair in plan if pair[0].derived]
     return plan[:0:-1]

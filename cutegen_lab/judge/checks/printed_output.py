@@ -1,4 +1,4 @@
-"""Kernels that call printf: checked on an emulator, their output shown, never accepted.
+"""Kernels that call printf are checked on an emulator and their output is shown, but they are never accepted.
 
 A format string is a variable of the GPU module and outlives a launch, so a kernel that prints has memory that no check
 covers. Printing is allowed because people use it to find out what a wrong kernel does.

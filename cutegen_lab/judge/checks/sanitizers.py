@@ -39,4 +39,4 @@ def sanitizer_checks(
                 check = replace(check, verdict=found.fault.verdict, reason=str(found.fault), fault=found.fault)
             yield replace(check, seconds=time.perf_counter() - started)
             if found.note:
-                break  # this tool cannot run here
+                break  # this tool cannot run on this machine

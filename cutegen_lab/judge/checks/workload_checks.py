@@ -54,6 +54,6 @@ def draw_checks(
 def _too_slow_note(case: Case, count: int, all_owed: int) -> str:
     name, spent = case.workload.name, case.executed.counters["warp_instructions"]
     return (
-        f"more than {count} of {all_owed} draws of {name}, each of which takes {spent:,.0f} warp instructions, where "
-        f"{INSTRUCTION_LIMIT / all_owed:,.0f} are affordable"
+        f"more than {count} of {all_owed} draws of {name}, each of which takes {spent:,.0f} warp instructions "
+        f"(affordable: {INSTRUCTION_LIMIT / all_owed:,.0f})"
     )

@@ -31,12 +31,12 @@ from cutegen_lab.judge.compare.slices import error_squares, squares_by_slice, wo
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.few_numbers import largest_share, rounding_limit
 
-_VAGUE = 0.5  # limit that only checks the size of results, for outputs with _ENOUGH elements
+_VAGUE = 0.5  # a larger limit would only check the size of results (for outputs with at least _ENOUGH elements)
 _ENOUGH = 64
-_SAME_SIZE = 16.0  # factor between correct answers beyond which rounding decides their size
-_BY_SIZE = 1e-6  # error of fp32 results of similar size that a polynomial approximation may have
-_NORMAL = 2.0  # multiple of the least normal number below which results may be flushed to zero
-_BIAS = 1 / 16  # fraction of a 16-bit epsilon that a mean error may reach; truncation has a third
+_SAME_SIZE = 16.0  # ratio between the sizes of correct answers above which rounding decides the size
+_BY_SIZE = 1e-6  # error that a polynomial approximation may have in fp32 results of similar size
+_NORMAL = 2.0  # results below this multiple of the smallest normal number may be flushed to zero
+_BIAS = 1 / 16  # fraction of a 16-bit epsilon that a mean error may reach; truncation reaches a third
 _ROUNDED_PRODUCTS = 2.0**-18  # mean error of a product or quotient of two 16-bit roundings of one number
 
 
@@ -52,19 +52,19 @@ def compare(
 ) -> OutputError:
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), and PyTorch's own.
 
-    Integers and booleans must equal float64's or PyTorch's, or point at an equal value; booleans that follow
-    from rounded floats may equal one of ``moved``, or PyTorch's with other rounding. 8-bit floats are compared before
-    their rounding (:mod:`float8`). Finite elements beyond ``HUGE`` must match PyTorch's own value, the output dtype's
-    ``finfo``. NaN and infinities must stand where the reference has them, rounded to the output's dtype; where PyTorch
-    and the reference differ in that, either is accepted.
+    Integers and booleans must equal float64's or PyTorch's, or point at an equal value; booleans that follow from
+    rounded floats may equal one of ``moved``, or PyTorch's with other rounding. 8-bit floats are compared before their
+    rounding (:mod:`float8`). Finite elements beyond ``HUGE``, such as a mask's fill value (``finfo.min``), must equal
+    PyTorch's within rounding. NaN and infinities must be where the reference has them, rounded to the output's dtype;
+    where PyTorch and the reference differ in that, either is accepted.
 
-    Limits grow with ``terms``, the most terms that an element of this workload can sum: the error of one float32
-    accumulator is a random walk of √terms roundings.
+    Limits grow with ``terms``, the maximum number of terms that an element of this workload can sum: the error of one
+    float32 accumulator is a random walk of √terms roundings.
 
     ``moved`` are float64 references with random float32 rounding. A sum whose terms cancel amplifies rounding; a limit
-    without this would reject honest kernels by luck. Elements that are finite only with some roundings are not
+    that ignores this would reject honest kernels by luck. Elements that are finite only with some roundings are not
     compared, and limits are at least ``CONDITIONING`` times the effect of rounding. If rounding decides all of an
-    answer that limit is unbounded, but a result far smaller than every rounded one is still wrong.
+    answer, that limit is unbounded, but a result far smaller than every rounded one is still wrong.
     """
     allow = allowance or Allowance()
     if allow.written is not None:
@@ -93,7 +93,7 @@ def compare(
     if allow.torch_lossy:
         got, own, reference, every = without_lost(got, own, reference, every, len(moved), allow.all_or_nothing)
     else:
-        if allow.finite_limit is not None:  # elements that hold a mask's fill value are not changed
+        if allow.finite_limit is not None:  # elements with a mask's fill value stay compared
             towards = allow.finite_limit.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
             allow = replace(allow, finite_limit=towards)
         got, own, reference, every = without_fills(
@@ -193,7 +193,7 @@ def _local_errors(
         found += [one and replace(one, index=one.index * step) for one in bins]
     if allow.bias:
         floor = _BIAS * spec.dtype.eps
-        # Sums of tensor cores are truncated.
+        # Tensor cores truncate their sums, which adds to the mean error.
         slack = min(_ROUNDED_PRODUCTS + tf32.TRUNCATED * terms, floor) if allow.unbiased else None
         found.append(local_errors.mean_bias(spec.shape, got, own, reference, floor, slack, limits.budget))
     return (one for one in found if one is not None)
@@ -228,8 +228,9 @@ def _compared_where(
 
 
 def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor]) -> float:
-    """The limit ``norm``; or one that ``got`` exceeds, if it is less than half as large as every correct answer.
-    (Rounding may decide even the size of an answer, as in ``(exp(x) - 1 - x) / x²`` for a tiny x.)"""
+    """The limit ``norm``, or a smaller one that ``got`` exceeds if ``got`` is less than half as large as every correct
+    answer. It stays ``norm`` if rounding decides even the size of an answer, as in ``(exp(x) - 1 - x) / x²`` for a tiny
+    x."""
     sizes = [rms(answer) for answer in right]
     if max(sizes) > _SAME_SIZE * min(sizes):
         return norm
@@ -240,7 +241,7 @@ def _exact(
     spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, allow: Allowance,
     moved: Sequence[torch.Tensor],
 ) -> OutputError:  # fmt: skip
-    integers = (got.view(torch.uint8) if got.dtype is torch.bool else got).to(torch.int64)  # True is the byte 1 only
+    integers = (got.view(torch.uint8) if got.dtype is torch.bool else got).to(torch.int64)  # only the byte 1 is True
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
     for other in moved if spec.dtype is DType.BOOL and not allow.exact else ():
         differs &= integers != other.to(torch.int64)

@@ -10,7 +10,7 @@ import torch
 
 from cutegen_lab.judge.compare.slice_squares import SliceSquares
 
-_THREADED = 1 << 15  # least number of elements for which several BLAS threads are faster than one
+_THREADED = 1 << 15  # minimum number of elements for which several BLAS threads are faster than one
 _CHUNK = 1 << 18  # elements compared at a time on a CPU: float64 chunks of 2 MiB stay in cache
 # Elements compared at a time on a GPU, where launching a kernel costs more than a cache saves.
 _GPU_CHUNK = 1 << 26
@@ -75,7 +75,7 @@ class _Running:
 
 
 def chunks(values: torch.Tensor, multiple: int = 1) -> Iterator[slice]:
-    """Parts of flat ``values`` that fit a cache, each a multiple of the given number of elements long."""
+    """Slices of flat ``values`` that fit a cache; the length of each but the last is a multiple of ``multiple``."""
     size, count = max(_chunk(values) // multiple, 1) * multiple, values.numel()
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
@@ -109,7 +109,7 @@ def finite_errors(result: torch.Tensor, own: torch.Tensor, reference: torch.Tens
 
 def _difference(result: torch.Tensor, own: torch.Tensor, ref: torch.Tensor) -> tuple[torch.Tensor, float]:
     """Differences of one chunk (:func:`resolve_non_finite` where needed), and their sum of squares."""
-    found = torch.sub(result, ref)  # float64, and never in place: the result may already be float64
+    found = torch.sub(result, ref)  # float64; not in place, since the result may already be float64
     square = _dot(found)
     if not math.isfinite(square):
         found = resolve_non_finite(result.double(), own.double(), ref, result.dtype)

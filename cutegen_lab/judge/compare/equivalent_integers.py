@@ -1,10 +1,11 @@
-"""Accepts integer results that are right although PyTorch's differ: another index of a tie, the other side of a half,
-and undefined values.
+"""Accepts integer results that are right although PyTorch's differ: another index among equal values, another integer
+that rounding errors can lead to, and elements whose conversion is undefined.
 
 A stable sort keeps the order of equal values. Otherwise PyTorch's own kernels choose differently among equal values,
 and no order is guaranteed between values that differ only by rounding. So an index is compared through the value it
-points at, and a rounded-to-integer number is right if it is reachable within the rounding error of its row. Converting
-NaN or an out-of-range number to an integer is undefined in C++ and in PyTorch; such elements are not compared.
+points at, and an integer that was made from a float is right if the rounding error of its row can lead to it.
+Converting NaN or an out-of-range number to an integer is undefined in C++ and in PyTorch; such elements are not
+compared.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ class _ChoiceTracker(TorchDispatchMode):
 def equivalent_integers(
     reference: Reference, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor | None]:
-    """For each output, the elements (flat) that are right by the value they point at or that are undefined; None if
-    unknown."""
+    """For each output, the elements (flat) that are right because of the value they point at or the rounding errors of
+    their row, or that are undefined; None if unknown."""
     with _ChoiceTracker() as rounded:
         own = tf32.torch_result(reference, inputs)
     with _ChoiceTracker(rounded.sources) as exact:

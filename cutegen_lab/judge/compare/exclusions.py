@@ -12,10 +12,10 @@ from cutegen_lab.judge.compare.distances import chunks, rms
 
 HUGE = 1e30  # larger elements count as a mask's fill value: their squares would dominate every norm
 _TOWARDS = 2.0**40  # results beyond this count as tending to infinity with their inputs
-# Largest relative difference between results for infinite and for large inputs; if it is larger, formulas differ.
+# Maximum relative difference at which results for infinite and for large inputs count as equal.
 _JUMP = 1e-3
-_ROUNDINGS = 4  # most roundings to the output's type that move a number beyond HUGE
-_OVERFLOW = 2.0  # multiple of a type's largest number from which no rounding makes a result finite
+_ROUNDINGS = 4  # a number beyond HUGE may be moved by this many roundings to the output's type
+_OVERFLOW = 2.0  # above this multiple of a type's largest number, no rounding makes a result finite
 _LOST = 1e-2  # relative error of an element beyond which PyTorch's result counts as lost
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
@@ -62,8 +62,8 @@ def without_fills(
 
 
 def without_jumps(got: torch.Tensor, reference: torch.Tensor, jumped: Sequence[torch.Tensor]) -> torch.Tensor:
-    """``got`` changed so that each element's distance to the reference is its distance to the range of the reference
-    and ``jumped``."""
+    """``got`` changed so that each element's distance to the reference is its distance to the interval from the
+    smallest to the largest of the reference and ``jumped``."""
     if not jumped:
         return got
     low, high = torch.stack([reference, *jumped]).aminmax(dim=0)

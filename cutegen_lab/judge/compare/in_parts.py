@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from cutegen_lab.judge.compare.distances import finite_difference, rms
 from cutegen_lab.problems import Reference
 
-LARGE = 1 << 25  # elements of the largest intermediate result: 256 MiB in float64
+LARGE = 1 << 25  # maximum number of elements of an intermediate result: 256 MiB in float64
 _SAME = 1e-9  # largest relative difference of two float64 results that summation order alone explains
 
 Results = tuple[torch.Tensor, ...]
@@ -79,7 +79,7 @@ class ReferenceInParts(Reference):
         return tensor.narrow(self.axis, first, min(self._step, self._size - first))
 
     def index(self, of_part: tuple[int, ...], first: int) -> tuple[int, ...]:
-        """Index in an output of an element of the part that begins at ``first``."""
+        """Index in the whole output of the element with index ``of_part`` in the part that begins at ``first``."""
         return (*of_part[: self.axis], of_part[self.axis] + first, *of_part[self.axis + 1 :])
 
     def agrees(self, tensors: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -> bool:
@@ -119,8 +119,8 @@ def in_parts(
 ) -> ReferenceInParts | None:
     """``reference`` in parts, if it is large and its parts' results equal ``wanted`` (float64); otherwise None.
 
-    ``elements``: size of the reference's largest intermediate result. A part's has at most :data:`LARGE` elements, if
-    the axis is long enough."""
+    ``elements``: size of the reference's largest intermediate result. That of a part has at most :data:`LARGE`
+    elements, if the axis is long enough."""
     count = -(-elements // LARGE)
     if count < 2:
         return None

@@ -16,7 +16,7 @@ from cutegen_lab.judge.compare.distances import rms
 from cutegen_lab.judge.draws.values import between
 
 Run = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]]
-_MOST_TRIED = 48  # most elements, and most sets of elements, that are tried
+_MOST_TRIED = 48  # maximum number of elements, and of sets of elements, that are tried
 # Factors on a random number above 0.5: several magnitudes, since a large term hides small ones.
 _FACTORS = (3.0, -1024.0, 1024.0, -(2.0**100), 2.0**100)
 _TOLERANCE = 2.0**-4
@@ -30,7 +30,7 @@ def independent_of_nan(
 
     ``run`` computes the reference in float64. With too many non-finite elements, or too many sets of them, outputs that
     do not depend on all of them count as right: draws with one NaN or one infinity still test them. ``pointwise``: each
-    result depends on one element of an input at most, so that all non-finite elements of an input are tried at once,
+    result depends on one element of an input at most, so that all non-finite elements of an input are tried together,
     and nothing counts as right without a trial.
     """
     trial = _DependenceSearch(run, inputs, outputs, wanted, seed)
@@ -57,7 +57,8 @@ class _DependenceSearch:
         self._healthy = [healthy(t) for t in self.given]
 
     def settle(self, inputs: Sequence[torch.Tensor], among: Sequence[torch.Tensor] | None = None) -> bool:
-        """Marks elements that are right by the answer to ``inputs``. Returns whether all elements are settled."""
+        """Marks elements as right that agree with the reference's answer to ``inputs``. Returns whether all elements
+        are settled."""
         answers = self._run(inputs)
         for at, (got, answer) in enumerate(zip(self._outputs, answers, strict=True)):
             if not answer.is_floating_point():
@@ -72,8 +73,8 @@ class _DependenceSearch:
         return not any(bool(some.any()) for some in self.open)
 
     def of_some_inputs(self, most: int) -> bool:
-        """Settles elements that do not depend on one of the inputs, or on up to ``most`` of them, while the others are
-        unchanged. Returns whether all elements are settled."""
+        """Settles elements that do not depend on the non-finite values of one input, or of up to ``most`` inputs, while
+        the others are unchanged. Returns whether all elements are settled."""
         odd = [at for at, tensor in enumerate(self.given) if not bool(tensor.isfinite().all())]
         for which in chain.from_iterable(combinations(odd, count) for count in range(1, most + 1)):
             some = [list(self.given), list(self.given)]
@@ -86,7 +87,8 @@ class _DependenceSearch:
         return False
 
     def follow(self, pointwise: bool) -> None:
-        """Finds which non-finite elements affect which outputs, and settles each set with the others made finite."""
+        """Finds which non-finite elements affect which outputs, and settles the outputs that depend on one set of them
+        with all others made finite."""
         places = [(at, i) for at, t in enumerate(self.given) for i in (~t.isfinite()).view(-1).nonzero()[:, 0].tolist()]
         order = torch.randperm(len(places), generator=self._generator, device=self._generator.device).tolist()
         tried = [places[i] for i in order[:_MOST_TRIED]]

@@ -16,7 +16,8 @@ _INACCURATE = 1e-2  # relative error of PyTorch's result beyond which an element
 _BIN, _MOST_COMPARED = 32, 1 << 18
 # Fraction of an output's root mean square: relative errors of smaller elements come from cancellation.
 _COMPARABLE = 1 / 16
-_GROUPS, _SIGMAS = 8, 6.0  # fewest groups for a spread of means; number of standard errors that is significant
+# Minimum number of groups for a spread of means; number of standard errors that is significant.
+_GROUPS, _SIGMAS = 8, 6.0
 _MANY_GROUPS = 32  # with this many groups, six standard errors are exceeded in one case in a million
 
 LOSSES = 2.0  # factor on the error bounds of a formula's steps, whose errors may all have one sign
@@ -42,9 +43,9 @@ class LocalError:
 def worst_relative(
     got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor], limit: Limit
 ) -> LocalError | None:
-    """Largest error relative to its own element, however small. For products, quotients, roots and exponentials, which
-    every correct formula computes accurately. ``own``: PyTorch's results, the first without extra rounding; all
-    flat."""
+    """Largest error of an element relative to that element, however small it is. For products, quotients, roots and
+    exponentials, which every correct formula computes accurately. ``own``: PyTorch's results, the first without extra
+    rounding; all flat."""
     least = max(_LEAST, torch.finfo(got.dtype).smallest_normal)
     effects, worst, index = [0.0] * len((*own, *moved)), -1.0, 0
     for part in chunks(reference):
@@ -83,9 +84,9 @@ def worst_bin(
     mine: torch.Tensor, luck: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor],
     lost: Sequence[torch.Tensor], least: float, limit: Limit,
 ) -> LocalError | None:  # fmt: skip
-    """Norm-wise error of elements of similar magnitude, relative to these or to ``least``. For elementwise functions.
-    ``mine``, ``luck`` (PyTorch's own), ``moved`` and ``lost`` (error bounds of correct formulas) are flat errors, of a
-    sample of a large output; the index is one into that sample."""
+    """Norm-wise error of elements of similar magnitude, relative to their norm, or to ``least`` if that is larger. For
+    elementwise functions. ``mine``, ``luck`` (PyTorch's own), ``moved`` and ``lost`` (error bounds of correct formulas)
+    are flat errors, of a sample of a large output; the index is one into that sample."""
     some = reference.nan_to_num(0.0, 0.0, 0.0)
     bins = some.numel() // _BIN
     if not bins:
@@ -116,8 +117,8 @@ def mean_bias(
     not.
 
     The limit is at least ``floor``. With ``slack``, and many rows and columns, there is no floor. Then only the part of
-    a difference counts that a relative error of ``slack`` before rounding cannot explain; in honest kernels it is
-    rarely above 0, and has either sign.
+    a difference counts that a relative error of ``slack`` before rounding cannot explain; in honest kernels this part
+    is rarely non-zero, and has either sign.
 
     Rows or columns that share a rounded number are off together, each in its own direction, so the limit grows with the
     spread of their means.
@@ -141,7 +142,7 @@ def mean_bias(
         some = slice(part.start // columns, part.start // columns + len(exact) // columns)
         mask = compared.view(-1, columns)
         counts[0][some], counts[1] = mask.sum(1).double(), counts[1] + mask.sum(0)
-        for number, each in enumerate(results):  # honest kernels' results rarely differ
+        for number, each in enumerate(results):  # few elements of an honest kernel differ: only these are summed
             places = ((each < low) | (each > high)).logical_and_(compared).nonzero().reshape(-1)
             value = each[places].double()
             apart = (value - value.clamp(low[places].double(), high[places].double())).div_(exact[places])
@@ -168,7 +169,7 @@ def mean_bias(
 
 
 def _within(values: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Whether all ``values`` are finite and less than the largest number of ``dtype``."""
+    """Whether all ``values`` are smaller in magnitude than the largest number of ``dtype``."""
     least, most = (float(end) for end in values.aminmax())
     largest = float(torch.finfo(dtype).max)
     return -largest < least <= most < largest

@@ -57,7 +57,7 @@ _PREFIX = 1024
 _COPIES = 11  # copies of an intermediate result in float64 that are kept at a time: measured for an attention
 _CLEAR = 4.0  # multiple of its limit beyond which the error of one part is decisive
 _FEW_TERMS = 1024  # limit on the number of terms if no element is a sum
-# Fraction of an output's usual size: error of a formula that adds a term of that size (sigmoid by tanh).
+# Error of a formula that adds a term of an output's usual size (sigmoid by tanh), as a fraction of that size.
 _LOST = 2.0**-24
 # Fraction of the usual size below which correct formulas may lose results of elementwise functions.
 _VANISHING = 0.5
@@ -69,8 +69,8 @@ _WIDE_RANGE_TYPES = (torch.bfloat16, torch.float32, torch.float64)
 _WITH_SIGNED_ZEROS = (torch.float16, *_WIDE_RANGE_TYPES)
 _FAR_FROM_ZERO_DRAWS = (AROUND, "offset", ONE_SIDED, CONSTANT_ROWS)
 _MIXED_DRAWS = (PATCHWORK, MOSAIC, CONSTANTS)
-# Fraction of an output's usual size below which results count as small: all results of a small draw may lie in a
-# function's tail.
+# Errors of sparse draws are relative to this fraction of an output's usual size, or more: all results of such a draw
+# may lie in a function's tail.
 _SPARSE_SHARE = 0.25
 
 
@@ -229,7 +229,7 @@ class OutputComparison:
         self, parts: ReferenceInParts, errors: Sequence[OutputError], inputs: Sequence[torch.Tensor],
         outputs: Sequence[torch.Tensor], check: WorkloadCheck,
     ) -> tuple[OutputError, ...]:  # fmt: skip
-        """Errors of the part with the worst element if they are far over their limits, otherwise (). This avoids
+        """Errors of the part with the worst element if one of them is far over its limit, otherwise (). This avoids
         measuring the effect of rounding on all parts, which is slow."""
         first = parts.first_of_part(next(e.worst_index[parts.axis] for e in errors if not e.ok))
         some, results = parts.part(inputs, first), [parts.part_of_output(out, first) for out in outputs]
@@ -245,7 +245,7 @@ class OutputComparison:
 
 
 def _with_finite_inputs(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
-    """The reference with a different large number in place of each infinity."""
+    """Results of the float64 reference with a different large number in place of each infinity."""
     generator = torch.Generator(inputs[0].device).manual_seed(seed)
 
     def tamed(values: torch.Tensor) -> torch.Tensor:
@@ -261,13 +261,14 @@ def _wrong_zero(got: torch.Tensor, own: torch.Tensor, wanted: torch.Tensor) -> b
 
 
 def _sign_undecided(tame: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Elements close to zero, whose product with infinity may have either sign."""
+    """Elements that are close to zero in every run of ``tame`` (large inputs instead of infinite ones): with infinite
+    inputs they may have either sign."""
     return torch.stack([t.abs() < _NEAR_ZERO * rms(t) for t in tame]).all(0)
 
 
 def _common_limit(tame: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Sign and size that results approach as infinite inputs are replaced by large ones; NaN if the sign depends on
-    their sizes."""
+    """Results of the first run of ``tame`` (large inputs instead of infinite ones); NaN where the runs differ in
+    sign."""
     same = torch.stack([t.sign() == tame[0].sign() for t in tame]).all(0)
     return torch.where(same, tame[0], math.nan)
 

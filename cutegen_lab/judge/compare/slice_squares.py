@@ -18,7 +18,8 @@ class SliceSquares:
         self._most = [torch.zeros_like(self._rows), torch.zeros_like(self._columns)]
 
     def add(self, start: int, values: torch.Tensor, largest: bool = False) -> None:
-        """Adds whole rows of flat ``values``, from flat index ``start`` on. ``largest``: for :meth:`largest_shares`."""
+        """Adds whole rows of flat ``values``, from flat index ``start`` on. ``largest``: also records the largest
+        squares, for :meth:`largest_shares`."""
         squares = values.view(-1, self.columns).square()
         some = slice(start // self.columns, start // self.columns + len(squares))
         self._rows[some] = squares.sum(1)

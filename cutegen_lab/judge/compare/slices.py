@@ -11,7 +11,7 @@ from cutegen_lab.judge.compare.distances import chunks, finite_difference, finit
 from cutegen_lab.judge.compare.local_errors import LOSSES
 from cutegen_lab.judge.compare.slice_squares import SliceSquares
 
-LEAST = 16  # fewest elements of a slice: a shorter one could fail by a single element that cancels
+LEAST = 16  # minimum number of elements of a slice: a shorter one could fail because of a single element that cancels
 _FLUSHED = 2.0**-106  # results below fp32's normal numbers (2**-126) may be flushed to zero
 
 
@@ -38,7 +38,7 @@ def squares_by_slice(shape: Sequence[int], like: torch.Tensor) -> list[SliceSqua
 
 
 def error_squares(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, columns: int) -> SliceSquares:
-    """Squares of the errors of a flat result, with 0 for non-finite ones."""
+    """Sums of squared errors of a flat result by row and by column; non-finite errors count as 0."""
     found = SliceSquares(reference, columns)
     for part in chunks(reference, columns):
         found.add(part.start, finite_errors(result[part], own[part], reference[part]))
@@ -59,10 +59,11 @@ def worst_slice(
 
     ``results``: the candidate's, PyTorch's and the float64 reference, flat. ``got``, ``luck`` (PyTorch's own, the first
     without extra rounding), ``moved`` (references with random rounding) and ``lost`` (error bounds of correct formulas)
-    are squares of errors against the reference. Errors are relative to the slice's own norm, or to ``least`` if that is
-    larger. ``limit`` computes a slice's limit from the largest of each of these errors. The rounding error counts as at
-    least the median slice's, since in a column it depends on a single inaccurate row, perhaps by luck. ``rounding``
-    gives the least limits from each slice's largest share (:mod:`few_numbers`) and their number.
+    are sums of squared errors against the reference. Errors are relative to the slice's own norm, or to ``least`` if
+    that is larger. ``limit`` computes a slice's limit from the largest of PyTorch's errors and the largest effect of
+    rounding. The effect counts as at least that of the median slice, since in a column it may depend on a single
+    inaccurate row. ``rounding`` gives lower bounds of the limits from each slice's largest share (:mod:`few_numbers`)
+    and the number of slices.
     """
     reference, columns = results[-1], got.columns
     rows = reference.numel() // columns

@@ -43,7 +43,7 @@ def block_sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> 
 
 
 def low_rank(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Rank one, plus a tail a thousandth as large."""
+    """A matrix of rank one, plus noise a thousandth as large."""
     if len(spec.shape) < 2:
         return values
     row = values[..., :1, :]
@@ -52,8 +52,8 @@ def low_rank(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torc
 
 
 def nearly_regular(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Rows that are sorted, constant, multiples of one row, or zero after some column; except one row, or a few
-    elements, which a kernel that samples would miss."""
+    """Rows that are sorted, constant, multiples of one row, or zero after some column, except a few rows or elements,
+    which a kernel that only samples its input would miss."""
     if not spec.shape:
         return values
     columns = torch.arange(spec.shape[-1])
@@ -69,7 +69,7 @@ def nearly_regular(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -
 def periodic(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Inputs for kernels that sample every second, fourth or eighth row or column. Sampled rows hold sorted negative
     numbers, then zeros; in the other rows the sampled columns are sorted, and the largest numbers lie in columns that
-    are not sampled, at a fixed distance."""
+    are not sampled, at equal intervals, which are drawn for each row."""
     if not spec.shape:
         return values
     rows = values.reshape(-1, spec.shape[-1])
@@ -103,7 +103,7 @@ def quantised(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def repeated_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Most rows are copies of one of two rows, a few with one or two changed numbers."""
+    """Copies of two rows, most of them with one or two changed numbers; one row in sixteen is no copy."""
     if len(spec.shape) < 2:
         return values
     rows = values.reshape(-1, spec.shape[-1])

@@ -1,5 +1,5 @@
-"""Unusual numbers in the smaller inputs, which mixed draws leave unchanged: a scale of each row, a weight of each
-column. Only a few numbers are changed, so that the rest tests other kinds."""
+"""Unusual numbers in the smaller inputs, such as a scale of each row or a weight of each column, which mixed draws
+would otherwise leave normal. Only a few numbers are changed, so that the rest tests other kinds of numbers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from cutegen_lab.judge.draws.float_tensors import (
 )
 from cutegen_lab.judge.draws.values import rand
 
-_SHARE = 8  # 1 / the fraction of these numbers (one for each row) that are scaled up or down
-_LARGER, _LARGEST = 2.0, 6.0  # least and largest factor of a column's number, as powers of two
+_SHARE = 8  # of an input with one number for each row, one number in this many is scaled up or down
+_LARGER, _LARGEST = 2.0, 6.0  # smallest and largest factor of a column's number, as powers of two
 _COLUMNS_SHARE = 0.06
-_LEAST = 16  # fewest elements of an input in which numbers are made unusual
+_LEAST = 16  # minimum number of elements of an input in which numbers are made unusual
 _ZEROS = (0.0, -0.0)
 _ODD = (math.nan, math.inf, -math.inf)
-_ROWS_EACH = 16  # fewest rows for each non-finite number
+_ROWS_EACH = 16  # minimum number of rows for each non-finite number
 
 
 def vary_rows(values: Values, workload: Workload, largest: TensorSpec, g: torch.Generator) -> None:
-    """Changes inputs with one number for each row of ``largest``, in place: an eighth far larger or smaller, a zero of
-    each sign and, if there are many, one NaN and one of each infinity."""
+    """Changes inputs with one number for each row of ``largest``, in place: an eighth of the numbers become far larger
+    or smaller, two become zeros (one of each sign) and, if there are many, three become NaN, ∞ and −∞."""
     for at, spec in _smaller(workload, largest):
         if not _of_rows(spec, largest):
             continue

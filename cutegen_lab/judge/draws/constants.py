@@ -1,7 +1,7 @@
 """Draws the constants that a reference and a kernel contain. Thresholds and special values (a missing value, a padding
 token) only have an effect if an input equals them or is close.
 
-As a fuzzer's dictionary (libFuzzer, AFL): a random number never equals a constant.
+As with a fuzzer's dictionary (libFuzzer, AFL): a random number hardly ever equals a constant.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _INTEGER = re.compile(
 )
 # Operators that make tensors of a reference's numbers.
 _SCALAR_TENSORS = ("lift_fresh", "lift_fresh_copy", "scalar_tensor")
-_MOST_ELEMENTS = 64  # most elements of a small tensor whose numbers count as constants
-_MOST = 256  # most constants in one draw
+_MOST_ELEMENTS = 64  # maximum number of elements that are recorded of a tensor of constants
+_MOST = 256  # maximum number of the kernel's constants in one draw
 _LARGEST_EXPONENT = 60.0  # largest power of two of a constant: its square is finite
 _GROUP_WIDTH = 12.0  # range of powers of two within one row
 # Shares: of constants among the elements; of neighbours among these; of negated ones among these.
@@ -50,7 +50,7 @@ class Constants:
 
 
 def constants_in_ptx(ptx: str) -> tuple[float, ...]:
-    """Floating-point constants of the PTX, its integer operands, and these as a float's bits."""
+    """Floating-point constants of the PTX, its integer operands, and the floats whose bits these are."""
     found = [_float_of_bits(match[1] or match[2]) for match in _FLOAT.finditer(ptx)]
     for match in _INTEGER.finditer(ptx):
         number = int(match[1]) if match[1] else int(match[2], 16)
@@ -117,7 +117,7 @@ def _fits(number: float, spec: TensorSpec, most: int) -> bool:
 
 
 def _by_magnitude(numbers: list[float]) -> list[list[float]]:
-    """Numbers grouped by power of two."""
+    """``numbers`` in groups of similar magnitude: within ``_GROUP_WIDTH`` powers of two."""
     groups: dict[int, list[float]] = {}
     for number in numbers:
         groups.setdefault(math.floor(math.log2(abs(number)) / _GROUP_WIDTH), []).append(number)

@@ -75,8 +75,8 @@ def _zeros(shape: Shape, g: torch.Generator) -> torch.Tensor:
 
 
 def _with_one(value: float) -> Draw:
-    """Normal values with one ``value`` among them, of either sign (except NaN: PyTorch sorts a negative one first on a
-    GPU, last on a CPU)."""
+    """Normal values with one ``value`` among them, of either sign (NaN only on a CPU: on a GPU PyTorch sorts a negative
+    NaN first)."""
 
     def draw_one(shape: Shape, g: torch.Generator) -> torch.Tensor:
         values = moderate_normal(shape, g)
@@ -114,11 +114,11 @@ AROUND_COUNT = 3  # number of means in a large workload
 # Number of means in a small workload: it is cheap, and has enough elements to tell a mean from noise.
 AROUND_MANY = 22
 _NEAR_PART = 8 / 11  # share of the means up to ``AROUND_NEAR``
-_SMALL = (64, 2048)  # fewest and most elements of a small workload's largest input
+_SMALL = (64, 2048)  # minimum and maximum number of elements of a small workload's largest input
 _STRUCTURED_EACH = 7 * len(STRUCTURED) // 10
 _SIZES_EACH, _SIZES_SMALL = 2, 3  # number of sizes in a large workload, and in a small one
 _PATTERNS_STEP = 4
-# Patterns of masks and indices in a workload without floats; with floats each draw takes a random one.
+# Number of patterns of masks and indices for a workload without floats; with floats each draw takes a random one.
 _PATTERNS_EACH = 7
 _STEP = 5  # offset between consecutive workloads, so that every kind is drawn on several of them
 
@@ -129,10 +129,10 @@ def distributions(
     """Names of the draws that are useful for ``workload``, most useful first; the first is always normal. ``tf32``: its
     products may use TF32.
 
-    ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) belongs to the trial. Means of normal values are
-    spread evenly over a whole trial, and again over each small workload, so that a kernel that is wrong only for some
-    means meets one, however few draws its larger workloads can afford. Each workload gets seven tenths of the
-    structured draws, and all draws of a type's limits, signs and non-finite values.
+    ``turn``: number of the workload, of ``turns``. ``secret``: a random number of the trial, from 0 to 1. Means of
+    normal values are spread evenly over a whole trial, and again over each small workload, so that a kernel that is
+    wrong only for some means is tested with one of these, however few draws its larger workloads can afford. Each
+    workload gets seven tenths of the structured draws, and all draws of a type's limits, signs and non-finite values.
     """
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []

@@ -1,6 +1,6 @@
-"""Combinations that mixed draws put into several inputs at once: constants of the reference, equal rows, zeros where
-another input is infinite, and every pair of special numbers. Only a few rows get each, so that the rest tests other
-kinds of numbers."""
+"""Combinations of numbers that mixed draws put into several inputs together: constants of the reference, equal rows,
+zeros where another input is infinite, and every pair of special numbers. Each is in only a few rows, so that the rest
+tests other kinds of numbers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cutegen_lab.judge.draws.constants import Constants, draw_constants
 from cutegen_lab.judge.draws.float_tensors import Values, floats, partners, random_below
 from cutegen_lab.judge.draws.values import FEW_ROWS, moderate_normal, rand
 
-_ROWS_SHARE, _MOST_ROWS = 8, 32  # 1 / the fraction of rows that are changed; most rows
+_ROWS_SHARE, _MOST_ROWS = 8, 32  # one row in this many is changed; maximum number of changed rows
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, math.nan, math.inf, -math.inf)
-_ZEROS = 0.25  # share of zeros in the slice that meets an infinity
+_ZEROS = 0.25  # share of zeros in the slice that is multiplied by an infinity
 
 
 def add_constants(values: Values, workload: Workload, named: Constants | None, g: torch.Generator) -> None:
@@ -50,8 +50,8 @@ def add_equal_rows(values: Values, workload: Workload, g: torch.Generator) -> No
 
 
 def add_zeros_at_infinities(values: Values, workload: Workload, g: torch.Generator) -> None:
-    """Puts one infinity into each of two inputs that are multiplied. A quarter of the numbers that it meets in the
-    other input are zero."""
+    """Puts one infinity into each of two inputs that are multiplied. A quarter of the numbers in the other input by
+    which it is multiplied are zero."""
     for (i, m), (j, n) in _multiplied(workload):
         for (one, along), (other, across) in (((i, m), (j, n)), ((j, n), (i, m))):
             at = tuple(random_below(size, g) for size in workload.inputs[one].shape)
@@ -61,7 +61,7 @@ def add_zeros_at_infinities(values: Values, workload: Workload, g: torch.Generat
             facing = values[other].select(across, at[along])
             facing.masked_fill_(rand(tuple(facing.shape), g) < _ZEROS, 0.0)
             if values[one].shape == values[other].shape:
-                values[other][at] = 0.0  # the zero meets the infinity in an elementwise product
+                values[other][at] = 0.0  # in an elementwise product, this zero is multiplied by the infinity
 
 
 def add_special_pairs(values: Values, workload: Workload, g: torch.Generator, local: frozenset[int]) -> None:

@@ -1,4 +1,4 @@
-"""Parts that structured draws share: which inputs they change, along which dimension, and how far a type reaches."""
+"""Functions that structured draws share: which inputs to change, along which dimension, within which range."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from cutegen_lab.judge.draws.values import between, moderate_normal
 from cutegen_lab.problems.dtypes import TORCH
 
 SIZES = (1e-30, 1e-1)
-LEAST_OUTPUT = 64  # fewest output elements: fewer may all be non-finite because of one input element
-TILE_COLUMNS = 64  # most adjacent columns that a mask hides
-_PARTNERS = 8  # shortest dimension along which two inputs are graded in opposite directions
+# Minimum number of output elements for non-finite inputs: fewer may all be non-finite because of one input element.
+LEAST_OUTPUT = 64
+TILE_COLUMNS = 64  # maximum number of adjacent columns that a mask hides
+_PARTNERS = 8  # minimum size of a dimension that two inputs count as summed over
 
 Values = dict[int, torch.Tensor]  # values by index of the input
 Size = TypeVar("Size", float, torch.Tensor)
@@ -25,7 +26,7 @@ FloatDraw = Callable[[Workload, torch.Generator], Values]
 
 
 def floats(workload: Workload) -> Iterator[tuple[int, TensorSpec]]:
-    """(number, spec) of each non-empty float input."""
+    """(index, spec) of each non-empty float input."""
     return ((at, spec) for at, spec in enumerate(workload.inputs) if spec.dtype.is_float and spec.numel)
 
 
@@ -35,15 +36,16 @@ def maskable(workload: Workload) -> list[tuple[int, TensorSpec]]:
 
 
 def one_of_the_largest(workload: Workload, g: torch.Generator, turn: int | None = None) -> tuple[int, TensorSpec]:
-    """(number, spec) of a float input with at least half as many elements as the largest: a random one, or the one
-    whose ``turn`` it is."""
+    """(index, spec) of a float input with at least half as many elements as the largest: a random one, or number
+    ``turn`` of these (modulo their number)."""
     most = max(spec.numel for _, spec in floats(workload))
     largest = [(at, spec) for at, spec in floats(workload) if 2 * spec.numel >= most]
     return largest[random_below(len(largest), g) if turn is None else turn % len(largest)]
 
 
 def mostly_last(spec: TensorSpec, share: float, g: torch.Generator) -> int:
-    """-1 with probability ``share``, or if there is only one dimension; otherwise one of the others."""
+    """-1 (the last dimension) with probability ``share``, or if there is only one dimension; otherwise a random one of
+    the others."""
     return -1 if len(spec.shape) < 2 or between(0, 1, g) < share else random_below(len(spec.shape) - 1, g)
 
 

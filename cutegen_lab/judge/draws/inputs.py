@@ -42,7 +42,7 @@ from cutegen_lab.problems.tensors import laid_out, placed
 _PARAMETER_VALUES = {"nan": math.nan, "zeros": 0.0}
 _UNUSUAL = 0.06  # share of unusual numbers in a trained parameter
 _IN_PARAMETERS = 0.5  # probability of a special value in a parameter
-_FLOAT_VALUES = ("bits", "zeros", CONSTANTS, FLOAT_LIMITS)  # draws whose doubles are left exactly representable
+_FLOAT_VALUES = ("bits", "zeros", CONSTANTS, FLOAT_LIMITS)  # draws whose doubles stay representable as floats
 
 
 def draw(
@@ -57,8 +57,8 @@ def draw(
     as training may leave them: of either sign (except variances) and other sizes. ``named`` are the constants for the
     draws in ``WITH_CONSTANTS``. ``turn``: which of the largest inputs (modulo their number) a patchwork or a mosaic
     changes; None for a random one. ``local``: which inputs may hold a few non-finite numbers in a mosaic
-    (:func:`local_inputs`). Doubles are not representable as floats: a kernel that reads them as such is off by
-    2^-26.
+    (:func:`local_inputs`). Doubles are made not representable as floats (except in draws such as zeros): a kernel that
+    converts them to floats has a relative error of 2^-26 or more.
     """
     with _default_device(where):
         generator = torch.Generator(where).manual_seed(seed)

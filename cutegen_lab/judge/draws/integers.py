@@ -36,7 +36,8 @@ SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
 
 
 def terms(workload: Workload) -> int:
-    """Most terms that an output element may sum: the longest dimension, or the product of all the others."""
+    """Maximum number of terms that an output element may sum: the larger of a tensor's longest dimension and the
+    product of its other dimensions, over all tensors."""
     sizes = [(max(t.shape), t.numel) for t in workload.tensors if t.numel and t.shape]
     return max((max(longest, numel // longest) for longest, numel in sizes), default=1)
 
@@ -66,7 +67,7 @@ def some_rows(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
 
 
 def _sizes(spec: TensorSpec, workload: Workload) -> tuple[int, ...]:
-    """Values for a length: 0, 1, the size of any dimension here, and their neighbours."""
+    """Values for a length: 0, 1, and n − 1 and n for each dimension n of the workload."""
     most = torch.iinfo(TORCH[spec.dtype]).max
     sizes = {size for one in workload.tensors for size in one.shape}
     return tuple(sorted({n for size in sizes for n in (0, 1, size - 1, size) if n <= most} | {0, 1}))
@@ -102,7 +103,8 @@ def _with_rows_of_a_size(values: torch.Tensor, spec: TensorSpec, generator: torc
 
 
 def _of_a_rows_size(spec: TensorSpec, info: torch.iinfo, generator: torch.Generator) -> torch.Tensor:
-    """Rows of numbers below a power of two, or of one sign just below it; one row holds only the type's limit."""
+    """Rows of numbers below a power of two in magnitude, which is drawn for each row: of any magnitude and sign, or
+    just below it and of one sign. One row holds only the type's largest number or its negative."""
     where, signed = (*spec.shape[:-1], 1) if spec.shape else (), info.min < 0
     largest = info.bits - signed
     bits = torch.randint(1, largest + 1, where, generator=generator)

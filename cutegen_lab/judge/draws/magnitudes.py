@@ -57,7 +57,8 @@ def graded(workload: Workload, g: torch.Generator) -> Values:
 
 
 def log_uniform(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Magnitudes whose sum of squares stays far within fp32's range."""
+    """Magnitudes over many powers of two, each equally likely; the sum of their squares stays far within fp32's
+    range."""
     reach = exponent_reach(spec.dtype, between(20, 45, g))
     return values.sign() * ((2 * rand(spec.shape, g) - 1) * reach).exp2()
 

@@ -37,7 +37,7 @@ _LARGEST = 40.0  # largest power of two whose squares can be added in fp32
 
 def patchwork(workload: Workload, g: torch.Generator, turn: int | None = None) -> Values:
     """Rows of many kinds in one of the largest inputs: normal, large, tiny, zeros, mixed magnitudes, far from zero,
-    sorted, with a loud end, with one heavy number. With few rows, parts of a row differ.
+    sorted, with far larger numbers at the end, with one far larger number. With few rows, parts of a row differ.
 
     An eighth of the rows and columns also holds some non-finite numbers, the first and the last column among them; with
     few rows only in half of the draws, since they may hide everything else. Of two inputs that are multiplied, each has
@@ -55,7 +55,8 @@ def patchwork(workload: Workload, g: torch.Generator, turn: int | None = None) -
     heavy = column == torch.randint(length, (count, 1), generator=g)
 
     def tiny(given: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
-        """Rows of sizes spread evenly over their decades."""
+        """``given``, with each row scaled to another size; the sizes are spread evenly over the decades of
+        ``SIZES``."""
         part = (torch.arange(len(some))[:, None] + rand((len(some), 1), g)) / len(some)
         return given * 10 ** fitted_decades(spec.dtype, math.log10(SIZES[0]) * part)
 

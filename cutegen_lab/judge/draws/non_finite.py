@@ -88,8 +88,8 @@ def several_not_finite(workload: Workload, g: torch.Generator) -> Values:
 
 
 def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Several NaN and infinities of both signs, and zeros, which turn these into NaN. One row holds exactly two
-    infinities of opposite signs, another two NaN, a third a NaN or an infinity at its end."""
+    """Several NaN and infinities of both signs, and zeros, whose products with infinities are NaN. One row holds
+    exactly two infinities of opposite signs, another two NaN, a third a NaN or an infinity at its end."""
     flat = values.view(-1)
     if flat.numel() < 8:
         return values

@@ -14,7 +14,8 @@ import torch
 from cutegen_lab.judge.draws.names import PATTERN
 from cutegen_lab.judge.draws.values import Shape, assign_kinds, between, rand
 
-# Shares of other draws without a pattern, and with a pattern for each row.
+# Thresholds for a random number from 0 to 1 in other draws: below the first there is no pattern, up to the second one
+# for each row, above it one for the whole tensor.
 _NO_PATTERN_SHARE, _BY_ROWS_SHARE = 0.15, 0.35
 _MOST_STRIDE = 64
 
@@ -70,7 +71,7 @@ def _place(at: Grid, g: torch.Generator) -> torch.Tensor:
 
 
 def _prefix(at: Grid, g: torch.Generator) -> torch.Tensor:
-    """Prefixes of ones, as lengths make them; from none to all."""
+    """Rows that begin with a random number of ones, as a mask made from lengths does."""
     return at.column < torch.randint(at.columns + 1, (at.rows, 1), generator=g)
 
 
@@ -126,7 +127,7 @@ def _clustered(at: Grid, g: torch.Generator) -> torch.Tensor:
 
 
 def _near_powers(at: Grid, g: torch.Generator) -> torch.Tensor:
-    """Powers of two and their neighbours, where an index loses a bit."""
+    """Powers of two and their neighbours, where an index with too few bits fails."""
     powers = 1 << torch.randint(max(at.below - 1, 1).bit_length(), at.shape, generator=g)
     return (powers + torch.randint(-1, 2, at.shape, generator=g)).clamp(0, at.below - 1)
 

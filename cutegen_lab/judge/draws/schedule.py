@@ -22,25 +22,26 @@ from cutegen_lab.judge.draws.names import (
     PATCHWORK,
 )
 
-EMULATED_INSTRUCTIONS = 200_000  # budget for all draws of a workload: a tenth of a second
+EMULATED_INSTRUCTIONS = 200_000  # budget of warp instructions for all draws of a workload: a tenth of a second
 BYTES_EACH = 8  # bytes that a warp instruction moves on average (honest kernels: 1 to 40)
-# Most instructions for all draws of a small workload; honest kernels take up to 175 times the budget.
+# Maximum number of warp instructions for all draws of a small workload; honest kernels take up to 175 times the budget.
 INSTRUCTION_LIMIT = 250 * EMULATED_INSTRUCTIONS
 GPU_BYTES = 8 << 30  # budget of compulsory traffic for all draws of a workload on a GPU
 MINIMAL_ON_GPU = 10
 # Draws of an expensive workload: together they have every kind of number.
 MINIMAL = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)
 _IF_ONLY_WORKLOAD = (HIDDEN, ONE_SIDED)  # more draws if there is no other workload
-# One more draw if few outputs depend on the whole input: a row of another kind would hide it.
+# One more draw if there are few outputs: each may depend on the whole input, where rows of another kind would hide an
+# error.
 _IF_FEW_OUTPUTS = ("offset below", ALL_TRUE)
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
     """Names of every draw of ``workload``: normal values first, then those required for a verdict.
 
-    ``turn`` of ``turns`` counts workloads: if not all draws are affordable, neighbouring workloads leave out different
-    ones. Means are spread over a whole trial, and small sizes too, early on each workload. ``secret`` (0 to 1) and
-    ``tf32`` are those of the trial.
+    ``turn``: number of the workload, of ``turns``. If not all draws are affordable, consecutive workloads leave out
+    different ones. Means are spread over a whole trial, and small sizes too, early on each workload. ``secret`` (0 to
+    1) and ``tf32`` are those of the trial.
     """
     names = distributions(workload, turn, turns, secret, tf32)
     every = (*minimal_draws(workload), *MIXED_ROWS, *(_IF_ONLY_WORKLOAD if turns == 1 else ()))

@@ -2,7 +2,7 @@
 
 For float tensors, within the range of their type. A shortcut depends on one of these: the spread of magnitudes
 (half-precision parts, block scales), the order of values (sorted, clustered at the maximum), or where large values lie
-(skipped tiles, low rank, a harmless beginning).
+(skipped tiles, low rank, only small values at the beginning).
 """
 
 from __future__ import annotations

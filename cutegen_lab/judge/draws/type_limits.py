@@ -10,13 +10,13 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.judge.draws.values import between, rand
 
-_MANY_ROWS, _ROWS = 8, 4  # from 8 rows infinite rows are always drawn, from 4 mostly
+_MANY_ROWS, _ROWS = 8, 4  # infinite rows are always drawn with 8 rows or more, mostly with 4 to 7
 _PROBABILITY = 0.7
 
 
 def with_infinite_rows(rows: torch.Tensor, g: torch.Generator) -> torch.Tensor:
     """``rows`` [count, length] with one row of −∞ alone and another of +∞ (a maximum that starts at the type's lowest
-    finite number is too large for the first). A few rows stay unchanged."""
+    finite number is too large for the first). With fewer than 4 rows, none is changed."""
     count = rows.shape[0]
     for value in (-math.inf, math.inf) if count >= _ROWS else ():
         if count >= _MANY_ROWS or between(0, 1, g) < _PROBABILITY:

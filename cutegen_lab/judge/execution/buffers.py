@@ -64,9 +64,9 @@ class _Slot:
 class Buffers:
     """A workload's tensors, placed by ``placement`` (None: in the plan's order, without guards).
 
-    ``poison``: byte that fills outputs and workspace. ``build``, ``tensors`` and ``views`` are given to a device;
-    ``outputs`` are in the workload's order. With ``lent`` memory (a device's ``loan``) the tensors are already on the
-    device, otherwise in host memory.
+    ``poison``: byte that fills outputs and workspace. ``build``, ``tensors`` and ``views`` are what a device takes;
+    ``outputs`` are in the workload's order. If ``loan`` lends memory of a device, the tensors are already on the device
+    (``lent``), otherwise in host memory.
     """
 
     def __init__(

@@ -21,15 +21,15 @@ class Placement:
     """Order and position of a plan's tensors in memory."""
 
     order: tuple[int, ...]
-    """``order[position]`` is the tensor there, by its number in the plan."""
+    """``order[position]``: number in the plan of the tensor at this position."""
     offsets: tuple[int, ...]
-    """Bytes between the start of each tensor's memory and the tensor, by its number."""
+    """Bytes between the start of a tensor's memory and the tensor, for each tensor of the plan."""
     tail: int = 0
     """Bytes after each tensor."""
 
     @property
     def position(self) -> dict[int, int]:
-        """Position in memory by the number of the tensor."""
+        """Number of a tensor in the plan → its position in memory."""
         return {tensor: place for place, tensor in enumerate(self.order)}
 
 

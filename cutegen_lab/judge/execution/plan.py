@@ -38,7 +38,7 @@ def _geometry(launch: Launch, gpu: GpuSpec) -> str:
     if any(not 1 <= size <= limit for size, limit in zip(launch.block, MAX_BLOCK, strict=True)):
         return f"block {launch.block} is outside 1..{MAX_BLOCK}"
     if threads > gpu.max_threads_per_block:
-        return f"{threads} threads a block, more than {gpu.max_threads_per_block}"
+        return f"{threads} threads per block, more than {gpu.max_threads_per_block}"
     if not 1 <= cluster <= gpu.max_cluster:
         return f"a cluster of {cluster} blocks, outside 1..{gpu.max_cluster}"
     if any(grid % size for grid, size in zip(launch.grid, launch.cluster, strict=True)):
@@ -59,12 +59,12 @@ def _parameters(launch: Launch, build: Build, tensors: Sequence[TensorSpec], gpu
     try:
         kernel = build.kernel(launch.kernel)
     except KeyError:
-        return f"the plan launches {launch.kernel!r}, which the cubin does not hold"
+        return f"the plan launches {launch.kernel!r}, which the cubin does not contain"
     shared, expected = kernel.static_smem_bytes + launch.dynamic_smem_bytes, kernel.param_sizes
     if shared > gpu.max_smem_per_block:
-        return f"{shared} bytes of shared memory, static and dynamic, more than {gpu.max_smem_per_block} a block"
+        return f"{shared} bytes of shared memory, static and dynamic, more than {gpu.max_smem_per_block} per block"
     if why := [what for what, blocks in blocks_by(launch, kernel, gpu).items() if not blocks]:
-        return f"not one block fits on a multiprocessor: {', '.join(why)} ({kernel.registers} registers a thread)"
+        return f"no block fits on a multiprocessor: {', '.join(why)} ({kernel.registers} registers per thread)"
     resident = resident_blocks(launch, kernel, gpu)
     if any(launch.attributes.get(COOPERATIVE, b"")) and math.prod(launch.grid) > resident:
         return f"a cooperative grid of {math.prod(launch.grid)} blocks, but only {resident} run at a time"
@@ -74,7 +74,7 @@ def _parameters(launch: Launch, build: Build, tensors: Sequence[TensorSpec], gpu
         if not (0 <= r.param < len(launch.params) and 0 <= r.offset <= len(launch.params[r.param]) - 8):
             return f"a relocation points outside parameter {r.param}"
         if not 0 <= r.tensor < len(tensors):
-            return f"a relocation names tensor {r.tensor} of {len(tensors)}"
+            return f"a relocation refers to tensor {r.tensor}, but the plan has {len(tensors)} tensors"
         outside = not 0 <= r.tensor_offset <= tensors[r.tensor].storage_bytes
         if outside and (len(launch.params[r.param]) != TENSOR_MAP_BYTES or r.offset):
             return f"a relocation points {r.tensor_offset} bytes into {tensors[r.tensor]}"

@@ -51,7 +51,7 @@ class Approximate(Perturbed):
         super().__init__(UNIT_ROUNDOFF[DType.F32], seed, inputs)
         self._tanh, self._sum_unit, self._inside = _TANH[of_16_bits], sum_unit, 0
         self._powers: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()
-        self._sums: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()  # sums of a power and a number
+        self._sums: WeakTensorKeyDictionary[None] = WeakTensorKeyDictionary()  # sums of exp or exp2 and a number
 
     def _decomposed(self, parts: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         self._inside += 1
@@ -67,7 +67,7 @@ class Approximate(Perturbed):
         bound: torch.Tensor | float | None = None
         if name in _LOSSES:
             bound = _LOSSES[name](result, self._tanh, *args)
-        elif name in _QUOTIENTS and args[-1] in self._sums:  # a sigmoid written out
+        elif name in _QUOTIENTS and args[-1] in self._sums:  # a sigmoid written as 1 / (1 + exp(-x))
             bound = (args[0].abs().clamp(min=1) if name == "div" else 1.0) * (self._tanh / 2)
         elif name in ADDING and not self._inside:
             bound = self._sum_unit * (torch.as_tensor(args[0]).abs() + torch.as_tensor(args[1]).abs())

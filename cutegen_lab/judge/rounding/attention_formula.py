@@ -11,7 +11,7 @@ from cutegen_lab.problems.attention import attention
 
 
 class AttentionFormula(TorchFunctionMode):
-    """Computes attention of tensors with ``bytes`` an element by its formula. The fused operator rounds inside, where
+    """Computes attention of tensors with ``bytes`` per element by its formula. The fused operator rounds inside, where
     no other mode sees it; and values that a causal mask hides are skipped here, where PyTorch may add −∞. ``raised``,
     ``plain``: as in :func:`attention`."""
 

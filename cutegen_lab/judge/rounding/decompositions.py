@@ -13,7 +13,7 @@ def _var_mean(
     x: torch.Tensor, dim: Sequence[int] | bool | None = None, unbiased: bool = True, keepdim: bool = False, *,
     correction: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    """``aten.var_mean`` for the arguments of any overload: ``dim`` may be ``unbiased``."""
+    """``aten.var_mean`` for the arguments of any overload: a bool in place of ``dim`` is ``unbiased``."""
     if isinstance(dim, bool):
         unbiased = dim
     dims = list(range(x.dim())) if isinstance(dim, bool) or not dim else list(dim)
@@ -32,7 +32,7 @@ def _vector_norm(
     x: torch.Tensor, order: float = 2, dim: Sequence[int] | int | None = None, keepdim: bool = False, *,
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor:  # fmt: skip
-    """``aten.linalg_vector_norm``; of one number PyTorch takes the magnitude, where a formula squares it."""
+    """``aten.linalg_vector_norm``. PyTorch's norm of a single number is its magnitude; this formula squares it."""
     x = (x if dtype is None else x.to(dtype)).abs()
     dims = list(range(x.dim())) if dim is None else dim
     if math.isinf(order):

@@ -65,16 +65,16 @@ class _ExactIntegers(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class FormulaKind:
-    """Properties of a reference's formula."""
+    """Properties of a reference's formula: a flag is True if the sentence below it holds."""
 
     plain: bool
     """An infinite result is infinite in every correct formula, since no infinities are subtracted."""
     infinite: bool
-    """As ``plain``, but formulas may lose values that vanish."""
+    """As ``plain``, except that some formulas lose small values."""
     elementwise: bool
-    """No element is a sum of several."""
+    """No element of a result is a sum of several elements."""
     pointwise: bool
-    """Each element follows from one element of each input at most."""
+    """Each element of a result depends on at most one element of each input."""
     strict: bool
     """Only sums, products and quotients: every operand affects the result."""
     relative: bool
@@ -88,13 +88,13 @@ class FormulaKind:
     rounds_nothing: bool
     """Only choices, copies, comparisons, and casts with one right result: nothing else is rounded."""
     signs_zeros: bool
-    """Only copies and negations of floats, which decide the sign of a zero."""
+    """Only copies and negations of floats, so that the sign of a zero is defined."""
     ranks: bool
     """It sorts, or takes the largest or smallest numbers or their indices (sort, topk, argmax, argmin)."""
     wraps: bool
-    """Only sums, differences, products and copies, of which integers wrap in a defined way."""
+    """Only sums, differences, products and copies, for which integers wrap around in a defined way."""
     handles_infinity: bool
-    """It distinguishes infinities from numbers, so that their results are defined."""
+    """It distinguishes infinities from numbers, so that the results of infinities are defined."""
     accurate_near_zero: bool
     """It uses ``log1p`` or ``expm1``, which are accurate near 0."""
     unbiased: bool

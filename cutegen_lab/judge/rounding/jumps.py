@@ -14,7 +14,7 @@ from cutegen_lab.judge.rounding.noise import SeededNoise
 from cutegen_lab.judge.rounding.operators import COMPARISONS
 
 _TO_INTEGER = {"ceil", "floor", "round", "sign", "trunc"}
-_TRUE_ABOVE = {"eq", "ge", "gt"}  # comparisons that hold if the first number ends up on the upper side
+_TRUE_ABOVE = {"eq", "ge", "gt"}  # comparisons that are true if rounding moves the first number up
 _MARGIN = 4.0  # factor on the largest rounding error of some runs
 
 

@@ -46,7 +46,7 @@ SUMS = PRODUCTS | {"add", "cumsum", "mul", "rsub", "sub", "sum"}
 
 # Operators for which no correct formula gives NaN instead of an infinity.
 PLAIN = CHOOSING | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
-# As above, without sums (a norm may be scaled by its largest term, which is infinite).
+# Also these, if no element is a sum (a norm may be scaled by its largest term, which is infinite).
 PLAIN_ALONE = PLAIN | {"reciprocal", "rsqrt", "sqrt"}
 # Also functions of one number for which some formulas lose small values, but no infinity.
 INFINITE_ALONE = PLAIN_ALONE | {

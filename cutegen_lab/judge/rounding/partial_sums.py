@@ -9,10 +9,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-_PARTIAL = 64  # most partial sums of a product that are computed; more are sampled
+_PARTIAL = 64  # maximum number of partial sums of a product that are computed; if there are more, they are sampled
 _CHUNK = 1 << 16  # elements of a product at a time on a CPU: their partial sums and squares stay in cache
 _BESIDE = 3  # inputs on either side of a convolution's taps that Winograd's F(4, 3) puts into the same tile
-_TERMS = 1024  # most terms of a sum that are searched for equal ones
+_TERMS = 1024  # maximum number of terms of a sum that are searched for equal ones
 
 
 def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -47,16 +47,16 @@ def _split(tensors: Sequence[torch.Tensor], size: int, dim: int) -> Iterator[tup
 
 
 def _partial_sums(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:
-    """For each element of ``x.sum(dim)``: Σ S² of its partial sums S, times how often the same number is added: while
-    equal terms are added, each addition rounds in the same direction."""
+    """For each element of ``x.sum(dim)``: Σ S² of its partial sums S, times the mean number of equal terms: while equal
+    terms are added, each addition rounds in the same direction."""
     dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
     inner = x.double().movedim(dims, list(range(-len(dims), 0))).flatten(-len(dims)) if dims else x.double()[..., None]
     return inner.cumsum(-1).square().sum(-1) * _equal_terms(inner)
 
 
 def _equal_terms(terms: torch.Tensor) -> torch.Tensor:
-    """Mean number of the last axis' terms that are equal to one of them, without zeros (which round nothing); estimated
-    from at most ``_TERMS`` random ones."""
+    """Mean number of terms along the last axis that equal one of them, itself included; zeros count as unequal, since
+    they round nothing. Estimated from at most ``_TERMS`` random terms."""
     count = terms.shape[-1]
     if count < 2:
         return torch.ones((), dtype=terms.dtype, device=terms.device)
@@ -95,7 +95,7 @@ def _winograd(
     x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
 ) -> torch.Tensor | None:  # fmt: skip
-    """For each element of a convolution with three taps an axis: Σ over channels of the squares of the numbers that
+    """For each element of a convolution with three taps per axis: Σ over channels of the squares of the numbers that
     Winograd's F(4, 3) adds and subtracts for it (Lavin and Gray, arXiv 1509.09308), among them inputs up to three
     places beside its taps. None for other convolutions."""
     size = w.shape[2:]

@@ -20,7 +20,7 @@ from cutegen_lab.judge.rounding.partial_sums import PARTIAL_SUM_SQUARES
 _PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # index of the first factor among the arguments
 _FLOAT8_TRUNCATION = (
     2.0**-13
-)  # last bit that tensor cores keep of a product of 8-bit floats, relative to the largest one
+)  # last bit that tensor cores keep of a product of 8-bit floats, relative to the largest product
 _TERMS_PER_STEP = 32  # products that tensor cores add at a time
 
 
@@ -52,7 +52,7 @@ class Rerounded(TorchDispatchMode):
         args, kwargs = tree_map(self._used, args), tree_map(self._used, kwargs or {})
         if (
             name in DECOMPOSITIONS
-        ):  # PyTorch on a CPU keeps their squares in double; in float32 the square of 1e-20 is 0
+        ):  # PyTorch on a CPU computes the squares in double; in float32 the square of 1e-20 is 0
             with self:
                 return DECOMPOSITIONS[name](*args, **kwargs)
         result = func(*args, **kwargs)

@@ -23,8 +23,9 @@ from cutegen_lab.problems import Reference
 SAMPLES, MORE_SAMPLES = 3, 12  # more samples if few numbers dominate: a few samples may all have small errors
 # Few numbers: elements of an output; effective elements of a norm (1 / the share of its largest number).
 _FEW, _FEW_LARGE = 8192, 64
-_SMALLEST = 2.0**-1000  # smaller than any number that an input can hold
-_RAISED = (None, 0.0, 0.5)  # scales of attention's largest weight, by sample: powers of two
+_SMALLEST = 2.0**-1000  # smaller than any number that is drawn
+# Exponent of two of attention's largest weight, by sample (None: rounded after the division by the sum).
+_RAISED = (None, 0.0, 0.5)
 
 Results = tuple[torch.Tensor, ...]
 
@@ -114,9 +115,9 @@ def _in_float64(
 
 
 def zero_signs(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """1 or −1 for elements that hold an input's zero of that sign, whichever sign a comparison takes for the larger;
-    0 for others. Every formula that only compares and moves numbers keeps that sign; one that negates them may not,
-    since ``0 - x`` is a negation too."""
+    """1 or −1 for elements that are an input's zero of that sign, whichever of +0 and −0 a comparison takes for the
+    larger; 0 for others. Every formula that only compares and moves numbers keeps that sign; one that negates them may
+    not, since ``0 - x`` is a negation too."""
 
     def with_small(plus: float, minus: float) -> list[torch.Tensor]:
         """The inputs in float64 with ``plus`` for +0 and ``minus`` for −0."""
@@ -140,7 +141,7 @@ def zero_signs(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[to
 def undecided_by_attention(
     reference: Reference, inputs: Sequence[torch.Tensor], wanted: Results
 ) -> tuple[torch.Tensor, ...]:
-    """Elements that PyTorch's attention makes finite, and a plain softmax NaN: rows whose scores are all −∞."""
+    """Elements that are finite with PyTorch's attention and NaN with a plain softmax: rows whose scores are all −∞."""
     with AttentionFormula(8, plain=True):
         plain = reference.run_float64(inputs)
     return tuple(a.isnan() & b.isfinite() for a, b in zip(plain, wanted, strict=True))

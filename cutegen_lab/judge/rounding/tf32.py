@@ -19,7 +19,8 @@ from cutegen_lab.problems import Reference
 UNIT = 2.0**-11  # unit roundoff: 10 bits of mantissa are kept
 TRUNCATED = 2.0**-26
 """Relative error of a sum for each of its terms: tensor cores add a few terms at a time and truncate below the sum's
-last bit. An H200's lose 2**-27 a term of one sign (8192 terms; less in cuBLAS, which restarts its sums)."""
+last bit. Those of an H200 lose 2**-27 per term if all terms have one sign (measured with 8192 terms; less in cuBLAS,
+which restarts its sums)."""
 NOTE = "fp32 operands of matrix products may be rounded to TF32, as the problem asks"
 CONVOLUTIONS_NOTE = "fp32 operands of convolutions may be rounded to TF32, as PyTorch's are"
 ADVICE = (

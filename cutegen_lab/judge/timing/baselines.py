@@ -21,6 +21,6 @@ def baseline_kinds(problem: Problem, asked: Sequence[ReferenceKind]) -> tuple[Re
 
 
 def fastest_baseline(times_us: Mapping[str, Sequence[float]]) -> str:
-    """Name of the baseline with the least median; empty if no PyTorch baseline was timed."""
+    """Name of the baseline with the smallest median; empty if no PyTorch baseline was timed."""
     medians = {name: statistics.median(times_us[name]) for name in REFERENCES.values() if times_us.get(name)}
     return min(medians, key=medians.__getitem__, default="")

@@ -10,7 +10,7 @@ from typing import Literal
 from cutegen_lab.core.trial import Comparison, Measurement
 
 SAME = 0.01  # relative difference below which two times count as the same
-FEWEST_SAMPLES = 6  # fewest samples with a 95% interval of the median
+FEWEST_SAMPLES = 6  # minimum number of samples for a 95% interval of the median
 _Z95 = 1.959963984540054
 
 
@@ -37,7 +37,7 @@ def relative_half_width(samples: Sequence[float]) -> float:
 
 
 def measurement(subject: str, clock: str, flush: str, samples: Sequence[float]) -> Measurement:
-    """Summary of ``samples`` (microseconds a call, at least one)."""
+    """Summary of ``samples`` (microseconds per call, at least one)."""
     ordered = sorted(samples)
     low, high = median_interval(ordered)
     return Measurement(

@@ -19,12 +19,12 @@ from cutegen_lab.judge.timing.timed_outputs import inputs_for
 from cutegen_lab.problems import Reference
 
 _POLL_SECONDS = 0.02
-_NOT_COMPARED = "the bytes that it loads were not compared with the required bytes"
+_NOT_COMPARED = "the bytes that the kernel loads were not compared with the required bytes"
 COUNTED_BYTES = 4 << 30  # largest workload that is counted; counting takes twice as much host memory
 
 
 class LoadCount:
-    """Counts ``artifact`` on the main workload's inputs of ``seed``, starting at once.
+    """Counts the memory traffic of ``artifact`` on the main workload, with inputs from ``seed``; starts immediately.
 
     ``make_emulator`` makes the emulator; without one, or for a workload that is too large, nothing is counted.
     """
@@ -67,24 +67,24 @@ class LoadCount:
 
 
 class PendingCount:
-    """The counting started with the last check, for the timing of the same artifact to take over."""
+    """The count that the last check started, until the timing of the same artifact takes it over."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: LoadCount | None = None
 
     def __reduce__(self) -> tuple[type[PendingCount], tuple[()]]:
-        return PendingCount, ()  # pickled without its counting: another process starts its own
+        return PendingCount, ()  # pickled without its count: another process starts its own
 
     def put(self, counting: LoadCount | None) -> None:
-        """Replaces the stored counting and ends it if nobody took it."""
+        """Stores ``counting``; ends the one stored before, if it was not taken."""
         with self._lock:
             before, self._last = self._last, counting
         if before:
             before.close()
 
     def take(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> LoadCount | None:
-        """The stored counting if it is of this artifact and GPU, otherwise None."""
+        """The stored count if it is of this artifact and GPU, otherwise None."""
         with self._lock:
             if self._last is None or self._last.subject != (problem.workload, artifact, gpu):
                 return None

@@ -30,7 +30,9 @@ def width_notes(times: Times, effort: Effort) -> list[str]:
     unsure = {name: width for name, width in widths.items() if width > effort.half_width}
     rounds = len(times[CANDIDATE])
     if unsure and is_slower(times):
-        return [f"only {rounds} rounds were timed: it is slower than the accepted kernel by more than {LOST:.0%}"]
+        return [
+            f"only {rounds} rounds were timed: the candidate is slower than the accepted kernel by more than {LOST:.0%}"
+        ]
     return [
         f"{name}: after {rounds} rounds the 95% interval of the median is still "
         + (f"±{width:.1%}" if math.isfinite(width) else "unknown")

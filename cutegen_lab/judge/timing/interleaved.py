@@ -28,28 +28,28 @@ class Effort:
     half_width: float = 0.005
     """Target: half the 95% interval of each cold median, as a fraction of the median."""
     seconds: float = 4.0
-    """Most seconds of cold rounds."""
+    """Maximum duration of the cold rounds, in seconds."""
     patience: float = 1.0
     """Fraction of ``seconds`` after which sampling also ends if the rounds that fit into the rest cannot reach the
     target."""
     min_rounds: int = 16
-    """Least rounds before the target counts as reached."""
+    """Minimum number of rounds before the target counts as reached."""
     least_rounds: int = 1
-    """Least rounds, however long they take."""
+    """Minimum number of rounds, however long they take."""
     side_rounds: int = 8
-    """Rounds with a warm L2 and of single calls between events."""
+    """Number of rounds with a warm L2, and of rounds of single calls between events."""
     side_seconds: float = 0.5
     """Seconds after which half of ``side_rounds`` are enough."""
     warm_up_seconds: float = 0.3
     """Seconds of uncounted rounds at the start."""
     checks: int = 4
-    """Most timed calls whose outputs are checked."""
+    """Maximum number of timed calls whose outputs are checked."""
     references: tuple[ReferenceKind, ...] = ("eager", "compile")
     """PyTorch baselines to time."""
 
     @property
     def rounds_to_decide(self) -> int:
-        """Rounds that are always taken."""
+        """Minimum number of rounds before ``decided`` of :meth:`InterleavedTimer.converge` is asked."""
         return max(self.min_rounds // 2, 1)
 
 
@@ -58,7 +58,7 @@ class Rounds:
     """Complete rounds in one mode: the same number of samples of each subject."""
 
     times_us: dict[str, list[float]] = field(default_factory=dict)
-    """Microseconds a call by subject, one for each round."""
+    """Microseconds per call, by subject: one value for each round."""
     clock: str = ""
     """How time was measured."""
     flush: str = ""
@@ -73,7 +73,8 @@ class InterleavedTimer:
     """Takes rounds from ``watch``. The first of ``names`` is the subject under judgement: its fault ends the timing, a
     fault of another only drops that subject.
 
-    ``seed``: its first value fixes the order of rounds, each further one is a sample's seed. ``now``: clock in seconds.
+    ``seed``: its first value seeds the random order within rounds; each further value is the seed of a sample. ``now``:
+    clock in seconds.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ CUPTI = "CUPTI's records of kernels"
 _KEPT_BYTES = 1 << 30  # bytes of outputs that are kept on the host until they are checked
 
 OutputCheck = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fault | None]
-"""Fault of outputs (second) for inputs (first), or None; the seed is for the check's own draws."""
+"""(inputs, outputs, seed for the check's own draws) → Fault of the outputs, or None."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Job:
     incumbent: Build | None
     """Build of the accepted kernel; None if there is none."""
     inputs: Sequence[torch.Tensor]
-    """Inputs from which those of timed calls are rotated."""
+    """Inputs; those of timed calls are rotations of these."""
     gpu: GpuSpec
-    """Target GPU, for the floor."""
+    """Target GPU, for the minimum possible time (:func:`floor_us`)."""
     check_outputs: OutputCheck
     """Check of outputs against the float64 reference."""
 
@@ -102,7 +102,7 @@ class _Timer:
 
     def run(self, device: str) -> Timing | Fault:
         """Compares the candidate with the accepted kernel first. PyTorch, which takes longer to compile than these
-        rounds, is prepared only for a candidate that is faster, or that is the first."""
+        rounds, is prepared only for a candidate that is faster, or if there is no accepted kernel."""
         names = self._add_kernels()
         if isinstance(names, Fault):
             return names
@@ -185,7 +185,8 @@ class _Timer:
         return [*kernels, *self._added(others), *(name for name in names if name == COPY)]
 
     def _added(self, others: Mapping[str, Subject | Fault]) -> list[str]:
-        """Names of the subjects that can be timed. Their notes, and the faults of other subjects, become notes."""
+        """Names of the subjects that can be timed. Their notes, and the faults of other subjects, are added to the
+        timing's notes."""
         for name, added in others.items():
             if isinstance(added, Fault):
                 self._notes.append(f"{name} was not timed: {added}")
@@ -229,7 +230,7 @@ class _Timer:
         return Fault(
             Verdict.TOO_FAST,
             f"a sample took {mine:.4g} µs, under the floor of {floor:.4g} µs ({FLOOR_MARGIN:.0%} of what the "
-            "compulsory bytes need at the memory's peak): quarantined, no time is reported",
+            "compulsory bytes need at peak bandwidth): quarantined, no time is reported",
         )
 
     def _floor_us(self) -> float:
@@ -276,8 +277,8 @@ class _Timer:
 
 
 def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:
-    """Least possible time of a cold call in microseconds: at peak DRAM bandwidth, all inputs are read and all outputs
-    written, except what L2 may still hold at the end."""
+    """``FLOOR_MARGIN`` times the minimum possible time of a cold call, in microseconds: all inputs are read and all
+    outputs written at peak DRAM bandwidth, except outputs that L2 may still hold at the end."""
     read = sum(spec.nbytes for spec in job.workload.inputs)
     written = sum(spec.nbytes for spec in job.workload.outputs)
     peak = watch.dram_bytes_per_s or job.gpu.dram_bytes_per_s
@@ -287,7 +288,7 @@ def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:
 def rotated_inputs(
     inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: int, call: int
 ) -> list[torch.Tensor]:
-    """The inputs of set ``call`` for ``seed``, computed as the stopwatch writes them."""
+    """The inputs of timed call ``call`` of the sample with ``seed``, rotated as by the stopwatch."""
     return [
         laid_out(torch.roll(storage(t, spec), rotation(seed, call, index, spec.cosize)), spec)
         for index, (t, spec) in enumerate(zip(inputs, specs, strict=True))

@@ -59,7 +59,7 @@ def output_check(problem: Problem, reference: Reference, place: ReferenceDevice)
 
 
 def skipped_work(found: Iterable[OutputError]) -> Fault | None:
-    """First error that shows that work was skipped."""
+    """Fault for the first error that shows that work was skipped; None if there is none."""
     return next((Fault(Verdict.WRONG_RESULT, _error_text(error)) for error in found if _far_off(error)), None)
 
 

@@ -1,4 +1,4 @@
-"""Plots of a run's profile: one table of them, each a pure function of the run's rows."""
+"""Plots of a run's profile: a table of plots, each a pure function of the run's rows."""
 
 from cutegen_lab.notebook.plots.catalogue import PLOTS, Subject, draw, subject_of
 from cutegen_lab.notebook.plots.plot import Plot

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Bar, Figure
 
 _MIB = 1 << 20
-_LEAST_STALL = 0.005  # least share that is drawn; the table has smaller ones
+_LEAST_STALL = 0.005  # minimum share that is drawn; smaller ones are only in the table
 _DASHES = {"speed of light": "dot", "predicted": "dash", "measured": "solid"}
 
 
@@ -26,7 +26,8 @@ def pick_terms(rows: Sequence[Row], candidate: str) -> list[TermBar | WholeTime]
 
 
 def draw_terms(records: Sequence[TermBar | WholeTime], title: str) -> Figure:
-    """A bar for each term, with lines for the whole time. Units work at the same time: bars do not add up."""
+    """A bar for each term, with lines for the whole time. Hardware units work at the same time: bars do not add up to
+    the whole time."""
     from plotly.graph_objects import Figure
 
     terms = [record for record in records if isinstance(record, TermBar)]
@@ -60,7 +61,7 @@ def _indented(term: TermBar) -> str:
 
 
 def draw_memory(picked: Sequence[MemoryBar | Registers], title: str) -> Figure:
-    """Bytes by level, with a mark at what must move."""
+    """Bytes by level of memory, with a mark at the compulsory bytes."""
     from plotly.graph_objects import Figure, Scatter
 
     records = [record for record in picked if isinstance(record, MemoryBar)]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Subject:
-    """What plots may be of."""
+    """What a plot shows: a run, and one of its candidates."""
 
     rows: Sequence[Row]
     """The run's table."""
@@ -40,7 +40,7 @@ class Subject:
     timelines: Callable[[], Sequence[Timeline]] = tuple
     """Executes one block of each launch and records its warps."""
     what: str = ""
-    """Names the run in titles."""
+    """The run's name in titles."""
     imported: str = ""
     """File that the run was read from; its kernels are not executed."""
 
@@ -59,14 +59,14 @@ class PlotSpec:
     pick: Callable[[Subject], Sequence[Any]]
     """Its records."""
     draw: Draw
-    """Figure of records; the text is the plot's title."""
+    """Makes the figure from the records and a title."""
     empty: str
-    """What is missing where there is no record, and what to do."""
+    """What is missing if there is no record, and what to do."""
     ready: Callable[[Subject], object] | None = None
-    """Whether there is a record, where ``pick`` executes the candidate."""
+    """Whether there is a record; needed if ``pick`` executes the candidate."""
 
     def missing(self, of: Subject) -> str:
-        """Why there is no plot; empty where there is one."""
+        """Why there is no plot; empty if there is one."""
         if self.ready and of.imported:
             return f"the run was read from {of.imported}, and its kernels are not executed here"
         return "" if (self.ready or self.pick)(of) else self.empty
@@ -74,32 +74,32 @@ class PlotSpec:
 
 PLOTS: Mapping[str, PlotSpec] = {
     "roofline": PlotSpec(
-        "every candidate under the GPU's ceilings, by the bytes it must move and those it moves",
+        "every candidate under the GPU's ceilings, at the bytes that it must move and at those that it moves",
         lambda of: roofline_records(of.rows, of.gpu), roofline.draw,
-        "no candidate has a time, counters and arithmetic: they come once one is timed",
+        "no candidate has a time, counters and arithmetic yet: these come with the timing of a candidate",
     ),
     "time": PlotSpec(
-        "where the predicted time goes, with the measured time and the bound",
+        "the parts of the predicted time, with the measured time and the bound",
         lambda of: bars.pick_terms(of.own, of.candidate),
-        bars.draw_terms, "it has no predicted time: run.profile(candidate) has the emulator profile it",
+        bars.draw_terms, "it has no predicted time: run.profile(candidate) profiles it on the emulator",
     ),
     "memory": PlotSpec(
         "bytes that each level of memory moved, next to those that must move; registers and spills",
         lambda of: plot_data.moved(of.own, of.candidate), bars.draw_memory,
-        "it has no profile: run.profile(candidate) has the emulator profile it",
+        "it has no profile: run.profile(candidate) profiles it on the emulator",
     ),
     "occupancy": PlotSpec(
-        "resident warps, what limits them, and what if the kernel took less",
+        "resident warps, what limits them, and how many there would be if the kernel used less",
         lambda of: plot_data.occupancy(of.own, of.candidate, of.gpu), occupancy.draw,
         "it is not compiled: choose a candidate that is",
     ),
     "mix": PlotSpec(
         "warp instructions of every candidate by class",
         lambda of: plot_data.mix(of.rows), bars.draw_mix,
-        "no candidate has a profile of the emulator: run.profile(candidate) has the emulator profile one",
+        "no candidate was profiled on the emulator: run.profile(candidate) profiles one",
     ),
     "checks": PlotSpec(
-        "errors over what is allowed, by workload and inputs",
+        "errors divided by their limits, by workload and inputs",
         lambda of: plot_data.checks(of.own, of.candidate), checks.draw,
         "it was not checked: choose a candidate that compiled",
     ),
@@ -115,7 +115,7 @@ PLOTS: Mapping[str, PlotSpec] = {
     ),
     "timeline": PlotSpec(
         "what the warps of one block do, in the emulator's order of execution; "
-        "run.plot('timeline', device='cuda') has a GPU's clock",
+        "run.plot('timeline', device='cuda') measures it on a GPU",
         lambda of: of.timelines(), timeline.draw, "it is not compiled: choose a candidate that is",
         ready=lambda of: plot_data.kernels(of.own, of.candidate),
     ),
@@ -133,7 +133,7 @@ def subject_of(handle: RunHandle, candidate_id: str | None = None, device: str =
 
 
 def draw(name: str, of: Subject) -> Plot:
-    """The plot ``name`` of a candidate. Raises InputError for an unknown plot, or one that the run has nothing for."""
+    """The plot ``name`` of a candidate. Raises InputError for an unknown plot, or one without records."""
     spec = PLOTS.get(name)
     if spec is None:
         meant = did_you_mean(name, PLOTS)
@@ -146,7 +146,7 @@ def draw(name: str, of: Subject) -> Plot:
 
 
 def _escaped(record: Any) -> Any:
-    """A record without HTML: plotly interprets some HTML, such as links, in every text. Its spans, if it is a timeline,
-    are escaped where they are shown: there are many."""
+    """A record with its HTML escaped: plotly interprets some HTML, such as links, in every text. The many spans of a
+    timeline are escaped where they are shown."""
     texts = {name: value for name, value in vars(record).items() if isinstance(value, str)}
     return replace(record, **{name: escape(text, quote=False) for name, text in texts.items()})

@@ -1,4 +1,4 @@
-"""The check matrix: errors over what is allowed."""
+"""The check matrix: errors divided by their limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Occupancy: what limits the resident warps, and what if the kernel took more or less."""
+"""Occupancy: what limits the resident warps, and their number if the kernel took more or less of a resource."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from cutegen_lab.views.units import size
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_RESOURCES = ("registers a thread", "shared memory a block")
+_RESOURCES = ("registers per thread", "shared memory per block")
 
 
 def draw(records: Sequence[Limit | WhatIf], title: str) -> Figure:
-    """For each kernel a row with resident warps over registers, over shared memory, and the blocks that each resource
-    allows. A mark shows where the kernel is."""
+    """For each kernel a row of three plots: resident warps over registers, over shared memory, and the blocks that each
+    resource allows. A mark shows what the kernel takes."""
     from plotly.subplots import make_subplots
 
     kernels = list(dict.fromkeys(record.kernel for record in records))
     names = [f"{what}{f', {kernel}' if len(kernels) > 1 else ''}" for kernel in kernels
-             for what in ("by registers a thread", "by shared memory a block", "blocks allowed by")]  # fmt: skip
+             for what in ("by registers per thread", "by shared memory per block", "blocks allowed by")]  # fmt: skip
     figure = make_subplots(rows=len(kernels), cols=3, subplot_titles=names, column_widths=[0.36, 0.36, 0.28],
                             horizontal_spacing=0.12)  # fmt: skip
     for row, kernel in enumerate(kernels, 1):
@@ -31,7 +31,7 @@ def draw(records: Sequence[Limit | WhatIf], title: str) -> Figure:
             mine = [r for r in records if isinstance(r, WhatIf) and r.kernel == kernel]
             _sweep(figure, [r for r in mine if r.resource == resource], row, column)
         _limits(figure, [r for r in records if isinstance(r, Limit) and r.kernel == kernel], row)
-        figure.update_yaxes(title_text="warps a multiprocessor", row=row, col=1)
+        figure.update_yaxes(title_text="warps per multiprocessor", row=row, col=1)
     figure.update_annotations(font_size=12)
     figure.update_xaxes(title_text="registers", col=1)
     figure.update_xaxes(title_text="KiB", col=2)
@@ -79,7 +79,7 @@ def _limits(figure: Figure, limits: Sequence[Limit], row: int) -> None:
             orientation="h", name="blocks", showlegend=False, y=names, x=[limit.blocks for limit in limits],
             text=[str(limit.blocks) for limit in limits], textposition="auto",
             marker_color=[ORANGE if limit.limits else BLUE for limit in limits],
-            hovertemplate="%{y}: %{x} blocks a multiprocessor<extra></extra>",
+            hovertemplate="%{y}: %{x} blocks per multiprocessor<extra></extra>",
         ),
         row=row, col=3,
     )  # fmt: skip

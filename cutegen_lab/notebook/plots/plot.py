@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.profiles.row import RECORD
+from cutegen_lab.profiles.trace import trace_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _IMAGES = (".png", ".svg", ".pdf")
 CONFIG = {"displaylogo": False, "responsive": True, "toImageButtonOptions": {"format": "svg", "scale": 2}}
-"""What plotly's tool bar does: its camera saves an SVG."""
+"""Settings of plotly's tool bar: its camera saves an SVG."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Plot:
 
     @property
     def flat(self) -> list[Any]:
-        """Records; of a timeline, its spans."""
+        """The records, each timeline replaced by its spans."""
         parts = (record.spans if isinstance(record, Timeline) else (record,) for record in self.records)
         return [each for part in parts for each in part]
 
@@ -52,7 +53,7 @@ class Plot:
 
     @property
     def df(self) -> DataFrame:
-        """The table as pandas'. Raises SetupError where pandas is not installed."""
+        """The table as a pandas DataFrame. Raises SetupError if pandas is not installed."""
         from cutegen_lab.profiles.row import frame_of
 
         return frame_of(self.table)
@@ -67,10 +68,16 @@ class Plot:
         writer.writerows(rows)
         return out.getvalue()
 
+    @property
+    def trace(self) -> str:
+        """Its timelines as JSON for https://ui.perfetto.dev; "" if it shows none."""
+        timelines = [record for record in self.records if isinstance(record, Timeline)]
+        return trace_text(timelines) if timelines else ""
+
     def save(self, path: str | Path) -> Path:
-        """Writes what the end of the name asks for: ``.html``, ``.csv``, ``.png``, ``.svg`` or ``.pdf``. Raises
-        InputError for another name, or a file that cutegen did not write (of an image it cannot tell); SetupError for
-        an image without kaleido."""
+        """Writes the format that the suffix names: ``.html``, ``.csv``, ``.png``, ``.svg`` or ``.pdf``; ``.json`` is a
+        timeline as a trace for Perfetto. Raises InputError for another suffix, for a file that cutegen did not write,
+        and for any existing image; SetupError for an image without kaleido."""
         from cutegen_lab.session.outputs import may_write, write_out
         from cutegen_lab.views.html import GENERATOR
 
@@ -80,12 +87,16 @@ class Plot:
         elif path.suffix == ".html":
             page = self.figure.to_html(config=CONFIG)
             write_out(path, page.replace("<head>", f"<head>{GENERATOR}", 1))
+        elif path.suffix == ".json" and self.trace:
+            write_out(path, self.trace)
         elif path.suffix in _IMAGES:
             may_write(path)
             self._image(path)
         else:
+            trace = ", .json (a trace for Perfetto)" if self.trace else ""
             raise InputError(
-                f"cannot tell from the name {path.name!r} what to write", "Name a file .html, .csv, .png, .svg or .pdf."
+                f"cannot tell from the name {path.name!r} what to write",
+                f"Name a file .html, .csv, .png, .svg or .pdf{trace}.",
             )
         return path
 

@@ -24,4 +24,5 @@ def plot_view(of: Subject, name: str) -> PlotView:
     return PlotView(
         candidate_id=of.candidate, name=name, title=unescape(re.sub(r"</?b>", "", title)),
         figure=FigureView(data=found["data"], layout=found["layout"]), tables=tables_of(plot.flat), csv=plot.csv,
+        trace=plot.trace,
     )  # fmt: skip

@@ -20,8 +20,8 @@ _SHAPES = {"measured": "diamond", "predicted": "circle"}
 
 
 def draw(records: Sequence[Ceiling | RooflinePoint], title: str) -> Figure:
-    """Operations a second over operations a byte, both logarithmic. Each candidate has two marks at its rate; a line
-    goes through the candidates in their order."""
+    """Operations per second over operations per byte, both logarithmic. Each candidate has two marks at its rate: by
+    compulsory bytes, and by bytes moved. A line connects the marks of each kind in the candidates' order."""
     from plotly.graph_objects import Figure
 
     points = [record for record in records if isinstance(record, RooflinePoint)]
@@ -31,8 +31,8 @@ def draw(records: Sequence[Ceiling | RooflinePoint], title: str) -> Figure:
     figure = Figure([*(_ceiling(c, low, high, max(rates)) for c in ceilings)])
     for name in _LOOK:
         figure.add_trace(_trail([p for p in points if p.bytes_counted == name], name))
-    figure.update_xaxes(type="log", title_text="operations a byte", exponentformat="power", dtick=1)
-    figure.update_yaxes(type="log", title_text="operations a second", exponentformat="power", dtick=1)
+    figure.update_xaxes(type="log", title_text="operations per byte", exponentformat="power", dtick=1)
+    figure.update_yaxes(type="log", title_text="operations per second", exponentformat="power", dtick=1)
     figure.update_yaxes(range=_log(floor, top))
     figure.update_xaxes(range=_log(low, high))
     what = title.rpartition(" ")[0] or title  # the title covers all candidates
@@ -77,5 +77,5 @@ def _trail(points: Sequence[RooflinePoint], name: str) -> Scatter:
         marker={"symbol": [_SHAPES[p.basis] + suffix for p in points], "size": 10 if name == "moved" else 15,
                 "color": colour, "line": {"width": 2, "color": colour}},
         customdata=[f"{p.candidate}: {microseconds(p.time_us)} {p.basis}" for p in points],
-        hovertemplate="%{customdata}<br>%{x:.3g} operations a byte<br>%{y:.3s} operations a second<extra></extra>",
+        hovertemplate="%{customdata}<br>%{x:.3g} operations per byte<br>%{y:.3s} operations per second<extra></extra>",
     )  # fmt: skip

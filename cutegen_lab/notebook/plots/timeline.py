@@ -24,8 +24,8 @@ _FINEST = 1 / 1500  # fraction of the axis: spans closer together than this beco
 
 
 def draw(records: Sequence[Timeline], title: str) -> Figure:
-    """A group of tracks for each launch: a warp's track has what it executes and where it waits; the one below it, what
-    it has under way."""
+    """A group of tracks for each launch: a warp's track shows what it executes and where it waits; the track below
+    shows its products and copies under way."""
     from plotly.subplots import make_subplots
 
     names = short_names(timeline.kernel for timeline in records)
@@ -37,7 +37,7 @@ def draw(records: Sequence[Timeline], title: str) -> Figure:
     for row, timeline in enumerate(records, 1):
         spans = _joined(timeline)
         if len(spans) < len(timeline.spans) and (least := _finest(timeline)):
-            notes.append(f"what is less than {least} {timeline.unit} apart is drawn as one; the trace has all")
+            notes.append(f"spans less than {least} {timeline.unit} apart are drawn as one; the trace has all")
         if timeline.cut:
             notes.append("the recording was full before the block ended")
         for kind in _LOOKS:
@@ -54,8 +54,8 @@ def draw(records: Sequence[Timeline], title: str) -> Figure:
 
 def _about(timeline: Timeline) -> str:
     if timeline.what == EMULATED:
-        return f"{EMULATED}\nwhere a warp's track is empty, it is ready while another has its turn"
-    return f"{timeline.what}\na warp that waits for a load does so on the line that uses it"
+        return f"{EMULATED}\nwhere a warp's track is empty, the warp is ready while another one executes"
+    return f"{timeline.what}\na warp waits for a load on the line that uses the loaded value"
 
 
 def _tracks(timeline: Timeline) -> list[str]:
@@ -76,7 +76,7 @@ def _finest(timeline: Timeline) -> int:
 
 
 def _joined(timeline: Timeline) -> list[Span]:
-    """Spans, those of a warp and kind that are very close together as one."""
+    """The spans; those of one warp and kind that are very close together are joined."""
     last: dict[tuple[int, Kind], Span] = {}
     found = []
     for span in sorted(timeline.spans, key=lambda span: span.start):

@@ -52,9 +52,9 @@ from cutegen_lab.templates.emit.slots import with_lists_whole, with_slots_as_nam
 from cutegen_lab.templates.emit.unpacked import Known, Unpacked, targets_of
 
 _MOST_ROUNDS = 8
-_MOST_NAMES = 4  # most names for the elements of one list
+_MOST_NAMES = 4  # maximum number of names for the elements of one list
 _TENSOR = re.compile(r"[a-z]([A-Z]\w*)")  # gX, rX, sX
-_SHORT, _SHORTEST = 6, 2  # most statements of a function that is inlined at every call
+_SHORT, _SHORTEST = 6, 2  # maximum number of statements of functions inlined at every call (given functions; others)
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
@@ -146,7 +146,7 @@ class _Walk:
         return changed
 
     def _record_facts(self, line: cst.SimpleStatementLine, known: Known) -> None:
-        """Adds what an assignment says about its names to ``known``."""
+        """Updates ``known`` with the values that an assignment gives its names."""
         bound = bindings(line)
         _forget(known, bound)
         for small in line.body:
@@ -259,7 +259,7 @@ class _Walk:
         return found
 
     def _wish(self, value: cst.BaseExpression, name: str) -> None:
-        """Name wanted for a vague name: that of the parameter or variable that it is assigned to."""
+        """Records the final name of a vague name: the parameter or variable to which it is assigned."""
         if isinstance(value, cst.Name) and is_vague(value.value) and not is_vague(name):
             self._wishes.setdefault(value.value, self._names.made(name))
 
@@ -295,7 +295,7 @@ class _Walk:
 
 
 def _is_named_call(body: Body) -> bool:
-    """Whether ``body`` only gives a name to one call, such as ``view``."""
+    """Whether ``body`` is only one call, as in ``view``."""
     return not body.statements and isinstance(body.returned, cst.Call)
 
 

@@ -3,7 +3,7 @@
 A kernel file is a module of ``templates/kernels``: complete, valid CuTe source that is read and never imported. Two
 more files belong to it: the limits of its configs (the file of the same name in ``kernels/limits``) and
 ``device/math.py``. A definition in the generated text overrides one of the same name in the kernel file, such as
-``epilogue``. A kernel file overrides those functions of the files it imports from that it lists in ``OVERRIDES``.
+``epilogue``. Functions that a kernel file lists in ``OVERRIDES`` replace those of the files that it imports from.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class KernelFile:
         return found
 
     def files(self) -> Iterator[KernelFile]:
-        """The kernel files it imports from, each after its own imports; itself last."""
+        """This file, last, and all kernel files that it needs, each after those that it imports from."""
         seen = dict[KernelFile, None]()
         for other in self.borrowed.values():
             seen |= dict.fromkeys(other.files())

@@ -20,25 +20,25 @@ def settings(module: cst.Module, config: Mapping[str, Any]) -> dict[str, Any]:
     """Value of every tunable parameter of ``launch``: from ``config``, else its default. Raises CannotSpecialise."""
     launch = functions(module).get("launch")
     if launch is None:
-        raise CannotSpecialise("there is no function launch at the top of the module")
+        raise CannotSpecialise("the module defines no top-level function launch")
     names = [parameter.name.value for parameter in launch.params.params]
     if "stream" not in names or launch.params.kwonly_params:
-        raise CannotSpecialise("launch() does not have its tunable parameters behind stream")
+        raise CannotSpecialise("launch() must have its tunable parameters after stream")
     found = {}
     for parameter in launch.params.params[names.index("stream") + 1 :]:
         name = parameter.name.value
         default = UNKNOWN if parameter.default is None else evaluate(parameter.default, {})
         found[name] = config.get(name, default)
         if found[name] is UNKNOWN:
-            raise CannotSpecialise(f"the default of launch()'s {name} is no literal")
+            raise CannotSpecialise(f"the default of launch()'s parameter {name} is not a literal")
     if unknown := sorted(set(config) - set(found)):
         raise CannotSpecialise(f"launch() has no parameter {', '.join(unknown)}")
     return found
 
 
 def with_constants(module: cst.Module, values: Mapping[str, Any]) -> cst.Module:
-    """``launch`` without its tunable parameters. Numbers over 1 become module constants in capitals, in place of
-    ``TUNABLE``; other values replace the parameter itself."""
+    """``launch`` without its tunable parameters. Numbers other than 0 and 1 become module constants in
+    capitals, in place of ``TUNABLE``; other values replace the parameter itself."""
     spelled = _spelled(module, values)
     constants = [
         cst.parse_statement(f"{expression.value} = {values[name]!r}")

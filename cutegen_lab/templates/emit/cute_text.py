@@ -94,7 +94,7 @@ class Writer:
         return lines
 
     def _word(self, node: Elementwise) -> str:
-        """A word for the operation."""
+        """A variable name that describes the operation."""
         if node.op in _BY_SECOND:
             first, second = _BY_SECOND[node.op]
             return first if all(map(self.graph.varies, node.args)) else second
@@ -165,7 +165,7 @@ class Writer:
         return f"cute.math.{function}({texts[0][0]}{', fastmath=True' if approximate else ''})", _ATOM
 
     def _added_to_a_number(self, node: Elementwise) -> bool:
-        """Whether the value is only added to a number, as in GELU: its relative error for small results then does not
+        """Whether the value is only added to constants, as in GELU: then its relative error for small results does not
         matter."""
         index = self.graph.nodes.index(node)
         sums = [n for n in self.graph.nodes if isinstance(n, Elementwise) and n.op == "add" and index in n.args]
@@ -211,7 +211,7 @@ class Writer:
 _WORDS = {"sigmoid": "logistic", "recip": "inverse", "where": "selected", "abs": "magnitude", "neg": "negated",
           "floor": "whole", "ceil": "whole", "round": "whole", "trunc": "whole", "sin": "sine",
           "cos": "cosine"}  # fmt: skip
-# Words for an operator of two vectors, and of a vector and a scalar.
+# Names for the result of an operator on two vectors, and on a vector and a scalar.
 _BY_SECOND = {"add": ("summed", "shifted"), "sub": ("difference", "shifted"), "mul": ("product", "scaled"),
               "div": ("ratio", "scaled"), "max": ("maximum", "clamped"), "min": ("minimum", "clamped")}  # fmt: skip
 
@@ -270,5 +270,5 @@ def divided_by_rows(graph: Graph, divisor: int | None = None) -> Graph:
 
 
 def tuple_text(entries: Sequence[str]) -> str:
-    """A Python tuple of expressions."""
+    """Text of a Python tuple of expressions."""
     return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"

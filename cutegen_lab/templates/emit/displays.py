@@ -1,4 +1,4 @@
-"""Tuples and lists whose elements the text shows (displays)."""
+"""Tuples and lists that are written out in the text (Python: displays)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def matched(target: cst.CSTNode, value: cst.BaseExpression, shown: Shown) -> dic
 def with_star_gathered(
     targets: Sequence[cst.BaseElement], values: Sequence[cst.BaseExpression]
 ) -> list[cst.BaseExpression] | None:
-    """A value for each target: a list for the starred one. None if they do not fit."""
+    """A value for each target: a list for the starred one. None if their numbers do not match."""
     stars = [at for at, each in enumerate(targets) if isinstance(each, cst.StarredElement)]
     if not stars:
         return [*values] if len(values) == len(targets) else None

@@ -30,7 +30,7 @@ _WIDE = 100
 _MADE = re.compile(r"(__any)?__\d+$")
 _VAGUE = re.compile(r"__any__\d+$")
 _OPEN = cst.If | cst.IfExp | cst.BooleanOperation | cst.Comparison | cst.While | cst.With
-"""Nodes for which the DSL generates other code than Python would run."""
+"""Nodes that the DSL compiles differently from how Python executes them."""
 
 
 class Names:
@@ -44,7 +44,7 @@ class Names:
         """Assignments of the thread index or block index."""
 
     def fresh(self, wish: str) -> str:
-        """``wish`` itself if it is free, else a made name."""
+        """``wish`` itself if it is free, else a temporary name."""
         return self._new(base_of(wish), base_of(wish))
 
     def made(self, wish: str) -> str:
@@ -172,7 +172,7 @@ def inlined_call(
 def _passed(
     body: Body, given: Mapping[str, cst.BaseExpression], target: cst.BaseAssignTargetExpression | None
 ) -> set[str]:
-    """Parameters that are updated in place: their last value is assigned to the variable that is their argument."""
+    """Parameters that are updated in place: the caller assigns their last value to the variable that it passes."""
     found = set[str]()
     for goal, value in _assigned_results(body, target):
         own = given.get(value)
@@ -266,7 +266,7 @@ def assignment(target: cst.BaseAssignTargetExpression, value: cst.BaseExpression
 
 
 def _summary(function: cst.FunctionDef) -> str:
-    """The first sentence of its docstring, if it names no parameters."""
+    """The first clause of its docstring; empty if it is long or contains quoted code."""
     text = (function.get_docstring() or "").partition("\n\n")[0]
     first = re.split(r"(?<=[.:;])\s", " ".join(text.split()))[0].rstrip(".:;")
     return "" if "``" in first or not first or len(first) > _WIDE else first

@@ -1,7 +1,7 @@
 """Folding of a module in stateless steps, so that each can run in another process.
 
 Between two steps the caller compiles the text of :func:`next_probe` once for each workload and collects the reports:
-one list for each probe, with one report a workload.
+one list for each probe, with one report per workload.
 """
 
 from __future__ import annotations

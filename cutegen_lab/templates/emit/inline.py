@@ -7,11 +7,11 @@ import libcst as cst
 from cutegen_lab.templates.emit.branches import Renamed, parenthesised
 from cutegen_lab.templates.emit.names import Quick, bindings, functions, loads, names_of, parameters, within
 
-_LONGEST = 60  # most characters, so that the line has room for the rest
+_LONGEST = 60  # maximum length in characters, so that the rest of the line fits
 
 
 def inlined(module: cst.Module, before: cst.Module) -> cst.Module:
-    """``module`` with calls of functions that folding reduced to a ``return`` replaced. ``before``: the module before
+    """``module`` with calls replaced if folding reduced the function to a ``return``. ``before``: the module before
     folding. Functions that were a ``return`` already stay, because their names are informative."""
     short = {name: _text(value) for name, value in _returned(before).items()}
     values = {name: value for name, value in _returned(module).items() if short.get(name) != _text(value)}
@@ -48,7 +48,7 @@ class _Inline(Quick):
         self._local = set(bindings(node))
 
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
-        """Inlines only a whole value: inside another expression the line would become long."""
+        """Inlines a call only if it is the whole value: inside another expression the line would become long."""
         value = updated_node.value
         return updated_node.with_changes(value=self._returned(value)) if isinstance(value, cst.Call) else updated_node
 

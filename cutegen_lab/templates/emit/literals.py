@@ -145,7 +145,7 @@ def _is_number(value: cst.BaseExpression) -> bool:
 
 
 def _copies(function: cst.FunctionDef, bound: Mapping[str, int]) -> dict[str, cst.BaseExpression]:
-    """Names that are only assigned one other name, which is bound once: a parameter, or outside of branches."""
+    """Names whose only value is another name, which is bound once: a parameter, or bound outside of branches."""
     steady = {name for assign in top_assignments(function) for name in target_names(assign)} | {*parameters(function)}
     assigned: dict[str, list[cst.BaseExpression]] = {}
     for node in assignments(function):
@@ -166,7 +166,7 @@ def _is_short(value: cst.BaseExpression) -> bool:
 
 
 class ReadsReplaced(Renamed):
-    """Replaces reads only. The assignment stays until unread names are removed."""
+    """Replaces reads only. The assignments stay until unread names are removed."""
 
     def leave_AssignTarget(self, original_node: cst.AssignTarget, updated_node: cst.AssignTarget) -> cst.AssignTarget:
         return original_node if names_of(original_node.target) else updated_node

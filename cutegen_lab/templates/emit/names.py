@@ -142,7 +142,7 @@ class Quick(cst.CSTTransformer):
                 if found is not None:
                     changed[name] = found
             elif _is_node(kind) and (found := self._visited(value)) is not value:
-                changed[name] = None if found is cst.RemovalSentinel.REMOVE else found  # an ``else`` may go
+                changed[name] = None if found is cst.RemovalSentinel.REMOVE else found  # an ``else`` may be removed
         return node.with_changes(**changed) if changed else node
 
     def _sequence(self, nodes: Sequence[cst.CSTNode]) -> tuple[cst.CSTNode, ...] | None:

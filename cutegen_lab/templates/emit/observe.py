@@ -1,9 +1,9 @@
 """Finds out which branches a module takes, with probes in its text.
 
 A *site* is a test of an ``if`` or a conditional expression, an argument of a loop's range, a parameter of a top-level
-function, or the value of an assignment that calls one. The DSL evaluates those that do not depend on the GPU in Python
-while it traces ``launch``. The probed module records their values; once ``launch`` is traced, it raises an exception
-whose message holds them. Nothing runs outside the compile cage.
+function, or the value of an assignment that calls such a function. While the DSL traces ``launch``, Python evaluates
+the sites that do not depend on the GPU. The probed module records their values; once ``launch`` is traced, it raises an
+exception whose message holds them. Nothing runs outside the compile cage.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class _Site:
-    """``node``: the node of the fact. ``expression``: the probed expression (None: the parameter ``name``)."""
+    """``node``: the key of its fact (an argument: the function). ``expression``: the probed expression (None: the
+    parameter ``name``)."""
 
     kind: str  # "test", "range", "value" or "argument"
     node: cst.CSTNode
@@ -102,15 +103,15 @@ class _Site:
 
 @lru_cache(maxsize=4)
 def _with_records_open(source: str) -> cst.Module:
-    """A module's tree with open records. Cached: it takes about a second and all steps of a folding need it."""
+    """A module's tree with unpacked records. Cached: it takes about a second and all steps of a folding need it."""
     try:
         return with_records_open(with_launchers_written_out(cst.parse_module(source)))
     except cst.ParserSyntaxError as error:
-        raise CannotSpecialise(f"it is not valid Python: {error.message}") from None
+        raise CannotSpecialise(f"the module is not valid Python: {error.message}") from None
 
 
 class Probe:
-    """Probes for the text of a module with open records. Raises CannotSpecialise if ``source`` is not Python."""
+    """Probes for the text of a module with unpacked records. Raises CannotSpecialise if ``source`` is not Python."""
 
     def __init__(self, source: str) -> None:
         self.module = _with_records_open(source)

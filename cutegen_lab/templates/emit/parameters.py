@@ -46,12 +46,12 @@ class _Dropped:
 def without_constant_parameters(
     module: cst.Module, constants: Constants, arguments: Mapping[tuple[str, str], Any], numbers: bool = True
 ) -> tuple[cst.Module, dict[str, dict[str, str | None]]]:
-    """``module`` without unused and constant parameters; and these by function, with their values' texts (None:
-    unused).
+    """(``module`` without unused and constant parameters, the removed parameters by function with the texts of their
+    values; None: unused).
 
-    ``constants``: of the module. ``arguments``: the value that a parameter had at every call of every workload, by
-    function and name. Without ``numbers``, only values that need no name are used. Functions that are used as values
-    keep their parameters.
+    ``constants``: the module's, by name. ``arguments``: the value that a parameter had at every call of every
+    workload, by function and name. Without ``numbers``, a parameter stays if its value was only observed and would
+    need a name. Functions that are used as values keep their parameters.
     """
     uses = _Uses(module, constants)
     dropped = {
@@ -73,7 +73,7 @@ def without_constant_parameters(
 
 @dataclass(frozen=True)
 class _Given:
-    """An argument, and the values of names where the call is."""
+    """An argument of a call, and the values of local names there."""
 
     value: cst.BaseExpression
     names: Mapping[str, cst.BaseExpression]
@@ -89,7 +89,7 @@ class _Given:
         return _Given(value, self.names)
 
     def resolved(self) -> cst.BaseExpression:
-        """The argument, or the value of its name."""
+        """The argument; if it is a name with a known value, this value."""
         return self.names.get(self.value.value, self.value) if isinstance(self.value, cst.Name) else self.value
 
 
@@ -109,7 +109,7 @@ class _Uses:
         }
 
     def arguments(self, function: cst.FunctionDef) -> list[dict[str, _Given]]:
-        """The arguments of its parameters for each call; empty if a call does not show them."""
+        """The arguments by parameter, for each call; empty if a call does not show them."""
         calls = self._calls.get(function.name.value, [])
         found = [
             _arguments(function, call, self._aliases.get(id(call), {}), self._bound.get(id(call), ())) for call in calls
@@ -138,7 +138,7 @@ def _all_dropped(
 def _repeated(
     function: cst.FunctionDef, given: Sequence[Mapping[str, _Given]], dropped: Collection[str]
 ) -> dict[str, _Dropped]:
-    """Parameters that get the same name as another parameter at every call."""
+    """Parameters to which every call passes the same variable as to another parameter."""
     first, found = dict[tuple[str, ...], str](), dict[str, _Dropped]()
     constant = [p for p in parameters(function) if not is_kernel(function) or is_constexpr(function, p)]
     for parameter in sorted(constant, key=is_made):
@@ -197,7 +197,7 @@ def _aliases(module: cst.Module, steady: Collection[str]) -> dict[int, dict[str,
 def _arguments(
     function: cst.FunctionDef, call: cst.Call, aliases: Mapping[str, cst.BaseExpression], bound: Collection[str]
 ) -> dict[str, _Given] | None:
-    """The argument of each parameter; None if the call does not show it."""
+    """The argument of each parameter; None if the call does not show them."""
     names = parameter_names(parameters(function), call)
     if names is None:
         return None
@@ -211,7 +211,7 @@ def _arguments(
 
 def parameter_names(names: Sequence[str], call: cst.Call) -> list[str] | None:
     """Parameter of each argument; "" for ``*args``, which fill the remaining ones. None if the call does not show
-    it."""
+    this."""
     stars = [at for at, argument in enumerate(call.args) if argument.star]
     keywords = [argument.keyword for argument in call.args if argument.keyword is not None]
     if len(stars) > 1 or (stars and (keywords or call.args[stars[0]].star != "*")):

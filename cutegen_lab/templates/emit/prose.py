@@ -18,7 +18,7 @@ _WIDE = 120
 _QUOTED = re.compile(r"``[^`]+``")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _IN_COMMENT = re.compile(r"\b[A-Za-z]\w*_\w+\b")  # a word with an underscore counts as a name
-# A tuple with one of these is worth printing: a constant, or a number above 1.
+# A tuple is printed if it contains one of these: a constant, or a number above 1.
 _TELLS = re.compile(r"[A-Z]{2}|[2-9]|\d\d")
 _SAYS_NOTHING = {"True", "False", "None", "0", "1", ""}
 Replaced = Mapping[str, str | None]

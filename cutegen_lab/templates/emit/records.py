@@ -1,7 +1,7 @@
 """Replaces parameters that are records (tuples) with a parameter for each field.
 
 A kernel file passes records as tuples: ``share = start, stride`` in one function, ``start, stride = share`` at the top
-of the function that receives it. They are opened before a module is observed, so that each field is observed.
+of the function that receives it. They are unpacked before a module is observed, so that each field is observed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def with_records_open(module: cst.Module) -> cst.Module:
 
 
 def _opened(module: cst.Module, names: _Names) -> dict[str, dict[str, _Fields]]:
-    """The fields of the records to open, by function and parameter."""
+    """The fields of the records to unpack, by function and parameter."""
     known, calls, whole = functions(module), calls_of(module), _used_whole(module)
     local = {
         id(each): tuples

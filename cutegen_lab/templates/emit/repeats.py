@@ -1,5 +1,5 @@
 """Removes statements that single-iteration loops leave behind: repeated computations, and names for values that are
-returned at once."""
+returned immediately."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _computed_once(function: cst.FunctionDef) -> cst.FunctionDef:
 
 
 def _second_name(function: cst.FunctionDef) -> tuple[str, str] | None:
-    """(name that folding made, name that already has its value), or None."""
+    """(name, earlier name with the same value), if folding made one of them, or None."""
     bound = bindings(function)
     once = {name for name, times in bound.items() if times == 1} - set(parameters(function))
     for block in within(function):
@@ -179,7 +179,7 @@ def _loaded(value: cst.BaseExpression) -> set[str] | None:
 
 
 def _may_write(statement: cst.CSTNode, tensor: str) -> bool:
-    """Whether the tensor occurs other than in ``tensor.load`` or ``tensor.element_type``."""
+    """Whether the tensor occurs other than as ``tensor.load``, ``.element_type`` or ``.shape``."""
     reads = sum(
         isinstance(each, cst.Attribute)
         and dotted(each.value) == tensor

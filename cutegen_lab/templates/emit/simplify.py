@@ -26,8 +26,8 @@ _DEFAULTS = {("cluster", "None"), ("use_pdl", "False")}
 
 
 class Simplify(Branches):
-    """One pass over a module. ``constants``: of the module. ``pure``: functions without side effects. ``returns``:
-    results of functions without parameters."""
+    """One pass over a module. ``constants``: the module's, by name. ``pure``: functions without side effects.
+    ``returns``: results of functions without parameters."""
 
     def __init__(self, constants: Constants, pure: set[str], returns: Mapping[str, Any]) -> None:
         super().__init__()

@@ -140,7 +140,7 @@ class _Whole(Quick):
 
 
 def _begun(body: Sequence[cst.BaseStatement], name: str) -> int | None:
-    """Index of the last ``name = […]``, if it has only literals and is unused since, or if it is the last statement."""
+    """Index of the last ``name = […]``, if it is unused since, and has only literals or is the last statement."""
     for at in reversed(range(len(body))):
         found = _list_of(body[at])
         if found is not None and found[0] == name:

@@ -1,8 +1,8 @@
 """Text of a module for one config.
 
 Folding uses the config, and the values of the module's tests, loops and parameters in all observed workloads
-(:mod:`~cutegen_lab.templates.emit.observe`). Only values on which all of them agree are folded, so the result serves
-them all; nothing is promised for other shapes. The caller must compile the result and compare its PTX
+(:mod:`~cutegen_lab.templates.emit.observe`). Only values on which all of them agree are folded, so the result is
+valid for all of them, but perhaps not for other shapes. The caller must compile the result and compare its PTX
 (``session/specialised.py``).
 """
 
@@ -48,7 +48,7 @@ def specialise(probe: Probe, config: Mapping[str, Any], *, rules: bool = False) 
     replaced: dict[str, dict[str, str | None]] = {"launch": spellings(module, values)}
     module = _without_aliases(with_constants(module, values))
     entries = {"launch", "workspace", *(("constraints",) if rules else ())}
-    module = _folded(module, facts, entries, False, replaced)  # values that need a name keep it
+    module = _folded(module, facts, entries, False, replaced)  # keeps parameters whose value would need a name
     module = inlined(module, probe.module)
     module = _folded(module, facts, entries, True, replaced)
     module = with_good_names(computed_once(module))
@@ -79,7 +79,7 @@ def _folded(
         for function, texts in left.items():
             replaced.setdefault(function, {}).update({name: _simple(text) for name, text in texts.items()})
         if len(module.body) == len(before.body) and all(a is b for a, b in zip(module.body, before.body, strict=True)):
-            # Opens single results of functions that are not inlined.
+            # Rewrites ``return (x,)`` to ``return x`` in functions that are not inlined.
             opened = with_results_of_one_open(module) if numbers else module
             if opened is module:
                 break

@@ -23,7 +23,7 @@ from cutegen_lab.templates.emit.names import pairs as assigned
 from cutegen_lab.templates.emit.parameters import ENTRIES, calls_of, is_plain, parameter_names
 from cutegen_lab.templates.emit.signature import with_parameters
 
-_MOST = 2  # most tensors in a tuple that is replaced
+_MOST = 2  # maximum number of tensors in a tuple that is replaced
 
 
 def with_short_tuples_open(module: cst.Module) -> cst.Module:
@@ -78,14 +78,14 @@ def _opened(
 
 
 def _annotation(parameter: cst.Param, tensor: bool) -> cst.Annotation | None:
-    """The annotation of an element: ``cute.Tensor`` for a tuple of one tensor, else unchanged."""
+    """The annotation of an element: the parameter's; instead of ``tuple``, ``cute.Tensor`` for tensors, else none."""
     if parameter.annotation is None or dotted(parameter.annotation.annotation) != "tuple":
         return parameter.annotation
     return cst.Annotation(cst.parse_expression("cute.Tensor")) if tensor else None
 
 
 def _given_tensors(module: cst.Module) -> set[int]:
-    """Arguments of calls that name tensors: annotated parameters, and results of ``make_tensor`` and ``view``."""
+    """Ids of reads of tensors: annotated parameters, and results of ``make_tensor`` and ``view``."""
     found = set[int]()
     for function in functions(module).values():
         typed = [p for p in function.params.params if p.annotation is not None]

@@ -87,7 +87,7 @@ class View:
 
 
 class Views:
-    """All views for the loads and stores of a kernel, by name, and the sizes of their space."""
+    """All views for the loads and stores of a kernel, by name."""
 
     def __init__(self, graph: Graph, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
         self.graph, self.inputs, self.outputs = graph, inputs, outputs
@@ -132,7 +132,7 @@ class Views:
 
     @classmethod
     def nameless(cls, graph: Graph) -> Views:
-        """Views without names, for questions about layouts."""
+        """Views with placeholder names, for questions about layouts."""
         read = [load.tensor for _, load in graph.loads()] + [gather.tensor for _, gather in graph.gathers()]
         inputs = 1 + max(read, default=-1)
         return cls(graph, tuple(f"x{i}" for i in range(inputs)), tuple(f"y{i}" for i in range(len(graph.outputs))))
@@ -141,7 +141,7 @@ class Views:
         return iter(self.by_name.values())
 
     def run(self, over: Sequence[int]) -> tuple[int, ...]:
-        """The longest end of ``over`` through which each view has a single stride or is broadcast."""
+        """The longest suffix of ``over`` through which each view has a single stride or is broadcast."""
 
         def even(view: View, dims: Sequence[int]) -> bool:
             return view.contiguous(dims) or all(view.dims[d] is None for d in dims)

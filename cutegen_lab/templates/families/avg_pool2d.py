@@ -17,14 +17,14 @@ from cutegen_lab.templates.kernels.limits import avg_pool2d as limits
 NAME = "average pooling"
 DOMAINS = {"threads": (64, 128, 256, 512, 1024), "outputs": (1, 2, 4, 8)}
 KNOBS = {
-    ("outputs", 1): "Twice the independent loads in flight a thread.",
+    ("outputs", 1): "Twice the independent loads in flight per thread.",
     ("threads", 1): "Larger blocks: half as many to start.",
     ("threads", -1): "Smaller blocks: the last wave is finer.",
-    ("outputs", -1): "Fewer registers a thread: more warps fit an SM.",
+    ("outputs", -1): "Fewer registers per thread: more warps fit on an SM.",
 }
 _THREADS, _BLOCKS = 256, 1024
 _SENTENCES = (
-    "One thread sums the windows of its results in fp32; threads next to each other read and write neighbours in a "
+    "Each thread sums the windows of its results in fp32; adjacent threads read and write adjacent elements of a "
     "row. The epilogue is applied in fp32."
 )
 
@@ -42,7 +42,7 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """256 threads; four or two results a thread if the blocks still fill an H200."""
+    """256 threads; four or two results per thread if the blocks still fill an H200."""
     results = math.prod(workload.outputs[0].shape)
     outputs = next(n for n in (4, 2, 1) if n == 1 or results >= n * _THREADS * _BLOCKS)
     config = {"threads": _THREADS, "outputs": outputs}

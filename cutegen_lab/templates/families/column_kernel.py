@@ -11,8 +11,8 @@ from cutegen_lab.templates.frontend.expr import Const, Elementwise, Graph, Size
 
 class ColumnKernel(KernelModule):
     """Base of the classes that write kernels over columns. Views have the shape (width, columns, n): ``width`` adjacent
-    elements of the last dimension, ``n`` indices along the reduced dimensions. ``axis``: the first reduced dimension.
-    Every value except constants is a vector."""
+    elements of the last dimension; ``n`` is the number of indices along the reduced dimensions. ``axis``: the first
+    reduced dimension. Every value except constants is a vector."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         constant: list[bool] = []

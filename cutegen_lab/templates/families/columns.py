@@ -3,7 +3,7 @@
 Each thread owns ``vec`` adjacent columns and loops over the reduced dimension, which it shares with ``slices - 1``
 other threads. Partial results are combined in shared memory, and those of a cluster's ``cluster_m`` blocks in
 distributed shared memory. Each reduction is one pass; a last pass writes results that vary along the column. A column
-is read once a pass (from L2 if it fits).
+is read once per pass (from L2 if it fits).
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ DOMAINS = {
     "loads": (1, 2, 4, 8),
 }
 KNOBS = {
-    ("slices", 1): "Twice as many threads share a column: more loads in flight when there are few columns.",
-    ("cluster_m", 1): "Twice as many blocks share a column: more loads in flight when there are few columns.",
-    ("loads", 1): "Twice the independent loads in flight a thread.",
+    ("slices", 1): "Twice as many threads share a column: more loads in flight if there are few columns.",
+    ("cluster_m", 1): "Twice as many blocks share a column: more loads in flight if there are few columns.",
+    ("loads", 1): "Twice the independent loads in flight per thread.",
     ("threads", -1): "Narrower blocks: more of them for the same columns.",
-    ("slices", -1): "Fewer partial results to meet in shared memory.",
-    ("cluster_m", -1): "Fewer partial results to meet in distributed shared memory.",
+    ("slices", -1): "Fewer partial results to combine in shared memory.",
+    ("cluster_m", -1): "Fewer partial results to combine in distributed shared memory.",
     ("vec", 1): "Half as many memory instructions for the same bytes.",
     ("threads", 1): "Wider blocks: longer contiguous reads.",
     ("vec", -1): "Twice as many threads for the same columns.",
-    ("loads", -1): "Fewer registers a thread.",
+    ("loads", -1): "Fewer registers per thread.",
 }
 _FULL = 1 << 17  # threads with which an H200 reads at its full rate
-_ACROSS = 16  # fewest threads next to each other
-_BLOCK = 256  # fewest threads in a block
-_ALMOST = 1.4  # ratio of threads a column to the most slices above which a cluster of 2 pays
-_ROWS = 16  # least rows of a thread: two batches of loads
-_LONG = 128  # rows of a thread: bf16[65536, 8192] takes 247 µs with 16 slices, 8 blocks, 2 loads; 255 with 32, 4, 4
+_ACROSS = 16  # minimum number of threads along the columns
+_BLOCK = 256  # minimum number of threads in a block
+_ALMOST = 1.4  # ratio of threads per column to the maximum of ``slices`` from which a cluster of 2 is faster
+_ROWS = 16  # minimum number of rows per thread: two batches of loads
+_LONG = 128  # rows per thread: bf16[65536, 8192] takes 247 µs with 16 slices, 8 blocks, 2 loads; 255 with 32, 4, 4
 
 
 def matches(graph: Graph) -> bool:
@@ -61,8 +61,8 @@ def matches(graph: Graph) -> bool:
 
 def default_config(graph: Graph, workload: Workload) -> Config:
     """16-byte vectors and half a warp across; then slices, and blocks in clusters, until the GPU is full. If threads
-    would have few rows or the GPU is not full: fewer rows a thread, then narrower vectors. Small blocks are widened.
-    Long columns get larger clusters of smaller blocks, and fewer loads in flight."""
+    would have few rows or the GPU is not full: fewer rows per thread, then narrower vectors. Small blocks get more
+    columns. Long columns get larger clusters of smaller blocks, and fewer loads in flight."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     inner = math.prod(graph.space[graph.reduced[-1] + 1 :])
     walked = math.prod(graph.space[d] for d in graph.reduced)
@@ -71,7 +71,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     config = {}
     for vec, least_rows in ((widest, _ROWS), (widest, _ROWS // 2), (max(widest // 2, 1), _ROWS // 2)):
         across = max(-(-inner // (vec * _ACROSS)) * outer, 1) * _ACROSS
-        shared = max(min(_FULL // across, walked // least_rows), 1)  # threads a column
+        shared = max(min(_FULL // across, walked // least_rows), 1)  # threads per column
         slices = max(s for s in DOMAINS["slices"] if s <= shared)
         most = DOMAINS["cluster_m"][-1] if itemsize < 4 else DOMAINS["cluster_m"][-2]
         cluster_m = max(c for c in DOMAINS["cluster_m"] if slices * c <= shared and c <= most)
@@ -116,8 +116,8 @@ class _Columns(ColumnKernel):
 
     def text(self) -> str:
         sentences = (
-            "Threads lie along the contiguous columns and share the walk down the reduced dimension in slices, and in "
-            "clusters of blocks. The order of every sum is fixed, so results are the same at every call."
+            "Threads lie along the contiguous columns; the slices of a block, and the blocks of a cluster, share the "
+            "reduced dimension. The order of every sum is fixed, so results are the same at every call."
         )
         functions, walks = [], []
         for at, index in enumerate(self.order):
@@ -136,8 +136,8 @@ class _Columns(ColumnKernel):
         )
 
     def _function(self, name: str, roots: Sequence[int], reduced: Sequence[int]) -> tuple[list[str], str]:
-        """A function that computes ``roots`` from the views of a row and the earlier reductions ``reduced``; and the
-        text of its name and its views' numbers."""
+        """(lines of a function that computes ``roots`` from the views of a row and the earlier reductions ``reduced``,
+        the text ``name, (indices of its views)`` for the launch)."""
         env = {index: self.names[index] for index in reduced}
         needed = self.writer.pending(roots, env)
         views = {index: view.name for index, view in self.views.of_load.items() if index in needed}

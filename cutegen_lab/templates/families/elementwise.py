@@ -1,7 +1,8 @@
 """Elementwise chains with broadcasting: every output element depends on one element of each input.
 
 Threads cover the iteration space with vectors along its last dimension (along the whole space if nothing is broadcast).
-Each thread takes ``loads`` vectors, one block's width apart, and issues all loads before it uses the first.
+Each thread takes ``loads`` vectors, whose distance is the width of a block, and issues all loads before it uses the
+first.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from cutegen_lab.templates.kernels.limits import elementwise as limits
 NAME = "elementwise chain"
 DOMAINS = {"vec": (1, 2, 4, 8, 16), "threads": (64, 128, 256, 512, 1024), "loads": (1, 2, 4, 8)}
 KNOBS = {
-    ("loads", 1): "Twice the independent loads in flight a thread.",
+    ("loads", 1): "Twice the independent loads in flight per thread.",
     ("threads", 1): "Larger blocks: half as many to start.",
     ("vec", 1): "Half as many memory instructions for the same bytes.",
     ("threads", -1): "Smaller blocks: the last wave is finer.",
-    ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
-    ("vec", -1): "Narrower accesses: fewer registers a thread.",
+    ("loads", -1): "Fewer registers per thread: more warps fit on an SM.",
+    ("vec", -1): "Narrower accesses: fewer registers per thread.",
 }
 _THREADS, _BLOCKS = 128, 2048  # enough to fill an H200
 
@@ -39,7 +40,7 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors, 128 threads; two vectors a thread if the blocks still fill an H200."""
+    """16-byte vectors, 128 threads; two vectors per thread if the blocks still fill an H200."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     blocks = math.prod(graph.space) // (vec * _THREADS)
@@ -85,7 +86,7 @@ class _Elementwise(KernelModule):
     # --- the generated function ---
 
     def _body(self) -> list[str]:
-        """``body``: computes results from vectors of the inputs; first the values that are constant along a vector."""
+        """``body``: computes results from vectors of the inputs. Values that are constant along a vector come first."""
         env = dict[int, str]()
         for index, view in self.views.of_load.items():
             env[index] = view.name
@@ -175,8 +176,8 @@ class _Elementwise(KernelModule):
         return f"((n // width, {within}), {self.space.size(dim)}, 1)"
 
     def _bound(self, view: View, dim: int) -> str:
-        """Text of a dimension along which a part extends beyond its tensor: where the tensor starts and ends in the
-        part, and how many vectors precede it."""
+        """Text of a dimension along which a slice extends beyond its tensor: the indices in the slice at which the
+        tensor starts and ends, and the number of vectors before the start."""
         axis = view.dims[dim] or 0
         start = view.starts[axis]
         before = "width" if dim == self.last else f"(n // width * ({self.space.product(range(dim + 1, self.last))}))"
@@ -205,7 +206,7 @@ class _Elementwise(KernelModule):
         return found
 
     def _repeats(self, name: str) -> str:
-        """Text of the dimensions that an output does not have: it is stored only at index 0 along them."""
+        """Text of the dimensions along which an output does not vary: it is stored only at index 0 along them."""
         dims = self.views.by_name[name].dims
         lacking = [d for d in range(len(dims)) if dims[d] is None and not self.flat]
         return text_of_tuple(self._dim(d, "1") for d in sorted(lacking, key=lambda d: d != self.last))

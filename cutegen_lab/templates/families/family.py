@@ -24,7 +24,7 @@ def _as_it_is(graph: Graph, config: Config) -> Config:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """One kernel family. Its module or package ends with its ``FAMILY``."""
+    """One kernel family: the ``FAMILY`` of its module or package (``mma``: one for each GPU)."""
 
     name: str
     """The name in reports and specs."""
@@ -39,10 +39,11 @@ class Family:
     """Whether the family can compute this graph."""
 
     default_config: Callable[[Graph, Workload], Config]
-    """The config to start from; feasible if a feasible one of its kind exists."""
+    """The config to start from; feasible if any of the configs that it chooses from is."""
 
     why_not: Callable[[Graph, Config], str]
-    """The limit that a config exceeds, with its figures; empty if it is feasible. Calls the kernel's limits."""
+    """The limit that a config exceeds, with the numbers compared; empty if the config is feasible. Calls the kernel's
+    limits."""
 
     write: Callable[[Problem, Graph, Config], str]
     """The module's text, with the config as defaults. Raises ProviderError."""
@@ -51,12 +52,13 @@ class Family:
     """Estimated time of a config on an H200 in microseconds; None if there is no formula for it."""
 
     slowness: Callable[[Graph, Workload], float] = _as_memory
-    """The kernel's time divided by the time that the GPU's memory takes: more than 1 if it leaves SMs idle, infinite if
-    several kernels are always faster."""
+    """The kernel's time divided by the time that its memory traffic takes on a GPU: more than 1 if it leaves SMs idle,
+    infinite if several kernels are always faster."""
 
     windows: bool = False
-    """Whether the family reads windows of an input (``Graph.pools``). Only these families are asked about a graph with
-    windows."""
+    """Whether the family reads windows of an input (``Graph.pools``). Only such families are considered for a graph
+    with windows."""
 
     settled: Callable[[Graph, Config], Config] = _as_it_is
-    """The config that runs: parameters that are upper bounds (``stages``) are reduced to what fits."""
+    """The config that runs: parameters that are upper bounds (``stages``) are reduced to the largest value that
+    fits."""

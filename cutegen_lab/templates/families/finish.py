@@ -26,8 +26,9 @@ def finishing_launch(
     module: KernelModule, outputs: Sequence[str], totals: Iterable[int], partials: str, sizes: Sequence[str],
     unroll: int = 0,
 ) -> list[str]:  # fmt: skip
-    """Lines of ``launch`` that start the kernel. ``partials``: workspace with a row for each node of ``totals``.
-    ``sizes``: texts of the number of elements in a total, of threads in the block, and of partial results in a row."""
+    """Lines of ``launch`` that start the kernel. ``partials``: name of the workspace, which has a row for each node of
+    ``totals``. ``sizes``: texts of three numbers: elements in a total, threads in the block, partial results in a
+    row."""
     nodes = [module.graph.nodes[index] for index in totals]
     ops = [of_numbers(n.op) for n in nodes if isinstance(n, Reduce | FullReduce)]
     n, threads, count = sizes

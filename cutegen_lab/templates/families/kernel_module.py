@@ -13,8 +13,8 @@ from cutegen_lab.templates.emit.views import View, Views
 from cutegen_lab.templates.frontend.expr import NEUTRAL, FullReduce, Graph, Reduce
 from cutegen_lab.templates.frontend.names import variable
 
-COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two scalars
-# Functions of two vectors.
+COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two scalars, by operation
+# Functions of two vectors, by operation.
 COMBINE_VECTORS = {"add": "plus", "mul": "times", "max": "larger_each", "min": "smaller_each"}
 WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
 

@@ -1,4 +1,4 @@
-"""Full reductions to single numbers: losses, means. Two kernels, so that the whole GPU reads.
+"""Full reductions to single numbers: losses, means. Two kernels, so that all SMs read.
 
 Each block of the first kernel reduces some of the elements and stores one partial result in a workspace. The second
 kernel, one block, reduces these and computes the results. The order of every sum is fixed, so results are the same at
@@ -28,20 +28,21 @@ DOMAINS = {
     "blocks": (66, 132, 264, 528, 1056, 2112),
 }
 KNOBS = {
-    ("loads", 1): "Twice the independent loads in flight a thread.",
+    ("loads", 1): "Twice the independent loads in flight per thread.",
     ("blocks", 1): "Twice the blocks: more loads in flight on a multiprocessor that has room for them.",
     ("blocks", -1): "Half the blocks: each reads more before it reduces, and the second kernel reads less.",
     ("threads", 1): "Larger blocks: as many loads in flight with fewer partial results.",
     ("vec", 1): "Half as many memory instructions for the same bytes.",
     ("threads", -1): "Smaller blocks: barriers wait for fewer warps.",
-    ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
-    ("vec", -1): "Narrower accesses: fewer registers a thread.",
+    ("loads", -1): "Fewer registers per thread: more warps fit on an SM.",
+    ("vec", -1): "Narrower accesses: fewer registers per thread.",
 }
 MIN_ELEMENTS = 1 << 15  # with fewer elements, one block is faster than a second kernel
 
 
 def matches(graph: Graph) -> bool:
-    """Whether one pass reduces all dimensions, of MIN_ELEMENTS or more; each input is contiguous or a single number."""
+    """Whether one pass reduces all dimensions, with MIN_ELEMENTS elements or more, and each input is contiguous or a
+    single number."""
     if len(graph.reduced) != len(graph.space) or any(graph.dots()) or math.prod(graph.space) < MIN_ELEMENTS:
         return False
     if max(graph.depths()) != 1 or any(
@@ -55,7 +56,7 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors, four in flight a thread, two blocks for each SM of an H200."""
+    """16-byte vectors, four in flight per thread, two blocks for each SM of an H200."""
     itemsize = min(t.dtype.itemsize for t in workload.inputs)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     return {"vec": vec, "threads": 512, "loads": 4, "blocks": 264}
@@ -84,12 +85,12 @@ class _Totals(KernelModule):
     def text(self) -> str:
         functions = [self._reduced(), finishing_function(self, self.outputs, self.names, "blocks")]
         sentences = (
-            "The first kernel's blocks share everything there is to read and leave a partial result each; the second "
-            "reduces those. The order of every sum is fixed, so results are the same at every call."
+            "The blocks of the first kernel share the elements and store one partial result each; the second kernel "
+            "reduces these. The order of every sum is fixed, so results are the same at every call."
         )
         host = [
             *constraints(""), "", "",
-            "def workspace(workload, config):", '    """A partial result for each reduction and block."""',
+            "def workspace(workload, config):", '    """Workspace: per reduction, a partial result per block."""',
             f'    return [("partials", "f32", ({len(self.reductions)}, config["blocks"]))]',
         ]  # fmt: skip
         return self.bundled("total", NAME, sentences, DOMAINS, host, [*functions, self._launch()])
@@ -111,7 +112,7 @@ class _Totals(KernelModule):
         lines = self.launch_head("partials")
         lines += [
             f"    n = {self.space.product(self.graph.reduced)}",
-            "    # Shapes are Python ints here: the widest vector that divides everything needs no scalar tail.",
+            "    # Shapes are Python ints here: the widest vector that divides ``n`` needs no scalar tail.",
             f"    width = {self.views.width('n', self.graph.reduced)}",
             "    vectors = n // width",
             "    working = min(blocks, (vectors + threads * loads - 1) // (threads * loads))",

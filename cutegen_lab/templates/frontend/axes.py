@@ -1,8 +1,8 @@
 """Finds which dimensions of different tensors are the same: broadcasting as unification.
 
-Every dimension of every input gets a symbol. Combining two values unifies the symbols of aligned dimensions (from the
-right, as PyTorch broadcasts), except a dimension of size 1 with a larger one. The remaining symbols are the dimensions
-of the iteration space, for any ranks and any unsqueezing in the reference.
+Every dimension of every input gets a symbol. If two values are combined, the symbols of aligned dimensions (from the
+right, as PyTorch broadcasts) are unified, unless one dimension has size 1 and the other is larger. The remaining
+symbols are the dimensions of the iteration space, for any ranks and any unsqueezing in the reference.
 
 A view that regroups dimensions splits symbols into parts and joins symbols. A joined symbol stands for its parts,
 outermost first; unified dimensions are split in the same way.
@@ -55,13 +55,13 @@ class Axes:
 
     def split(self, symbol: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """Splits ``symbol`` into symbols of ``sizes``, whose product is its size, and returns these. Raises Misfit if
-        it already has incompatible parts."""
+        ``symbol`` already has incompatible parts."""
         made = self.join([self.fresh(size) for size in sizes])
         self.unify(symbol, made)
         return self._parts[made]
 
     def join(self, symbols: Sequence[int]) -> int:
-        """The symbol of a dimension that is the product of ``symbols``; always the same one."""
+        """The symbol of a dimension that is the product of ``symbols``; the same symbol in every call."""
         wanted = self.resolve(symbols)
         if len(wanted) == 1:
             return wanted[0]
@@ -87,7 +87,7 @@ class Axes:
                     left.insert(0, second)
                 taken.append(first)
             if reached != size:
-                raise Misfit(f"a view that mixes dimensions ({shape} as {list(sizes)})")
+                raise Misfit(f"a view that neither splits nor joins whole dimensions ({shape} as {list(sizes)})")
             result.append(self.join(taken))
         return result
 

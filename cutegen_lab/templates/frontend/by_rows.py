@@ -22,8 +22,8 @@ from cutegen_lab.templates.frontend.expr import (
 
 
 def by_rows(graph: Graph) -> Graph:
-    """An equal graph that reduces rows first, if ``graph`` folds all dimensions in one pass and an input is broadcast
-    along some of them (it then has no single stride); otherwise ``graph``."""
+    """An equivalent graph that reduces rows first, if ``graph`` folds all dimensions in one pass and an input is
+    broadcast along some of them (the input then has no single stride); otherwise ``graph``."""
     everything = tuple(range(len(graph.space)))
     plain = not any(
         isinstance(node, Dot | ReducedIota | Gather | Iota | Pool | Scan | FullReduce) for node in graph.nodes

@@ -1,5 +1,5 @@
-"""Replaces ``torch.tensor`` constants of a reference with ``torch.full``, since tensors have no memory while it is
-traced."""
+"""Replaces ``torch.tensor`` constants of a reference with ``torch.full``, since tensors have no memory during
+tracing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAKES = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
 
 
 class Constants(TorchFunctionMode):
-    """While active, ``torch.full`` makes one-element tensors: their values (rounded to dtype) become part of the
+    """While active, one-element tensors are made by ``torch.full``: their values (rounded to dtype) become part of the
     program."""
 
     def __torch_function__(

@@ -28,7 +28,7 @@ def _part(g: Lowering, index: int, symbol: int, new: int, start: int, beyond: bo
     if isinstance(node, Iota):
         return g.build.map("add", g.build.add(Iota(new)), g.build.const(start))
     if not isinstance(node, Load):
-        raise Unsupported("a part of a reduction's or a matrix product's result")
+        raise Unsupported("a slice of the result of a reduction or a matrix product")
     dims, slices = list(node.dims), list(node.slices or (None,) * len(node.dims))
     for axis in _walks(g, node, symbol):
         before = slices[axis]

@@ -49,7 +49,7 @@ class Gather:
 
 @dataclass(frozen=True)
 class Const:
-    """A number. ``source``: where it is in the program, if it depends on the workload."""
+    """A number. ``source``: its position in the program, if it depends on the workload."""
 
     value: float
     source: str = ""
@@ -100,8 +100,8 @@ class Iota:
 
 @dataclass(frozen=True)
 class Elementwise:
-    """An elementwise operation. ``op``: a name that ``emit/cute_text.py`` can write. ``number``: a large integer,
-    rounded to float as PyTorch does."""
+    """An elementwise operation. ``op``: a name that ``emit/cute_text.py`` can write. The operation ``number`` rounds a
+    large integer to float as PyTorch does."""
 
     op: str
     args: tuple[int, ...]
@@ -161,8 +161,8 @@ class Dot:
 @dataclass(frozen=True)
 class Pool:
     """The mean of a window of input ``tensor`` (…, height, width). ``dims``: for each dimension of the iteration space,
-    the dimension of the result. ``window``, ``stride``, ``padding``: (rows, columns) in elements. Padding with zeros
-    counts in the mean if ``count_padding``; ``divisor`` replaces the count."""
+    the dimension of the pooled result. ``window``, ``stride``, ``padding``: (rows, columns) in elements. Padding with
+    zeros counts in the mean if ``count_padding``; ``divisor`` replaces the count."""
 
     tensor: int
     dims: Dims
@@ -190,9 +190,9 @@ class Output:
 
 @dataclass(frozen=True)
 class Graph:
-    """``extent_from[d]``: formula for the size of dimension ``d`` of the space, from input shapes, in every workload.
-    ``reduced``: adjacent dimensions of the space, outermost first; empty if the graph is elementwise. ``names``:
-    suggested variable names by node. ``slices``: the slices of inputs that loads read."""
+    """``extent_from[d]``: formula that gives the size of dimension ``d`` of the space from input shapes in every
+    workload. ``reduced``: adjacent dimensions of the space, outermost first; empty if the graph is elementwise.
+    ``names``: suggested variable names by node. ``slices``: the slices of inputs that loads read."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
@@ -283,8 +283,8 @@ class Graph:
         return result
 
     def depths(self) -> list[int]:
-        """For each node, the number of consecutive reductions it depends on. A :class:`Reduce` of depth k ends pass
-        k."""
+        """For each node, the number of consecutive reductions it depends on. A :class:`Reduce` of depth k is computed
+        in pass k."""
         result: list[int] = []
         for node in self.nodes:
             below = max((result[a] for a in node.args), default=0)
@@ -351,7 +351,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self.names: dict[int, str] = {}  # names by node: from the reference's text, else from a rule
+        self.names: dict[int, str] = {}  # names by node: from the reference's text, or else from an operator's rule
         self._named: set[int] = set()  # nodes with a name from the reference's text
         self._index: dict[Node, int] = {}
 
@@ -365,7 +365,7 @@ class Builder:
         return index
 
     def set_name(self, index: int, name: str) -> None:
-        """Gives a node a name from the reference's text. The first such name stays."""
+        """Gives a node a name from the reference's text, unless it has one from there already."""
         if index not in self._named:
             self._named.add(index)
             self.names[index] = name

@@ -42,10 +42,10 @@ Operand = Value | Scalar
 
 
 class Unsupported(Exception):
-    """The templates cannot compute this. The message describes it in terms of the reference."""
+    """The templates cannot compute the reference. The message names the part that they do not cover."""
 
 
-REGROUPED = "a part, an index or a matrix product along a dimension that a view has regrouped"
+REGROUPED = "a slice, an index or a matrix product along a dimension that a view has regrouped"
 
 
 class Lowering:
@@ -57,11 +57,11 @@ class Lowering:
         self.axes = Axes()
         self.reduced: tuple[int, ...] | None = None
         self.totalled: tuple[int, ...] | None = None
-        self.spaces: list[tuple[int, ...]] = []  # axes of reduced values: each may become the iteration space
+        self.spaces: list[tuple[int, ...]] = []  # axes of reduced values: any may become the iteration space
         self.products: dict[int, tuple[int, ...]] = {}  # axes of each matrix product and each pooling
         self.slices: list[Slice] = []  # slices of inputs
-        self.largest = math.inf  # largest number that PyTorch's result of the current operation can hold
-        self.tested: set[int] = set()  # numbers that are used as booleans: true if not 0
+        self.largest = math.inf  # largest finite number of the current operation's result dtype
+        self.tested: set[int] = set()  # nodes of numbers that are used as booleans: true if not 0
         self._depends: dict[int, frozenset[int]] = {}
 
     # --- values ---
@@ -82,7 +82,7 @@ class Lowering:
         return Value(self.build.map(op, *(v.node for v in values), name=name), axes)
 
     def _suited(self, op: str, at: int, value: Value) -> Value:
-        """Converts ``value`` to a boolean or a number, whichever the operation takes."""
+        """``value`` converted to what operand ``at`` of ``op`` must be: a boolean or a number."""
         node = self.build.nodes[value.node]
         truth = isinstance(node, Elementwise) and node.op in TRUTH_OPS
         if op in ("and", "or", "not") or (op == "where" and at == 0):
@@ -151,14 +151,14 @@ class Lowering:
         if not isinstance(node, Load):
             raise Unsupported("a matrix product of a computed value")
         if node.slices:
-            raise Unsupported("a matrix product of a part of an input")
+            raise Unsupported("a matrix product of a slice of an input")
         return node
 
     def _from_right(self, value: Value, at: int) -> int | None:
         return value.axes[at] if len(value.axes) >= -at else None
 
     def _walking(self, load: Load, symbol: int | None, size: int) -> int | None:
-        """The tensor's dimension for an axis of ``size``; None if the tensor is broadcast along it."""
+        """The dimension of the tensor for ``symbol``; None if the tensor is broadcast to ``size`` along it."""
         if symbol is None or self.axes.size(symbol) != size:
             return None
         if symbol in load.dims and self.axes.whole(symbol):
@@ -170,8 +170,9 @@ class Lowering:
     # --- windows ---
 
     def pool(self, value: Value, sizes: Sequence[int], pool: Callable[[int, Dims], Pool]) -> Value:
-        """A window of a whole input for each element of the result. ``sizes``: the result's last dimensions. ``pool``:
-        makes the node from the input's number and a symbol for each dimension of the result. Raises Unsupported."""
+        """Pooling of a whole input: a window for each element of the result. ``sizes``: the result's last dimensions.
+        ``pool`` makes the node from the number of the input and a symbol for each dimension of the result. Raises
+        Unsupported."""
         load = self.build.nodes[value.node]
         if not isinstance(load, Load) or load.slices or load.flipped or value.axes != load.dims:
             raise Unsupported("pooling of a value other than a whole input")
@@ -186,7 +187,7 @@ class Lowering:
         self, op: str, value: Value, dims: Sequence[int] | int | None, keepdim: bool = False, name: str = ""
     ) -> Value:
         """Folds ``dims``. All reductions of a graph must fold the same dimensions of the iteration space; full
-        reductions may fold the others with or after them."""
+        reductions fold all others, together with these or after them."""
         value = self._suited("", 0, value)
         chosen = self._dims(value, dims)
         symbols = self.axes.resolve([value.axes[d] for d in chosen])
@@ -195,7 +196,7 @@ class Lowering:
         if rest := self._beyond(real):
             if len(rest) < len(real):
                 first = self._at(value, self.reduced)
-                if not first:  # a view has joined a folded dimension with one that is not folded
+                if not first:  # a view has joined a dimension that is folded with one that is not
                     raise Unsupported("reductions over different dimensions in one reference")
                 return self.reduce(op, self.reduce(op, value, first, True), dims, keepdim, name)
             if self.totalled is not None and set(self.axes.resolve(self.totalled)) != set(rest):
@@ -213,7 +214,7 @@ class Lowering:
         return Value(node, self._folded(value, chosen, keepdim))
 
     def extent(self, value: Value, dims: Sequence[int] | int | None) -> Value:
-        """Number of elements that reducing ``dims`` folds."""
+        """Number of elements that a reduction over ``dims`` folds."""
         symbols = self.axes.resolve([value.axes[d] for d in self._dims(value, dims)])
         real = tuple(s for s in symbols if not self.axes.is_made(s))
         if not real:
@@ -249,8 +250,8 @@ class Lowering:
         return self.map("div", total, self.extent(value, dims), name=name)
 
     def variance(self, value: Value, dims: Any, correction: float, keepdim: bool) -> tuple[Value, Value]:
-        """(variance, mean) in two passes, as accurate as PyTorch's Welford algorithm. The row is in registers
-        already."""
+        """(variance, mean) in two passes, as accurate as PyTorch's Welford algorithm. A second pass is cheap: the row
+        is in registers."""
         mean = self.mean(value, dims, True)
         centred = self.map("sub", value, mean, name="centred")
         total = self.reduce("add", self.map("mul", centred, centred), dims, keepdim)
@@ -288,7 +289,7 @@ class Lowering:
         return found
 
     def _beyond(self, symbols: tuple[int, ...]) -> tuple[int, ...]:
-        """Those of ``symbols`` that are not reduced, if a full reduction can fold exactly these; otherwise ()."""
+        """The ``symbols`` that are not reduced, if a full reduction can fold exactly these; otherwise ()."""
         reduced = set(self.axes.resolve(self.reduced or ()))
         rest = tuple(s for s in symbols if s not in reduced)
         return rest if reduced and len(rest) in (len(symbols), len(symbols) - len(reduced)) else ()

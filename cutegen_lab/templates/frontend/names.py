@@ -1,4 +1,4 @@
-"""Renames tensors whose names collide with identifiers in kernel texts: ``row``, ``n``, ``stream``, ``vec``,
+"""Renames tensors whose names are also identifiers in kernel texts, such as ``row``, ``n``, ``stream``, ``vec``,
 ``range``."""
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.syntax import parse
 
 RESERVED = frozenset({"cuda", "cute", "cutlass", "launch", "stream", "workload", "_"})  # names that any kernel uses
-# Characters that texts do not contain, for stand-in names of the same length as a tensor's: line breaks depend on it.
+# First of the characters for placeholder names: texts do not contain these. A placeholder is as long as the name that
+# it replaces, since line breaks depend on the length.
 _NEUTRAL = 0x4E00
 _PREFIXES = "gmrs"  # prefixes of tensor names in kernels
 
 
 def well_named(problem: Problem, write: Callable[[Problem], str]) -> Problem:
-    """``problem`` with other names for tensors whose names ``write`` also uses for something else. Kernels take tensors
-    by position, so any name will do."""
+    """``problem`` with other names for tensors whose names the text of ``write`` also uses for something else. Kernels
+    take tensors by position, so names are arbitrary."""
     names = _names(problem)
     neutral = [chr(_NEUTRAL + number) * len(name) for number, name in enumerate(names)]
     alone = _functions(write(_with_names(problem, neutral)))

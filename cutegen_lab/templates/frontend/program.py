@@ -37,8 +37,9 @@ class Region:
 
 class Program:
     """The operators of one workload in order. ``inputs``: placeholders in the order of the workload's inputs. ``tf32``:
-    as in the problem. ``source``: text of the reference. ``moving``: numbers that depend on the workload. Shapes come
-    from fake tensors, so a problem of any size needs no memory and a few tenths of a second. Raises ProviderError."""
+    as in the problem. ``source``: text of the reference. ``moving``: positions of numbers that depend on the workload.
+    Shapes come from fake tensors, so a problem of any size needs no memory and a few tenths of a second. Raises
+    ProviderError."""
 
     def __init__(
         self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False, source: str = ""
@@ -95,20 +96,22 @@ def target(node: torch.fx.Node) -> str:
 
 
 def place(node: torch.fx.Node) -> str:
-    """Where the node is in the text of the reference, if the exporter kept that: `` at line 12: y = x.cumsum(-1)``."""
+    """Position of the node in the text of the reference, such as `` at line 12: y = x.cumsum(-1)``; empty if the
+    exporter did not keep it."""
     frames = _frames(node)
     return f" at line {frames[-1][0]}: {frames[-1][1].strip()}" if frames else ""
 
 
 def _frames(node: torch.fx.Node) -> list[tuple[int, str]]:
-    """(line, its text) of each frame in the reference, outermost first, as far as the exporter kept them."""
+    """(line, its text) of each stack frame in the reference, outermost first, as far as the exporter kept them."""
     found = _LINE.findall(node.meta.get("stack_trace") or "")
     return [(int(line), code) for file, line, code in found if is_source(file)]
 
 
 def _placeholders(exported: torch.export.ExportedProgram, workload: Workload) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Names in the order of the workload's inputs, and values of tensors that the reference makes. torch.export orders
-    placeholders as parameters, buffers, arguments; a problem's inputs are arguments, parameters, buffers."""
+    """(names of placeholders in the order of the workload's inputs, values of tensors that the reference makes, by
+    name). torch.export orders placeholders as parameters, buffers, arguments; a problem's inputs are arguments,
+    parameters, buffers."""
     specs = exported.graph_signature.input_specs
     placeholders = [n for n in exported.graph.nodes if n.op == "placeholder"]
     order = {InputKind.USER_INPUT: 0, InputKind.PARAMETER: 1, InputKind.BUFFER: 2}

@@ -37,7 +37,7 @@ from cutegen_lab.templates.frontend.shape_exprs import (
 
 COMPUTED = (DType.BF16, DType.F16, DType.F32)
 INDICES = (DType.I64, DType.I32)
-SMALL = (DType.I16, DType.I8)  # fp32 represents all their values; CuTe reads u8 as signed
+SMALL = (DType.I16, DType.I8)  # fp32 represents all their values. u8 is not among them: CuTe reads it as signed
 WRAPPING = {"add", "sub", "mul", "neg", "abs", "trunc"}
 CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "prims.convert_element_type.default")
 
@@ -88,7 +88,8 @@ def read(problem: Problem, programs: Programs | None = None) -> Graph:
 
 
 def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph]) -> Graph:
-    """Graph of the first workload, generalised to all. Raises ProviderError if their graphs differ."""
+    """Graph of the first workload, with formulas in place of sizes that differ between workloads. Raises ProviderError
+    if their graphs differ."""
     main, *rest = workloads
     graph = read_one(main)
     graphs = [(main, graph)]
@@ -134,8 +135,8 @@ def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph
 
 
 def _perhaps_sizes(graph: Graph, workload: Workload) -> bool:
-    """Whether a constant might be the size of a dimension. If so, the smallest workloads are read too, to decide
-    whether it is."""
+    """Whether a constant might be the size of a dimension. If so, workloads with dimensions or slices of size 1 are
+    read too, to decide."""
     return any(isinstance(node, Const) and fitted_constant([(workload, node.value)]) for node in graph.nodes)
 
 
@@ -146,8 +147,8 @@ def _shape_free(graph: Graph) -> tuple[Node, ...]:
 
 
 def _with_sizes(graphs: Sequence[tuple[Workload, Graph]], every: Sequence[tuple[Workload, Graph]]) -> tuple[Node, ...]:
-    """Nodes of the first graph, in which constants that depend on the workload become :class:`Size`. ``every``: also
-    graphs with other nodes, whose constants are matched by source. Raises ProviderError."""
+    """Nodes of the first graph, in which constants that depend on the workload become :class:`Size`. ``every``:
+    ``graphs``, and graphs with other nodes, whose constants are matched by source. Raises ProviderError."""
     nodes = list(graphs[0][1].nodes)
     for index, node in enumerate(nodes):
         if not isinstance(node, Const):
@@ -167,13 +168,14 @@ def _with_sizes(graphs: Sequence[tuple[Workload, Graph]], every: Sequence[tuple[
 
 
 def _degenerate(workload: Workload, main: Workload) -> bool:
-    """Whether a dimension is 1 but larger in ``main``: indexing and broadcasting then look the same."""
+    """Whether a dimension has size 1, but is larger in ``main``: a trace then does not distinguish indexing from
+    broadcasting."""
     sizes = zip(workload.inputs, main.inputs, strict=True)
     return any(a == 1 < b for mine, theirs in sizes for a, b in zip(mine.shape, theirs.shape, strict=True))
 
 
 def _has_thin_slice(slices: Sequence[Slice], main: Sequence[Slice]) -> bool:
-    """Whether a slice has one element but more in ``main``."""
+    """Whether a slice has one element, but more in ``main``."""
     return len(slices) != len(main) or any(
         a.length.plus == 1 < b.length.plus for a, b in zip(slices, main, strict=True)
     )
@@ -194,7 +196,7 @@ def _largest(node: torch.fx.Node) -> float:
 
 
 def _wraps(node: torch.fx.Node) -> bool:
-    """Whether results are short integers, whose sums may wrap around."""
+    """Whether the result is of 8-bit or 16-bit integers, whose arithmetic may wrap around."""
     value = node.meta.get("val")
     return isinstance(value, torch.Tensor) and value.dtype in (torch.int8, torch.uint8, torch.int16)
 
@@ -266,15 +268,16 @@ class _Reader:
                 and isinstance(made := self.lowering.build.nodes[result.node], Elementwise)
                 and made.op in WRAPPING
             ):
-                raise Unsupported("arithmetic that wraps around")
+                raise Unsupported("integer arithmetic that may wrap around")
             return result
         except (Unsupported, Misfit) as error:
             raise Unsupported(f"{error}: {name}{where}") from error
         except TypeError as error:
-            raise Unsupported(f"this form of {name}{where}") from error
+            raise Unsupported(f"these arguments of {name}{where}") from error
 
     def _number(self, node: torch.fx.Node, at: int) -> Value | None:
-        """A number that depends on the workload, as a constant with its source; else None."""
+        """Argument ``at`` of ``node``, if it is a number that depends on the workload, as a constant with its source;
+        else None."""
         if (node.name, at) not in self.program.moving:
             return None
         return Value(self.lowering.build.add(Const(float(node.args[at]), f"{node.name} {at}")), ())
@@ -305,8 +308,8 @@ class _Reader:
         return value
 
     def _check_holds(self, kind: torch.dtype, value: Value) -> None:
-        """Raises Unsupported if a float may be out of range for a short integer: PyTorch leaves the result
-        undefined."""
+        """Raises Unsupported if ``value`` may be outside the range of the 8-bit or 16-bit type ``kind``: PyTorch leaves
+        the result undefined."""
         least, largest = range_of(self.lowering.build.nodes, value.node)
         limits = torch.iinfo(kind)
         if limits.bits < 32 and not limits.min - 1 < least <= largest < limits.max + 1:

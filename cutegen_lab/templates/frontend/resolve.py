@@ -79,7 +79,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
                     f"input {workload.inputs[node.tensor].name} with a dimension that the result does not have"
                 )
             if index in live and any(not _in_order(parts, where) for parts in walks):
-                raise Unsupported("a view's parts of a dimension in another order")
+                raise Unsupported("the parts into which a view splits a dimension, in another order")
             node = replace(node, dims=_dims(walks, space))
             if isinstance(node, Load) and node.flipped and index in live:
                 raise Unsupported("a flip other than before and after a scan")
@@ -100,7 +100,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
         if any(s not in where and axes.size(s) > 1 for s in symbols):
             raise Unsupported(f"output {position} larger than the computed value")
         if list(map(axes.size, result.axes)) != list(workload.outputs[position].shape):
-            raise Unsupported(f"output {position} of some rows that a gather leaves out")
+            raise Unsupported(f"output {position} with fewer rows than the tensor that a gather reads")
         outputs.append(Output(result.node, _dims(walks, space)))
 
     graph = Graph(
@@ -124,9 +124,9 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
         if graph.reduced and len(beyond) > (graph.padding(load) > 0 and any(graph.scans())):
             raise Unsupported("concatenation or padding in one kernel with a reduction")
     if any(graph.dots()) and any(graph.iotas()):
-        raise Unsupported("positions in one kernel with a matrix product")
+        raise Unsupported("torch.arange (indices) in one kernel with a matrix product")
     if any(graph.dots()) and any(load.slices for _, load in graph.loads()):
-        raise Unsupported("a part of an input in one kernel with a matrix product")
+        raise Unsupported("a slice of an input in one kernel with a matrix product")
     return with_extents(by_rows(graph), len(workload.inputs))
 
 
@@ -156,7 +156,7 @@ def _only_indices(graph: Graph, workload: Workload) -> None:
 
 
 def _exact_sums(graph: Graph, workload: Workload) -> None:
-    """Checks that sums of short integers stay exact in fp32."""
+    """Checks that sums of 8-bit and 16-bit integers are exact in fp32."""
     short = [t.dtype.itemsize for t in workload.inputs if t.dtype in (DType.I8, DType.I16)]
     largest = 1 << 8 * max(short) - 1 if short else 0
     folded = math.prod(graph.space if any(graph.full_reductions()) else (graph.space[d] for d in graph.reduced))
@@ -209,8 +209,8 @@ def _positioned(
 
 
 def _together(space: tuple[int, ...], reduced: tuple[int, ...]) -> tuple[int, ...]:
-    """``space`` with reduced dimensions adjacent: at the end if its last dimension is reduced, otherwise at the
-    position of the first of them."""
+    """``space`` with its reduced dimensions next to each other: at the end if the last dimension is reduced, otherwise
+    at the position of the first reduced one."""
     places = [d for d, s in enumerate(space) if s in reduced]
     if not places or places == list(range(places[0], places[-1] + 1)):
         return space
@@ -234,7 +234,7 @@ def with_extents(graph: Graph, inputs: int) -> Graph:
     """``graph`` with formulas for the sizes of its dimensions: from whole inputs, else from slices, else from results.
     Dimensions split by views keep this workload's sizes. ``inputs``: number of inputs."""
     found = []
-    # an index may have fewer rows than its tensor
+    # tried last: an index may have fewer rows than the tensor that it indexes
     indices = {arg for _, gather in graph.gathers() for arg in gather.args}
     for d in range(len(graph.space)):
         walks: list[tuple[int, int | None, int | None]] = []

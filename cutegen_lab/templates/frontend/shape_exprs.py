@@ -17,8 +17,8 @@ _LARGEST = 1e9
 class ShapeExpr:
     """A number computed from the size of a dimension: ``shape[axis] // over * times + plus``.
 
-    ``tensor`` counts inputs, then outputs. ``up``: the division rounds up. ``most``: upper limit. Without a ``tensor``
-    it is ``plus``.
+    ``tensor``: its number among the inputs, then outputs; None: the number is ``plus``. ``up``: the division rounds up.
+    ``most``: upper limit.
     """
 
     tensor: int | None = None
@@ -50,8 +50,8 @@ class ShapeExpr:
 
 @dataclass(frozen=True)
 class Slice:
-    """``length`` elements from ``start`` along dimension ``axis`` of input ``tensor``. ``beyond``: it extends beyond
-    the input, where it is 0."""
+    """``length`` elements from ``start`` along dimension ``axis`` of input ``tensor``. ``beyond``: the slice may extend
+    beyond the input; elements there are 0."""
 
     tensor: int
     axis: int
@@ -69,7 +69,7 @@ def fitted(
     readings: Sequence[tuple[Workload, tuple[Slice, ...]]], others: Sequence[Workload] = ()
 ) -> tuple[Slice, ...] | None:
     """The first workload's slices with formulas that hold for all of ``readings`` and stay inside the tensor for
-    ``others``; None if there are none. A slice beyond its input may keep a fixed length."""
+    ``others``; None if a slice has no such formula. A slice beyond its input may keep a fixed length."""
     found = []
     for position, part in enumerate(readings[0][1]):
         of_all = [(workload, slices[position]) for workload, slices in readings]
@@ -92,7 +92,8 @@ def fitted(
 def _fit(
     numbers: Sequence[tuple[Workload, int]], part: Slice, limits: Sequence[tuple[Workload, int, int]]
 ) -> ShapeExpr | None:
-    """A formula for ``numbers``. ``limits``: (workload, least, largest) where only bounds of the number are known."""
+    """A formula for ``numbers``. ``limits``: (workload, lower bound, upper bound) of the number in workloads in which
+    the number itself is unknown."""
     workload, number = numbers[0]
     for candidate in _candidates(workload, number, part):
         exact = all(candidate.of(w) == n for w, n in numbers)
@@ -121,7 +122,8 @@ def fitted_constant(
 
 
 def perhaps_of_shape(number: float, workload: Workload) -> bool:
-    """Whether a constant may depend on a size, also as a root or inverse root of a fraction of a dimension."""
+    """Whether a constant may depend on a size: as a size ± 1 or its inverse, or as a root or inverse root of a divisor
+    of a size."""
     sizes = [n for spec in workload.inputs for n in spec.shape]
     found = [(power, size) for power in _POWERS if (size := _root(number, power))]
     return any(

@@ -51,7 +51,7 @@ def _named(a: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def _of_targets(loss: torch.Tensor, target: torch.Tensor, reduction: int, ignored: int) -> torch.Tensor:
-    """The reduced loss. A mean counts only classes that are not ignored."""
+    """The reduced loss. The mean is over positions whose class is not ignored."""
     ignoring = target == ignored
     loss = loss.masked_fill(ignoring, 0.0)
     if reduction not in (MEAN, SUM):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from cutegen_lab.core.syntax import parse
 from cutegen_lab.templates.frontend.names import RESERVED
 
-_LONGEST = 24  # most characters of a name
+_LONGEST = 24  # maximum length of a name
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Call:
 
 
 def variables(calls: Sequence[Call], source: str) -> dict[str, str]:
-    """The variable to which the result of a call is assigned, by call, if there is one.
+    """Names of calls → the variable to which the result is assigned, for calls that have one.
 
     ``name = …`` names the last call in the statement; ``a, b = …`` names the items of a tuple. If the statement calls
-    functions, its own names take precedence over those inside them.
+    functions of the reference, its names take precedence over names inside these functions.
     """
     statements = _statements(source)
     places = [[statements.get(line, _Statement(line)) for line in call.lines] for call in calls]
@@ -52,7 +52,8 @@ def is_usable_name(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement. ``line``: its first line. ``names``: the variable that it assigns, or several for a tuple."""
+    """A statement. ``line``: its first line. ``names``: the variables that it assigns (several if it assigns a
+    tuple)."""
 
     line: int
     names: tuple[str, ...] = ()

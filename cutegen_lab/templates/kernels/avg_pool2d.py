@@ -15,7 +15,7 @@ from cutegen_lab.templates.kernels.device.views import view  # noqa: F401 - for 
 
 
 def epilogue(mean):
-    """What a problem puts in its place: a function of the means (an fp32 vector), ``extras`` and ``sizes``."""
+    """Placeholder, replaced in a generated module: a function of the means (fp32 vector), ``extras`` and ``sizes``."""
     return mean
 
 
@@ -35,7 +35,7 @@ def avg_pool2d(
     outputs: cutlass.Constexpr,
 ):
     """``gX`` is (width, height, images), ``gOut`` and ``extras`` are (columns, rows, images), ``window``, ``stride``
-    and ``padding`` (rows, columns). ``divisor`` of the sums (0: the window's number of elements)."""
+    and ``padding`` (rows, columns). ``divisor``: what sums are divided by (0: the window's number of elements)."""
     blocks = cute.ceil_div(cute.size(gOut), threads * outputs)
     avg_pool2d_kernel(
         gX, gOut, extras, window, stride, padding, count_padding, divisor, sizes, threads, outputs

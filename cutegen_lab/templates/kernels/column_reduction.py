@@ -62,7 +62,7 @@ def column_kernel(
     step = slices * cluster_m
     whole = n // (step * loads) * step * loads  # rows in batches that are full for every thread
     rest = (n - whole + step - 1) // step  # remaining rows of each thread; the last may lie past the end
-    # Threads past the last column compute it again and store nothing, so that barriers stay uniform.
+    # Threads past the last column recompute it and store nothing, so that all threads reach each barrier.
     source = cutlass.min(column, columns - 1)
     smem = cutlass.utils.SmemAllocator()
     layout = cute.make_layout((vec, threads, slices), stride=(1, vec, vec * threads))

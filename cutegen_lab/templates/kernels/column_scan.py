@@ -47,7 +47,7 @@ def scan_kernel(
     bidx, _, _ = cute.arch.block_idx()
     vec, columns, n = (cute.size(gOuts[0], mode=[d]) for d in range(3))
     column = bidx * threads + tidx
-    # Threads past the last column compute it again and store nothing, so that barriers stay uniform.
+    # Threads past the last column recompute it and store nothing, so that all threads reach each barrier.
     source = cutlass.min(column, columns - 1)
     share = slices * loads  # rows per step
     ragged = n % share != 0
@@ -151,8 +151,8 @@ def column_scan(
 ):
     """Scans one step in place: ``rX`` (values of a vector, rows) per thread. Slices follow one another in row order.
 
-    ``rCarried`` holds the prefix before the step; on return, before the next one. ``parts``: double buffer of the
-    slices' totals (values of a vector, threads, slices, 2), since a warp may be one step ahead.
+    ``rCarried`` holds the prefix before the step; on return, the prefix before the next step. ``parts``: double
+    buffer of the slices' totals (values of a vector, threads, slices, 2), since a warp may be one step ahead.
     """
     tidx, slice_, _ = cute.arch.thread_idx()
     loads = rX.shape[1]

@@ -5,8 +5,8 @@ broadcast). Each thread takes ``loads`` vectors, a block's width apart, and issu
 first.
 
 Inputs and outputs are (values of a vector, vectors). An input with one value for a whole vector is (1, vectors), with
-stride 0. The coordinate of a vector along a dimension of the space is given by ``(divisors, count, step)``: its index
-is divided by each of ``divisors``, taken modulo ``count``, and multiplied by ``step`` values.
+stride 0. The coordinate of a vector along a dimension of the space is given by ``(divisors, count, step)``: the
+vector's index is divided by each of ``divisors``, taken modulo ``count``, and multiplied by ``step`` values.
 """
 
 import cutlass
@@ -49,8 +49,8 @@ def elementwise_kernel(
 ):
     """``body`` maps fp32 vectors of the inputs to vectors of the outputs, or to one number for a whole vector.
 
-    It also takes elements that ``picks`` gather from tables, indices along dimensions (``ranges``), and ``sizes``.
-    ``bounds``: extents of inputs smaller than the iteration space. ``repeats``: dimensions that an output lacks.
+    ``body`` also takes elements that ``picks`` gather from tables, indices along dimensions (``ranges``), and
+    ``sizes``. ``bounds``: extents of inputs smaller than the space. ``repeats``: dimensions that an output lacks.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -162,7 +162,7 @@ def picked(
 
 
 def places(first_vec, stride, each, count, shape):
-    """Indices of a thread's values along a dimension of ``count`` vectors that advances every ``each`` vectors."""
+    """Indices of a thread's values along a dimension of ``count`` vectors, each repeated ``each`` times."""
     rPlace = cute.make_rmem_tensor(shape, Float32)
     vec, loads = shape
     for i in range(loads):
@@ -181,7 +181,7 @@ def store_firsts(
     vectors: cutlass.Constexpr,
     repeats: cutlass.Constexpr,
 ):
-    """Stores vector ``at`` of the space. An output that lacks dimensions is stored at their index 0 only."""
+    """Stores vector ``at`` of the space. An output that lacks dimensions is stored only where their index is 0."""
     for rOut, gOut, lacking in zip(rOuts, gOuts, repeats):
         if (at < vectors) & inside(at, [(dim, 0, 1, 0) for dim in lacking]):
             cute.autovec_copy(rOut[None, i], gOut[None, at])

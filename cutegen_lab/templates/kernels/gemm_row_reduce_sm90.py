@@ -2,7 +2,7 @@
 
 A row's accumulators stay in registers, every fourth pair in each thread of a quad. A step reads them, overwrites them
 with what the next step needs, and reduces its terms over the tile, over the quad and, if a cluster shares the row, over
-the cluster's blocks. For this exchange, a warp needs only the warps with the same rows in other blocks. It sends its
+the cluster's blocks. A warp exchanges values only with the warps of other blocks that have the same rows. It sends its
 values to each of them by ``st.async``, and waits for theirs at an mbarrier of its own (PTX ISA, "st.async" and
 "mbarrier"), so that no other warp waits. Buffers are doubled, since a warp may be one exchange ahead of another.
 
@@ -83,7 +83,7 @@ def parts_view(parts, m, tiles, batches, count):
 
 
 def as_tma(x, copy, stream):
-    """``x`` in a layout that TMA can address: itself, or its copy if ``copy`` has room for one."""
+    """``x`` in a layout that TMA can address: ``x`` itself, or its copy if ``copy`` has room for one."""
     return copied_row_by_row(x, copy, stream) if cute.size(copy) > 1 else x
 
 
@@ -102,7 +102,7 @@ def tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """The epilogue of a tile whose rows are reduced, where that of ``gemm_sm90`` handles each tile by itself."""
+    """The epilogue of a tile with sums ``pieces``: reduces its rows, then stores results or row partials."""
     (row, column, batch), (stored, stage, phase), (team, thread) = at, state, place
     _, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
@@ -115,7 +115,7 @@ def tile_epilogue(
     exchanged = whole and cluster_n > 1
     ragged = n % tile_n > 0 or (whole and n < tile_n * cluster_n)
     lines = 2 * epi_m  # rows of the tile per thread; a quad shares each
-    met = turn * len(STEPS)  # exchanges of earlier tiles
+    met = turn * len(STEPS)  # number of exchanges for the team's earlier tiles
     registers = [
         cute.make_tensor(of.iterator, cute.make_layout((2, 2, epi_tile[1] // 8, epi_n, epi_m))) for of in pieces
     ]
@@ -296,7 +296,7 @@ def exchange_quads(
     cluster_shape_mn: cutlass.Constexpr,
 ):
     """Sends a warp's values (values, rows of a thread) to each block that shares its rows, and waits until theirs are
-    in ``sPlace`` (blocks, values, rows of a warp). Each lane of a quad sends to a block of its own."""
+    in ``sPlace`` (blocks, values, rows of a warp). The lanes of a quad send to different blocks."""
     (rank_m, rank_n), (cluster_m, cluster_n) = rank_mn, cluster_shape_mn
     lane = cute.arch.lane_idx()
     values, lines = rPart.shape
@@ -374,7 +374,7 @@ def fold_parts(
     shape_n: cutlass.Constexpr,
     walk: cutlass.Constexpr,
 ):
-    """Reduces, by a warp, the terms of ``walk`` over the tiles of a row. ``found``: results of earlier passes."""
+    """A warp reduces the terms of ``walk`` over the tiles of a row. ``found``: results of earlier passes."""
     (row, batch, lane), (n, tile_n), (terms, reads, ops) = at, shape_n, walk
     values = [Float32(neutral) for _, neutral in ops]
     for t in cutlass.range(lane, cute.size(mParts, mode=[1]), 32, unroll=2):
@@ -387,19 +387,19 @@ def fold_parts(
 
 @cute.jit
 def from_parts_0(total_of_tile, columns, n):
-    """What a problem puts in its place: the terms to reduce, from a tile's partials over ``columns`` of a row."""
+    """Placeholder, replaced in a generated module: terms to reduce, from a tile's partials of ``columns`` of a row."""
     return (total_of_tile,)
 
 
 @cute.jit
 def step_0(x, n):
-    """What a problem puts in its place: (values of a row to keep, terms to reduce)."""
+    """Placeholder, replaced in a generated module: returns (values of a row to keep, terms to reduce)."""
     return (x,), (x,)
 
 
 @cute.jit
 def finish(x, total, n):
-    """What a problem puts in its place: the results of a row."""
+    """Placeholder, replaced in a generated module: the results of a row."""
     return x / total
 
 

@@ -1,11 +1,11 @@
 """Matrix products for the tensor cores of GPUs before Hopper: mma.sync, fed by ldmatrix from shared memory, which
 cp.async fills several stages ahead.
 
-Rows past an edge read the last row, and their products are not stored. Past the end of k both operands are zero. fp32
-operands are split into two TF32 halves each, multiplied by three products. Their sums restart with each step along k,
-because the tensor cores truncate, which would show in long sums (Ootomo and Yokota, "Recovering single precision
-accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance", 2022, §3). If TF32 is allowed,
-operands are rounded to it and multiplied by one product.
+In place of rows past an edge, the last row is read; its products there are not stored. Past the end of k both operands
+are zero. Each fp32 operand is split into two TF32 halves, and three products of halves are added. Their sum restarts at
+each step along k, because the tensor cores truncate, which would show in long sums (Ootomo and Yokota, "Recovering
+single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance", 2022, §3). If TF32
+is allowed, operands are rounded to TF32 and multiplied once.
 """
 
 import cuda.bindings.driver as cuda
@@ -27,7 +27,7 @@ from cutegen_lab.templates.kernels.split_k_reduce import add_up
 
 
 def epilogue(acc):
-    """What a problem puts in its place: a function of one fp32 vector per pair, of ``extras`` and ``sizes``."""
+    """Placeholder, replaced in a generated module: a function of one fp32 vector per pair, ``extras`` and ``sizes``."""
     return acc
 
 
@@ -114,7 +114,7 @@ def multiply_by_mma(
     group: cutlass.Constexpr,
     tf32: cutlass.Constexpr,
 ):
-    """Launches the kernel. If ``split_k`` cuts k, each part has its own batches of ``mC``, without epilogue."""
+    """Launches the kernel. If ``split_k`` > 1, ``mC`` has separate batches for each part of k, without epilogue."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     k_tiles = cute.ceil_div(cute.ceil_div(cute.size(mAs[0], mode=[1]), tile_k), split_k)
@@ -161,7 +161,7 @@ def multiply_by_mma(
 
 
 def alike(operands):
-    """Whether all operands have one dtype that the tensor cores multiply, and one length along k."""
+    """Whether all operands have the same length along k, and the same dtype, which the tensor cores multiply."""
     kinds, lengths = {x.element_type for x in operands}, {cute.size(x, mode=[1]) for x in operands}
     return len(kinds) == 1 and len(lengths) == 1 and kinds <= {cutlass.BFloat16, cutlass.Float16, Float32}
 
@@ -171,7 +171,7 @@ def dense_in_rows(x):
 
 
 def swizzled(rows, tile_k, width, along_k):
-    """The smallest piece of a tile, swizzled: eight vectors of 16 bytes, one below the other, lie in different banks of
+    """The swizzled layout atom of a tile: eight vectors of 16 bytes, one below the other, lie in different banks of
     shared memory."""
     near, limit = tile_k if along_k else rows, 1024 // width
     near = min(limit, near & -near)
@@ -202,8 +202,8 @@ def mma_kernel(
     tf32: cutlass.Constexpr,
     smem_bytes: cutlass.Constexpr,
 ):
-    """A block computes a tile of the result over one of ``split_k`` parts of k. ``layouts`` are those of the operands
-    in shared memory; each operand is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
+    """A block computes a tile of the result over one of ``split_k`` parts of k. Per operand: ``layouts`` in shared
+    memory; ``vecs``, the vector width of its loads; ``along_k``, whether they go along k (else across rows)."""
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
     tile_m, tile_n, tile_k = tile_shape_mnk

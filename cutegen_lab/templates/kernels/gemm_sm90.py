@@ -1,7 +1,8 @@
 """The warp-specialised matrix product for Hopper's tensor cores, and its launch.
 
-A kernel may have several operands per side. Each of ``terms`` (left, right, sum) adds the product of two operands to
-one of the kernel's sums. :func:`tile_epilogue` turns a tile's sums into results; ``gemm_row_reduce_sm90`` overrides it.
+A kernel may have several A operands (left) and several B operands (right). Each of ``terms`` (left, right, sum) adds
+the product of two operands to one of the kernel's sums. :func:`tile_epilogue` turns a tile's sums into results;
+``gemm_row_reduce_sm90`` overrides it.
 """
 
 import math
@@ -42,13 +43,13 @@ __all__ = [  # names that generated modules use or substitute
 ]
 
 LEAST = 1 << 18  # m·n·k below which one plain kernel is faster than a conversion and a product on the tensor cores
-make_mma = sm90.make_trivial_tiled_mma  # for TF32: tf32_mma
-views_of = tma_views  # for TF32: tf32_views
-restore = None  # for split fp32: restored
+make_mma = sm90.make_trivial_tiled_mma  # replaced for TF32 by tf32_mma
+views_of = tma_views  # replaced for TF32 by tf32_views
+restore = None  # replaced for split fp32 by restored()
 
 
 def epilogue(acc):
-    """What a problem puts in its place: a function of one fp32 vector per sum, of ``extras`` and ``sizes``."""
+    """Placeholder, replaced in a generated module: a function of one fp32 vector per sum, ``extras`` and ``sizes``."""
     return acc
 
 
@@ -73,7 +74,7 @@ def multiply(
     group: cutlass.Constexpr,
 ):
     """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch).
-    ``by_tma``: both sides' operands in the form that TMA loads. A plain kernel takes operands that TMA cannot address.
+    ``by_tma``: the A and B operands in the form that TMA loads. A plain kernel multiplies what TMA cannot address.
     ``partials``: workspace for the results of ``split_k`` parts of k."""
     ready, k = (views_of(by_tma[0]), views_of(by_tma[1])), cute.size(mAs[0], mode=[1])
     if cutlass.const_expr(None not in ready and fit_together(ready, (*mAs, *mBs))):
@@ -98,8 +99,8 @@ def multiply(
 
 
 def copied(sides, rooms, mC, small, stream, copy):
-    """Operands in a layout that TMA can address: a ``copy`` of each that has room for one in ``rooms``. A product too
-    small to convert gets ``small`` instead."""
+    """Operands in a layout that TMA can address: those with room for a copy in ``rooms`` are copied by ``copy``.
+    Returns ``small`` if the product is too small to convert."""
     if not worth_converting(mC, sides):
         return small
     return tuple(
@@ -109,8 +110,8 @@ def copied(sides, rooms, mC, small, stream, copy):
 
 
 def halved(sides, rooms, scales, mC, pairs, stream):
-    """Splits each side's fp32 operands into fp16 halves, high and low. Returns the halves and, for each of ``pairs``,
-    the operands with their scales; both empty if the product is too small to convert."""
+    """Splits the fp32 operands of A and B into fp16 halves, high and low. Returns the halves and, per pair, the
+    operands with their scales; both empty if the product is too small to convert."""
     if not worth_converting(mC, sides):
         return ((), ()), ()
     scales = tuple(tuple(scales_of(x, scale) for x, scale in zip(*side)) for side in zip(sides, scales))
@@ -154,7 +155,7 @@ def multiply_by_wgmma(
     rows: cutlass.Constexpr,
 ):
     """``rows`` and ``mParts`` are None unless the epilogue reduces rows. ``rows``: shape of the buffers for values that
-    a block's warps receive from others, and which of ``extras`` may be auxiliary loads."""
+    a block's warps receive from other blocks, and which of ``extras`` may be auxiliary loads."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = mAs[0].element_type, mBs[0].element_type, mC.element_type
@@ -166,10 +167,10 @@ def multiply_by_wgmma(
     loads, room = (len(mAs), len(mBs)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
     aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores whole units of 16 bytes
-    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's mainloop
+    if cutlass.const_expr(ahead is None):  # two teams need no auxiliary loads: one computes while the other waits
         ahead = range(len(extras) if aligned is not None and split_k == 1 and teams == 1 else 0)
     views = tuple(aux_view(x) if o in ahead else None for o, x in enumerate(extras))
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's loads must fit at once
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # all loads of a piece must fit
         views = tuple(None for _ in extras)
     stage_bits = max(tile_m * len(mAs), tile_n * len(mBs)) * tile_k * a_dtype.width
     epi_tile, slots, aux = aux_steps_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
@@ -222,7 +223,7 @@ def multiply_by_wgmma(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can move
+        min_blocks_per_mp=1,  # tells ptxas how many registers setmaxregister can redistribute
         stream=stream,
         use_pdl=OVERLAP and overlapping(),
     )
@@ -230,7 +231,7 @@ def multiply_by_wgmma(
 
 def terms_of(pairs, halved):
     """(left, right, sum) of each product that the wgmma kernel adds up. With fp16 halves, operands come in pairs (high,
-    low), and the mixed products follow, in sums of their own."""
+    low), and the products of a high and a low half follow, in separate sums."""
     if not halved:
         return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
     high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
@@ -243,7 +244,7 @@ def terms_of(pairs, halved):
 
 
 def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
-    """How many right operands one wgmma multiplies as a single wide tile. Their tiles must be adjacent in shared
+    """Number of B operands that one wgmma multiplies as a single wide tile. Their tiles must be adjacent in shared
     memory: rows, or columns if these are contiguous, must fill whole rows of the widest swizzle."""
     _, tile_n, tile_k = tile_shape_mnk
     one_left = len(mAs) == 1 and not fp32_operands and len(mBs) * tile_n <= 256
@@ -253,7 +254,7 @@ def fused_b_of(mAs, mBs, fp32_operands, tile_shape_mnk, major_b):
 
 
 def unzipped(pairs):
-    """(atoms, tensors)."""
+    """(atoms, tensors) of ``pairs``."""
     return tuple(atom for atom, _ in pairs), tuple(x for _, x in pairs)
 
 
@@ -289,9 +290,9 @@ def gemm_kernel(
     ``operands`` and ``result``: TMA atoms and their tensors. ``epi_args``: ``fp32_operands`` (the originals of fp16
     halves), what the epilogue reads, and the atoms, tensors and layouts of its auxiliary loads (else None). ``summed``:
     the terms; ``promoted``: how many sums are added to fp32 totals after each step along k (fp32 halves, 8 bits);
-    ``fused_b``: tiles of B that are adjacent and multiplied as one; ``split_k``. If an epilogue reduces rows,
-    ``mParts`` and ``places`` (shape of the buffers for values from other blocks) are for it, and blocks that share
-    tiles of A load whole tiles in turn, since a tile need not divide into as many parts.
+    ``fused_b``: number of adjacent tiles of B that are multiplied as one; ``split_k``. ``mParts`` and ``places`` (shape
+    of the buffers for values from other blocks) are for an epilogue that reduces rows: then blocks that share tiles of
+    A load whole tiles in turn, since a tile need not divide into as many parts as there are blocks.
     """
     if cutlass.const_expr(OVERLAP and overlapping()):
         start_next_and_wait()
@@ -504,7 +505,7 @@ def gemm_kernel(
                 warpgroup.wait_group(1)  # the previous step has read its stage; the sums to promote are complete
                 for p in cutlass.range_constexpr(promoted):
                     totals[p].store(totals[p].load() + accs[p].load())
-                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills it
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one arrival for each block that fills the stage
                     cute.arch.mbarrier_arrive(empty + before, tidx % 128)
                 before = stage
                 stage, phase = next_stage(stage, phase, ab_stage)
@@ -546,10 +547,10 @@ def tile_epilogue(
     tiling: cutlass.Constexpr,
     summed: cutlass.Constexpr,
 ):
-    """The epilogue of a tile: stores each of ``pieces`` of its sums and totals (values, epi_n, fused_b, epi_m)
-    when it is ready. ``at``: (row, column, batch). ``state``: (pieces stored, stage and phase of the pipeline);
-    the new state is returned. ``turn``: number of earlier tiles of the team. ``place``: (team, thread of the
-    team)."""
+    """The epilogue of a tile: computes and stores its results piece by piece. ``pieces``: its totals and sums, each
+    (values, epi_n, fused_b, epi_m). ``at``: (row, column, batch). ``state``: (pieces stored, stage and phase of the
+    pipeline); the new state is returned. ``turn``: number of earlier tiles of the team. ``place``: (team, thread of
+    the team)."""
     (row, column, batch), (stored, stage, phase) = at, state
     fp32_operands, extras, sEs, from_shared, sizes, aux = inputs
     full, empty, ab_stage, cluster_size = pipeline
@@ -604,9 +605,9 @@ def store_piece(
     place: tuple,
     left: tuple,
 ):
-    """Stores a piece of results from registers, by TMA if possible. After the team's barrier, it then releases the
-    stages in ``left`` (stages, the pipeline's empty barriers, number of blocks that fill a stage). Returns how many
-    pieces the team has ``stored``."""
+    """Stores a piece of results from registers, by TMA if possible. ``left``: stages to release after the team's
+    barrier (stages, the pipeline's empty barriers, number of blocks that fill a stage). Returns how many pieces the
+    team has ``stored``."""
     mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
     drained, empty, cluster_size = left
     (row, column, batch), (team, thread) = at, place
@@ -624,7 +625,7 @@ def store_piece(
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         if thread < 32:
-            if row < shape_mn[0] and column < shape_mn[1]:  # if C is one tile high, tiles past the edge alias it
+            if row < shape_mn[0] and column < shape_mn[1]:  # if C is one tile high, tiles past the edge would alias it
                 dst = (row // epi_tile[0], column // epi_tile[1], batch)
                 cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *dst)])
             cute.arch.cp_async_bulk_commit_group()
@@ -635,5 +636,5 @@ def store_piece(
 
 
 def opens(terms, number):
-    """Whether this term is the first of a step along k that adds to its sum."""
+    """Whether term ``number`` is the first one that adds to its sum in a step along k."""
     return [term[2] for term in terms].index(terms[number][2]) == number

@@ -14,7 +14,7 @@ from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, s
 
 
 def epilogue(acc):
-    """What a problem puts in its place: a function of one fp32 vector per pair, of ``extras`` and ``sizes``."""
+    """Placeholder, replaced in a generated module: a function of one fp32 vector per pair, ``extras`` and ``sizes``."""
     return acc
 
 

@@ -1,21 +1,22 @@
 """Reductions of rows: a row stays in registers between its reductions, and is read once.
 
 A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread reduces its share
-(``fold``), then the warp and the warps of the row (``row_reduce``), then the cluster's blocks (``cluster_reduce``). A
-share is processed in steps of up to ``loads`` vectors, all loaded before the first is used. Reductions that do not
-depend on each other share one pass over the row; reductions that need their results take another.
+(``fold``); the results are reduced over the row's warps (``row_reduce``), then over the cluster's blocks
+(``cluster_reduce``). A share is processed in steps of up to ``loads`` vectors, all loaded before the first is used.
+Reductions that do not depend on each other share one pass over the row; reductions that need their results take
+another.
 
 Tensors are (values of a vector, vectors of a row, rows), or (rows) with one value per row. Functions of the problem
 take fp32 vectors and *values*, which are constant along a row: results of reductions, sizes, inputs with one value per
 row. A function is given as ``(function, vectors, indexed, values, before)``. ``vectors`` and ``values`` are the indices
 of its arguments. ``indexed`` is 1 if it takes the indices along the row, else 0. ``before`` is ``((function,
-values),)`` for further values that are computed once per pass, or empty. ``skewed_rows`` overrides what loads and
-stores a row that begins inside a vector.
+values),)`` for further values that are computed once per pass, or empty. ``skewed_rows`` overrides the functions
+that depend on where a row begins, for rows that begin inside a vector.
 
 | the kernel's parameters | |
 |---|---|
 | ``inputs`` | ``gXs`` along the row, ``gShared`` the same for all rows (weights), ``gSingles`` per row or indexed |
-| ``outputs`` | ``gOuts`` along the row, ``gResults`` once per row, ``gTotals`` workspace for what is folded over rows |
+| ``outputs`` | ``gOuts`` along the row, ``gResults`` once per row, ``gTotals`` workspace for terms reduced over rows |
 | ``tails`` | further arguments of ``skewed_at`` |
 | ``reductions`` | ``ops, walks, online, moments, rest`` |
 | ``functions`` | ``per_row, outs, results, skewed_at`` |
@@ -25,11 +26,11 @@ stores a row that begins inside a vector.
 | ``ops`` | each reduction as (function of two numbers, its neutral element) |
 | ``walks`` | passes over the row: the function for the terms to reduce, the indices of its reductions |
 | ``online`` | the pass for a maximum and a sum of exponentials relative to it, if a row takes several steps |
-| ``moments`` | the pass for a sum and squared deviations from the mean, last in ``ops``; also if blocks share a row |
-| ``rest`` | the passes that remain after one of these |
+| ``moments`` | the pass for a sum and squared deviations (last in ``ops``), if a row takes several steps or blocks |
+| ``rest`` | the passes that remain after ``online`` or ``moments`` |
 | ``per_row`` | the function from ``gSingles`` to values |
 | ``outs`` | the function for outputs along the row; it also takes all of ``gShared`` |
-| ``results`` | the function for outputs once per row, and for terms that are folded over rows |
+| ``results`` | the function for outputs once per row, and for terms that are reduced over rows |
 | ``skewed_at`` | the position of a row that begins inside a vector: see ``skewed_rows`` |
 
 | parameters of device functions | |
@@ -61,7 +62,7 @@ ROOM = 64  # register values per thread beyond which fewer threads would fit an 
 
 def reduce_rows(inputs, outputs, tails, reductions, functions, problem, config, stream):
     """Launches a block, or a cluster, per ``rows_per_block`` rows. With several tensors that all rows share, a cluster
-    takes several groups of rows in turn: to load these tensors again for each row would cost more than the row."""
+    takes several groups of rows in turn: loading these tensors again for each row would cost more than the row."""
     threads_per_row, rows_per_block, cluster_n, loads = config
     rows, _, _, _ = problem
     _, gShared, _ = inputs
@@ -120,7 +121,7 @@ def row_kernel(
         sMoments = smem.allocate_tensor(Float32, three, 16)
     sExchanges, arrived = None, None
     if cutlass.const_expr(cluster_n > 1):
-        # Each block sends one value per reduction; both moments, which come last, are sent as three.
+        # Each block sends one value per reduction, but three for the two moments, which come last.
         sent = [1 for _ in ops] if moments is None else [1] * (len(ops) - 2) + [3]
         sExchanges, arrived = allocate_exchanges(smem, sent, config)
     buffers = sPartials, sExchanges, arrived
@@ -148,7 +149,7 @@ def row_kernel(
 
     for turn in cutlass.range(turns, unroll=1):
         row = (bidx // cluster_n * turns + turn) * rows_per_block + tidx // threads_per_row
-        # Threads past the last row compute it again and store nothing, so that barriers stay uniform.
+        # Threads past the last row recompute it and store nothing, so that all threads reach each barrier.
         source_row = cutlass.min(row, rows - 1)
         source, target, bounds = source_row, row, num_vecs
         if cutlass.const_expr(skewed_at is not None):
@@ -206,7 +207,7 @@ def row_kernel(
                     for i in cutlass.range_constexpr(len(found) - len(gResults)):
                         gTotal[i, row] = Float32(found[len(gResults) + i])
         if cutlass.const_expr(turns > 1):
-            cute.arch.sync_threads()  # before the buffers are written again
+            cute.arch.sync_threads()  # the next turn writes the buffers again
 
 
 @cute.jit
@@ -263,8 +264,8 @@ def await_shared(shared, start, bounds, share):
 
 
 def share_of_row(n, vec, stride, loads):
-    """How ``stride`` threads share a row: its ``num_vecs`` vectors; ``vecs_per_step`` of each thread; ``steps``;
-    ``unpredicated`` vectors of a step that every thread has (all; or all but the last of a single step; else none)."""
+    """How ``stride`` threads share a row: (its ``num_vecs``, a thread's ``vecs_per_step``, ``steps``, ``unpredicated``:
+    number of vectors of each step that every thread has, or 0 if a row has several steps and the last is not full)."""
     num_vecs = n // vec
     vecs_per_step = min(loads, -(-num_vecs // stride))
     steps = -(-num_vecs // (stride * vecs_per_step))

@@ -53,7 +53,7 @@ def scan_kernel(
     vec, vectors, rows = (cute.size(gOuts[0], mode=[d]) for d in range(3))
     lane = tidx % threads_per_row
     row = bidx * rows_per_block + tidx // threads_per_row
-    # Threads past the last row compute it again and store nothing, so that barriers stay uniform.
+    # Threads past the last row recompute it and store nothing, so that all threads reach each barrier.
     source_row = cutlass.min(row, rows - 1)
     share = threads_per_row * loads  # vectors per step
     unpredicated = loads if vectors % share == 0 else 0  # vectors of a thread that need no predicate
@@ -110,10 +110,10 @@ def row_scan(
     threads_per_row: cutlass.Constexpr,
     reverse: cutlass.Constexpr,
 ):
-    """Scans one step in place: ``rX`` (values of a vector, vectors) per thread, vector by vector along the row.
+    """Scans one step in place: ``rX`` (values of a vector, vectors) per thread; vectors alternate between threads.
 
     ``carried`` is the prefix before the step; the prefix before the next step is returned. ``parts``: double buffer of
-    the warps' totals (vectors and warps, rows per block, 2), since a warp may be one step ahead.
+    the warps' totals (vectors × warps, rows per block, 2), since a warp may be one step ahead.
     """
     tidx, _, _ = cute.arch.thread_idx()
     lane = tidx % 32

@@ -21,8 +21,13 @@ from cutegen_lab.templates.kernels.row_reduction import reduce_rows  # noqa: F40
 OVERRIDES = ("columns_of_step", "fetch", "fold", "inside", "put", "share_of_row")
 
 
+def dynamic_tail(tail):
+    """(``tail``,) as a number known only at run time: for a constant, the compiler would load the last vector whole."""
+    return (cutlass.Int32(tail),)
+
+
 def skewed_at(source_row, n, vec, tail):
-    """Where a row is, for ``fetch``, for ``put`` and for predicates: each (first vector, skew, length of the row,
+    """The position of a row, for ``fetch``, ``put`` and for predicates: each (first vector, skew, length of the row,
     tail). ``tail``: number of values at the end of the tensor that do not fill a vector."""
     begin = source_row * (n // vec) + source_row * (n % vec) // vec  # first vector that the row touches
     skew = source_row * (n % vec) % vec  # values of the previous row in this vector
@@ -47,7 +52,7 @@ def fetch(
     unpredicated: cutlass.Constexpr,
 ):
     """Loads a thread's vectors of one step, among those that the row touches. The last ``tail`` values of the tensor do
-    not fill a vector. ``tail`` is dynamic: for a constant, the compiler would load a whole vector there."""
+    not fill a vector."""
     begin, _, _, tail = source
     whole = cute.size(gX, mode=[2]) - 1
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
@@ -115,7 +120,7 @@ def part_of_row(
     combine: cutlass.Constexpr,
     neutral: cutlass.Constexpr,
 ):
-    """``part`` if the whole vector belongs to the row; else the reduction of its ``n`` values from index ``before``."""
+    """``part`` if the whole vector belongs to the row; else reduces its values ``before`` to ``before + n - 1``."""
     vec = cute.size(rValue)
     result = part
     if before > 0 or before + n < vec:

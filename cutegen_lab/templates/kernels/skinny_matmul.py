@@ -3,9 +3,9 @@
 The rows of the large operand are split over blocks, k over a block's threads and a cluster's blocks. If the large
 operand is contiguous along k, threads load vectors along k, otherwise vectors of neighbouring rows. In both cases a
 thread takes ``rows`` rows of the large operand, over its own part of k, directly from memory to registers. One or two
-rows of the small operand, and fp32, are multiplied by FMAs. More rows of 16 bits would be bound by FMAs, so they go
-through the tensor cores. The loaded vectors serve as fragments: any assignment of k to threads is correct if it is the
-same for both operands.
+rows of the small operand, and fp32 operands, are multiplied by FMAs. With more 16-bit rows, FMAs would be the
+bottleneck, so the tensor cores are used. The loaded vectors serve as fragments: any assignment of k to threads is
+correct if it is the same for both operands.
 """
 
 import math
@@ -25,7 +25,7 @@ from cutegen_lab.templates.kernels.limits.skinny_matmul import MANY, MAX_SUMS, M
 
 
 def epilogue(acc):
-    """What a problem puts in its place: a function of one fp32 vector per pair, of ``extras`` and ``sizes``."""
+    """Placeholder, replaced in a generated module: a function of one fp32 vector per pair, ``extras`` and ``sizes``."""
     return acc
 
 
@@ -44,7 +44,7 @@ def multiply_few(
     cluster_k: cutlass.Constexpr,
 ):
     """``mC`` (m, n, batch): the epilogue of products ``pairs`` of ``mAs`` (m, k, batch) and ``mBs`` (n, k, batch). The
-    side with fewer rows is the small operand."""
+    small operands are the side with fewer rows."""
     if cutlass.const_expr(cute.size(mC, mode=[0]) <= cute.size(mC, mode=[1])):
         extras = tuple(turned(x) for x in extras)
         launch_few(mAs, mBs, turned(mC), extras, stream, sizes, pairs, threads, rows, loads, cluster_k)
@@ -94,7 +94,7 @@ def launch_few(
 
 
 def depth(x):
-    """Number of neighbours along k that a thread takes at once if its loads go along rows."""
+    """Vector width along k if a thread's loads go across rows."""
     return math.gcd(4, cute.size(x, mode=[1]))
 
 
@@ -143,7 +143,7 @@ def skinny_kernel(
     block = bidx // cluster_k
     row, column, batch = block % high * span, block // high % wide * tile, block // (high * wide)
 
-    lanes_k = 4 if mma is not None else min(threads_k, 32) if along_k else max(32 // threads_n, 1)  # share rows
+    lanes_k = 4 if mma is not None else min(threads_k, 32) if along_k else max(32 // threads_n, 1)  # sharing rows
     smem = utils.SmemAllocator()
     warps = cute.make_layout((span, tile, threads_k // lanes_k, len(pairs)))
     sPart = smem.allocate_tensor(Float32, warps, 16)
@@ -269,8 +269,8 @@ def multiply_vectors(
     mma: cute.TiledMma,
 ):
     """Adds to ``acc`` (rows of ``large``, rows of ``small``) the products of vectors ``start``, ``start + apart``, … of
-    k. All of ``large`` is loaded before the first product. Rows past an edge read the last row. ``unpredicated``: every
-    thread has all vectors."""
+    k. All of ``large`` is loaded before the first product. In place of rows past an edge, the last row is read.
+    ``unpredicated``: every thread has all vectors."""
     rows, lane = acc.shape[0], cute.arch.lane_idx()
     m, n, vectors = cute.size(large, mode=[0]), cute.size(small, mode=[0]), cute.size(large, mode=[1]) // vec
     shape = cute.make_layout((rows, vec), stride=(vec, 1) if along_k else (1, rows))
@@ -313,7 +313,7 @@ def multiply_vectors(
                     mine = column + j if cutlass.const_expr(mma is None) else column + j * 8 + lane // 4
                     gRow = cute.flat_divide(small[cutlass.min(mine, n - 1), None, batch], (vec,))
                     cute.autovec_copy(gRow[None, at], rSmall[j, None])
-        if cutlass.const_expr(mma is not None):  # fragments hold each four of k as two pairs
+        if cutlass.const_expr(mma is not None):  # fragments hold every four values along k as two pairs
             for e in cutlass.range_constexpr(0, vec, 4):
                 for v in cutlass.range_constexpr(4):
                     for j in cutlass.range_constexpr(count):
@@ -337,8 +337,8 @@ def multiply_vectors(
 
 def across_lanes(acc, lane, apart):
     """Sums ``acc`` over the lanes whose indices differ in the bits ``apart``. An exchange halves the number of values
-    that a lane holds, if it is even. Returns (sums of this lane, index of the first, mask of the bits in which lanes
-    with the same sums differ). The lane with zeros in these bits stores the sums."""
+    that a lane holds, if this number is even. Returns (sums of this lane, index of the first, mask of the
+    bits in which lanes with the same sums differ). The lane with zeros in these bits stores the sums."""
     values, owned, spare = [acc[e] for e in range(cute.size(acc))], cutlass.Int32(0), 0
     for bit in apart:
         half, odd = divmod(len(values), 2)

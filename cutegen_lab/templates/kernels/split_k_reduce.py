@@ -13,7 +13,7 @@ from cutegen_lab.templates.kernels.device.overlap import OVERLAP, overlapping, s
 
 
 def epilogue(acc):
-    """What a problem puts in its place: a function of the total (an fp32 vector), ``extras`` and ``sizes``."""
+    """Placeholder, replaced in a generated module: a function of the total (fp32 vector), ``extras`` and ``sizes``."""
     return acc
 
 

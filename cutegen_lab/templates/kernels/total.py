@@ -1,4 +1,4 @@
-"""Full reductions: all elements to single numbers, in two kernels, so that the whole GPU reads.
+"""Full reductions: all elements are reduced to single numbers, by two kernels, so that the whole GPU takes part.
 
 Each block of the first kernel reduces a share of the elements and writes its partial results to a workspace. The second
 kernel, one block, reduces these and computes the results. The order of every sum is fixed, so results are the same at
@@ -81,7 +81,7 @@ def partial_kernel(
 
 
 def vectors_inside(start, stride, vectors, shape):
-    """Predicates, of ``shape`` (values of a vector, loads): is vector ``start + i * stride`` below ``vectors``?"""
+    """Predicates of ``shape`` (values of a vector, loads): true if ``start + i * stride`` is below ``vectors``."""
     vec, loads = shape
     rInside = cute.make_rmem_tensor(shape, Float32)
     for i in range(loads):

@@ -19,9 +19,9 @@ _WORDS = {"matrix": "gemm", "product": "gemm"}  # a family's first word -> name 
 
 
 def pipeline_for(programs: Programs, why: ProviderError) -> Pipeline:
-    """The pipeline that moves the fewest bytes between its kernels. ``why``: why no single kernel serves the reference.
-    It is raised if there is only one operation, or if a kernel exists for another arch; otherwise ProviderError names
-    the operation that no kernel serves."""
+    """The pipeline that moves the fewest bytes between its kernels. ``why``: the error that says why no single kernel
+    serves the reference; it is raised if there is only one operation, or if a kernel exists for another arch. Otherwise
+    ProviderError names an operation that no kernel serves."""
     cutter = Cutter(programs)
     alone = len(cutter.flow.order) < 2
     try:
@@ -35,7 +35,7 @@ def pipeline_for(programs: Programs, why: ProviderError) -> Pipeline:
 
 @dataclass(frozen=True)
 class Asked:
-    """A requested step. ``results``: numbers of the results of the program that it computes."""
+    """A requested step. ``results``: which results of the program the step computes, by number."""
 
     name: str
     results: tuple[int, ...]
@@ -51,7 +51,7 @@ class StepRefused(ProviderError):
 
 def pipeline_of(programs: Programs, asked: Sequence[Asked], between: int) -> Pipeline:
     """Pipeline with one kernel for each requested step. The first ``between`` results of the programs are intermediate;
-    the others are those of the problem. Raises StepRefused, and ProviderError if a result is an input."""
+    the others are the outputs of the problem. Raises StepRefused, and ProviderError if a result is an input."""
     program = programs.of(programs.problem.workload.name)
     results = program.whole().results
     left = {step.name: [results[at] for at in step.results] for step in asked}

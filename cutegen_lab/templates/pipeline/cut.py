@@ -1,7 +1,8 @@
 """Cuts a program into kernels so that the fewest bytes cross memory between them.
 
-A step costs its inputs, its results and a launch. The cut is a shortest path: the stored values, in order, are its
-nodes, and each sequence of them that one kernel can compute is an edge.
+A step costs the bytes of its inputs and results, times the kernel's slowness, plus a launch. The cut is a shortest
+path: its nodes are the positions between stored values, in order, and each sequence of values that one kernel can
+compute is an edge.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from cutegen_lab.templates.pipeline.flow import Flow
 from cutegen_lab.templates.registry import LAUNCH_BYTES, family_for
 
 _PATIENCE = 8  # consecutive sequences that no kernel can compute, after which longer ones are not tried
-_LONGEST = 40  # most operations of one kernel
+_LONGEST = 40  # maximum number of operations in one kernel
 MOST_OPERATIONS = 300
-_SMALL = 8  # factor by which an intermediate value is smaller than a kernel's inputs
+_SMALL = 8  # minimum ratio of a kernel's largest input to an intermediate value that is stored in fp32
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,14 @@ class Cutter:
         self.flow = flow or Flow(self.main)
         if len(self.flow.order) > MOST_OPERATIONS:
             raise NotCovered(
-                f"the reference has {len(self.flow.order)} operations, and the templates cut up to {MOST_OPERATIONS} "
+                f"the reference has {len(self.flow.order)} operations, but the templates cut at most {MOST_OPERATIONS} "
                 "into kernels"
             )
         self._found: dict[tuple[str, ...], Piece | str] = {}
         self._exact: frozenset[str] = frozenset()  # values stored in fp32 instead of their 16-bit dtype
 
     def pieces(self) -> list[Piece]:
-        """The cut with the fewest bytes between kernels. Raises ProviderError that names the operation no kernel
+        """The cut with the fewest bytes between kernels. Raises ProviderError that names an operation that no kernel
         serves."""
         while True:
             stretches = self._shortest()
@@ -96,7 +97,7 @@ class Cutter:
         return frozenset(found)
 
     def piece(self, computed: Sequence[str]) -> Piece | str:
-        """The kernel that computes ``computed`` for every workload, or why there is none."""
+        """The kernel that computes ``computed`` for every workload, or the reason if there is none."""
         found = self._tried(computed)
         if isinstance(found, Piece):
             found = self._found[tuple(computed)] = self._for_every_workload(found)
@@ -129,7 +130,7 @@ class Cutter:
         return [order[start:end] for start, end in pairwise(ends)]
 
     def _store_more(self, at: int) -> None:
-        """Also stores the values that the operation at ``at``, which no family serves, reads through moves. Raises
+        """Also stores the moved values that the operation at ``at`` reads, since no family serves it. Raises
         ProviderError if it reads none."""
         name = self.flow.order[at]
         nodes = self.main.nodes
@@ -147,7 +148,7 @@ class Cutter:
         self._found.clear()
 
     def _tried(self, computed: Sequence[str]) -> Piece | str:
-        """The kernel for the main workload only."""
+        """As :meth:`piece`, for the main workload only."""
         key = tuple(computed)
         if key not in self._found:
             self._found[key] = self._try(key)

@@ -35,8 +35,8 @@ _MOVES = _SHAPES | {
 class Flow:
     """The operations that lead to ``results``, values of the program by name (default: all its results).
 
-    ``order``: values that may be stored, each after those it depends on. Moves are repeated by every reader, except
-    those in ``kept``. Raises ProviderError if a result is an input.
+    ``order``: values that may be stored, each after those on which it depends. Every kernel that reads a moved value
+    repeats the move, unless the value is in ``kept``. Raises ProviderError if a result is an input.
     """
 
     def __init__(self, program: Program, kept: Iterable[str] = (), results: Sequence[str] | None = None) -> None:
@@ -60,7 +60,7 @@ class Flow:
         self.order = self._ordered()
 
     def sources_of(self, name: str) -> list[str]:
-        """Values that one depends on, directly or through moves."""
+        """Names of the operands of value ``name``."""
         return self._sources(self.program.nodes[name])
 
     def region(self, computed: Sequence[str]) -> Region | None:
@@ -125,7 +125,7 @@ class Flow:
         return [source.name for source in node.all_input_nodes]
 
     def _root(self, name: str, force: bool = False) -> str:
-        """The value at the start of a chain of views. ``force``: a move in the chain that is not a view is stored."""
+        """The value at the start of a chain of views. ``force``: it is stored, unless it is an input."""
         while name not in self.stored and name not in self.regrouped and self._is_view(name):
             name = self.sources_of(name)[0]
         name = self.regrouped.get(name, name)
@@ -138,7 +138,7 @@ class Flow:
         return node.op == "call_function" and target(node) in _SHAPES
 
     def _reached(self, name: str) -> Iterator[str]:
-        """Stored values that ``name`` reads."""
+        """Stored values that ``name`` reads, directly or through moves."""
         stack = self.sources_of(name)
         while stack:
             source = stack.pop()

@@ -13,7 +13,7 @@ from cutegen_lab.core.syntax import parse
 from cutegen_lab.templates.emit.bundle import definitions as emit_definitions
 
 _ENTRIES = ("launch", "constraints", "workspace")
-_ONCE = ("TUNABLE", "OVERLAP")  # names of which the pipeline's module has its own
+_ONCE = ("TUNABLE", "OVERLAP")  # names that the pipeline's module defines itself
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class Module:
         return [argument.arg for argument in launch.args.args]
 
     def workspace(self, tensors: int) -> list[str]:
-        """Names of its workspace tensors in ``launch``. ``tensors``: number of inputs and outputs."""
+        """Names of the workspace tensors among the parameters of ``launch``. ``tensors``: number of inputs and outputs,
+        which come first."""
         return self.parameters[tensors : self.parameters.index("stream")]
 
 
@@ -64,8 +65,8 @@ def imports(modules: Sequence[Module]) -> list[str]:
 
 
 def definitions(modules: Sequence[Module], taken: Collection[str]) -> list[str]:
-    """Functions and constants of all modules. Equal definitions appear once, with their own name. Others, and names
-    that are ``taken``, get the step's name as prefix."""
+    """Functions and constants of all modules. Equal definitions appear once, under their own name. Names whose
+    definitions differ between modules, and names in ``taken``, get the step's name as prefix."""
     clashing = _clashing(modules, taken)
     written: dict[str, None] = {}
     for module in modules:

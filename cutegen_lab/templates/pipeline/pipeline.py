@@ -15,14 +15,14 @@ from cutegen_lab.templates.frontend.formula import formula
 from cutegen_lab.templates.pipeline.module import Module, definitions, imports
 from cutegen_lab.templates.pipeline.wiring import Step, Tensor, Wiring
 
-_NAMED = 3  # most kernels whose names are listed
-_HOST = kernel_file("pipeline")  # functions that generated functions call
+_NAMED = 3  # maximum number of kernels whose names are listed
+_HOST = kernel_file("pipeline")  # definitions that the generated functions use
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A :class:`~cutegen_lab.templates.template.Template`. A step's name must not be another one's plus an underscore
-    and more characters."""
+    """A :class:`~cutegen_lab.templates.template.Template`. The name of a step may not begin with the name of another
+    and an underscore."""
 
     problem: Problem
     wiring: Wiring
@@ -125,7 +125,7 @@ class _Text:
             for spec, output in zip(step.outputs, step.kernel.graph.outputs, strict=True):
                 said.append(f"{step.name}: {spec.name} = {formula(step.kernel.graph, output.node, names)}")
         body = "\n".join(textwrap.shorten(line, 116, placeholder=" …") for line in said)
-        sentence = f"{len(self.steps)} kernels, one after another; what one leaves for the next is workspace."
+        sentence = f"{len(self.steps)} kernels, one after another; the tensors between them are workspace."
         return [f'"""{self.problem.name}: {sentence}\n\n{body}\n"""', ""]
 
     # --- the contract's functions ---
@@ -136,12 +136,12 @@ class _Text:
             for m in self.modules
             if m.function("constraints")
         ]
-        lines = ["def constraints(config, workload, device):", '    """Every step\'s own."""', "    return ("]
+        lines = ["def constraints(config, workload, device):", '    """All steps\' constraints."""', "    return ("]
         lines += [f"        {'and ' if at else ''}{text}" for at, text in enumerate(asked or ["True"])]
         return [*lines, "    )", ""]
 
     def _workspace(self) -> list[str]:
-        says = '    """What steps leave for those after them, and their own."""'
+        says = '    """Tensors between steps, and the workspaces of the steps."""'
         lines = ["", "def workspace(workload, config):", says, "    tensors = ["]
         lines += [f"        {self._described(t)}," for t in self.tensors if not t.base]
         lines += ["    ]"]
@@ -163,7 +163,7 @@ class _Text:
             if module.reads_workload("constraints") or module.reads_workload("workspace"):
                 step = self._step(module)
                 inputs, outputs = (", ".join(map(self._seen, names)) for names in (step.inputs, step.outputs))
-                lines += ["", f"def {step.name}_part(workload):", '    """The tensors that the step sees."""',
+                lines += ["", f"def {step.name}_part(workload):", '    """The step\'s tensors, as a workload."""',
                           f"    inputs = ({inputs},)", f"    outputs = ({outputs},)",
                           "    return dataclasses.replace(workload, inputs=inputs, outputs=outputs)", ""]  # fmt: skip
         return lines

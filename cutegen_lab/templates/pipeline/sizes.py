@@ -12,15 +12,16 @@ from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.core.problem import Workload
 
 _FACTORS = 3
-_FINEST = 16  # largest divisor of a dimension
+_FINEST = 16  # maximum divisor in a formula
 
 Axis = tuple[int, int]  # (input, dimension)
 
 
 @dataclass(frozen=True)
 class Size:
-    """A size in elements. One of: the product of the dimensions ``axes`` times ``times``, divided by ``over``; the sum
-    of the dimensions ``added``; one dimension plus ``plus``, divided by ``over`` (a number of windows)."""
+    """A size in elements. It is one of three: the product of the dimensions ``axes``, times ``times``, divided by
+    ``over``; the sum of the dimensions ``added``; or (one dimension plus ``plus``) divided by ``over``, such as a
+    number of windows."""
 
     axes: tuple[Axis, ...] = ()
     times: int = 1
@@ -74,7 +75,7 @@ def _windows(lengths: Sequence[int], wanted: Sequence[int]) -> tuple[int, int] |
 
 
 def _dimensions(workloads: Sequence[Workload]) -> dict[tuple[int, ...], Axis]:
-    """Input dimensions by their sizes in the workloads; of dimensions with equal sizes, the first."""
+    """Sizes in the workloads → the first input dimension with these sizes."""
     found: dict[tuple[int, ...], Axis] = {}
     for tensor, spec in enumerate(workloads[0].inputs):
         for axis in range(len(spec.shape)):

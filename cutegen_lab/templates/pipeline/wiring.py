@@ -24,7 +24,8 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """A step. ``name``: prefix of its kernel's parameters. Its tensors have the names that they have in ``launch``."""
+    """A step. ``name``: prefix of its kernel's parameters. Its tensors have their names in the pipeline's
+    ``launch``."""
 
     name: str
     kernel: Single
@@ -39,7 +40,7 @@ class Step:
 
 
 class Wiring:
-    """Steps with named tensors. ``tensors``: those that are not inputs or outputs of the problem, in order of
+    """Steps with named tensors. ``tensors``: tensors that are neither inputs nor outputs of the problem, in order of
     creation."""
 
     def __init__(self, cutter: Cutter, pieces: Sequence[Piece], names: Sequence[str]) -> None:
@@ -111,7 +112,8 @@ class Wiring:
         return not clashes(wish, self.taken) and not any(wish.startswith(f"{step}_") for step in self._prefixes)
 
     def _free(self, wish: str) -> str:
-        """``h1``, ``h2``, …; other wishes unchanged if the name is free."""
+        """A free name like ``wish``: ``h1``, ``h2``, … for ``h``; otherwise ``wish`` itself if it is free, or with a
+        number."""
         numbers = range(1, 10_000)
         names = [wish] if wish != "h" else []
         name = next(n for n in (*names, *(f"{wish}{i}" for i in numbers)) if n not in self.taken)

@@ -1,4 +1,4 @@
-"""Stage one of the two-stage tuner: makes a kernel without TUNABLE a template of the same kernel."""
+"""Stage one of the two-stage tuner: turns a kernel without TUNABLE into a template of the same kernel."""
 
 from cutegen_lab.tuning.refactor.template import Dropped, Kept, Refactored, refactor
 

@@ -14,7 +14,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.tuning.refactor.text import KernelText, assigned
 
-_MAX_DEPTH = 4  # most nested calls that are followed
+_MAX_DEPTH = 4  # maximum depth of nested calls that are followed
 
 
 def even_divisions(

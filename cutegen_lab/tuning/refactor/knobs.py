@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from cutegen_lab.tuning.refactor.text import KernelText, Span, assigned, whole_number
 
-MOST = 8  # most knobs of a kernel: with more the space is too large to search
+MOST = 8  # maximum number of knobs of a kernel: with more the space is too large to search
 _ORDER = ("threads", "tile", "vec", "stages", "unroll", "bits", "count")
 _BY_NAME = (  # role by name; the first match counts
     ("threads", r"thread|block_?(size|dim|x)?$|^(bdim|nt|t)$"),
@@ -66,7 +66,8 @@ def find(text: KernelText) -> list[Knob]:
 
 
 def domain(role: str, value: int) -> tuple[int, ...]:
-    """Powers of two around a value, in the steps and bounds that its role has on a GPU."""
+    """Values to try for a parameter: ``value`` times powers of two (stages: up to ± 2; bits: 32, 64, 128), within the
+    limits of its role."""
     match role:
         case "threads":
             step = 32 if value % 32 == 0 else 1
@@ -189,7 +190,7 @@ def _elements(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _strays(text: KernelText, value: int, taken: set[Span]) -> Iterator[Span]:
-    """Literals of the value without a name; tests of the answers decide whether they belong to the knob."""
+    """Unnamed literals of this value; tests of the answers decide whether they belong to the knob."""
     for function in text.functions.values():
         fixed = text.formatted | {id(n) for call in ast.walk(function) for n in _fixed(call)}
         for node in ast.walk(function):

@@ -1,4 +1,4 @@
-"""Parameters that a model proposes, as lines and values to try; everything else is done and checked here."""
+"""Parameters that a model proposes, as lines and values to try; this package does and checks everything else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keyword import iskeyword
 from cutegen_lab.tuning.refactor.knobs import Knob, role_of
 from cutegen_lab.tuning.refactor.text import KernelText, whole_number
 
-MOST_LINES = 20  # most lines of an answer that are read
+MOST_LINES = 20  # maximum number of lines of an answer that are read
 _LINE = re.compile(r"[-*`\s]*([A-Za-z_]\w{0,30})\s*=\s*(\d{1,6})\s+at\s+lines?\s+([\d,\s]+?)\s+in\s+([\d,\s]+?)[.`\s]*")
 
 
@@ -26,7 +26,7 @@ def proposed(answer: str, text: KernelText) -> Iterator[Knob | str]:
             if whole_number(node) == value and getattr(node, "lineno", 0) in lines and id(node) not in text.formatted
         )  # fmt: skip
         if iskeyword(name) or name in text.names:
-            yield f"{name} is taken"
+            yield f"the name {name} is in use"
         elif not sites or any(text.owner(site) is None for site in sites):
             yield f"{name}: no {value} in a function on line {', '.join(map(str, lines))}"
         else:

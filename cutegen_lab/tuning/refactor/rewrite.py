@@ -22,7 +22,7 @@ class CannotPlumb(Exception):
 
 
 def rewrite(text: KernelText, knobs: Sequence[Knob], constraints: Sequence[str] = ()) -> str:
-    """The text with every knob a parameter, a TUNABLE, and constraints (expressions). Raises CannotPlumb."""
+    """The text with every knob as a parameter, with TUNABLE and with constraints (expressions). Raises CannotPlumb."""
     return _Rewriting(text, knobs).run(constraints)
 
 
@@ -138,7 +138,7 @@ class _Rewriting:
         self.edits |= {Span(at, at): new for at, new in inserted.items()}
 
     def _passed_already(self, knob: Knob, name: str) -> None:
-        """Whether the function has an argument of that name, which must then be the knob in every call."""
+        """Checks that the function's argument of that name is the knob in every call. Raises CannotPlumb if not."""
         if name == "launch":
             if knob.given:
                 return

@@ -1,4 +1,4 @@
-"""Makes a kernel without TUNABLE a template, checking every step.
+"""Turns a kernel without TUNABLE into a template, checking every step.
 
 A literal becomes a parameter only if the text with it compiles, at the old values, to the same PTX and launches. A
 value stays in a parameter's domain only if the kernel compiles with it and gives right answers.
@@ -29,8 +29,8 @@ Right = Callable[[Artifact], str]
 """Returns why an artifact's answers are wrong; empty if they are right."""
 Asks = Callable[[Sequence[str]], str]
 """A model's answer, given what is known already; :mod:`~cutegen_lab.tuning.refactor.proposals` has its form."""
-_NEAREST = 2  # configs that test a value which is only allowed together with other changes
-_MIXED = 4  # configs with several values changed, tried at the end
+_NEAREST = 2  # number of configs that test a value which is only allowed together with other changes
+_MIXED = 4  # number of configs with several values changed, tried at the end
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class _Refactoring:
         if isinstance(self.old, CompileFailure):
             raise InputError(f"the kernel does not compile: {self.old.reason}", "Correct it first.")
         found = find(self.text)
-        self.say(f"{len(found)} literals or keywords may steer it: {', '.join(k.name for k in found) or 'none'}")
+        self.say(f"{len(found)} possible parameters: {', '.join(k.name for k in found) or 'none'}")
         found = self._same([*found, *self._asked_for(found)])
         self.values = {k.name: k.value for k in found}
         self.constraints = self._divisions(found)
@@ -154,7 +154,7 @@ class _Refactoring:
             if isinstance(one, str):
                 self.say(f"proposed, but {one}")
             elif one.name in taken or not taken.isdisjoint(one.sites):
-                self.say(f"proposed, but {one.name} stands where another parameter does")
+                self.say(f"proposed, but {one.name} has the name or a literal of another parameter")
             else:
                 new.append(one)
                 taken |= {one.name, *one.sites}
@@ -218,7 +218,8 @@ class _Refactoring:
         return list(dict.fromkeys([*found, *(each for each in fixed if "config[" not in each)]))
 
     def _try(self, knob: Knob) -> None:
-        """The variant with the most right values: with or without the other literals of the same value."""
+        """Keeps the variant with the most right values, with or without the other literals of the same value; else
+        drops ``knob``."""
         best: _Tried | None = None
         for variant in (knob.with_strays(), knob) if knob.strays else (knob,):
             if variant is not knob and self._differs([variant]):

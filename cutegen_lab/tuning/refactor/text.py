@@ -27,7 +27,7 @@ class Span:
 
 
 class KernelText:
-    """Raises InputError for text that is not Python or has no launch()."""
+    """A kernel's text, parsed. Raises InputError if it is not Python or has no launch()."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -52,7 +52,7 @@ class KernelText:
         return Span(self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset))
 
     def lines_of(self, node: ast.stmt) -> Span | None:
-        """The lines of a statement; None if it shares one with another."""
+        """The lines of a statement; None if another statement is on one of them."""
         span = self.span(node)
         start, end = self._starts[node.lineno - 1], self._starts[node.end_lineno or node.lineno]
         rest = self.source[span.end : end].strip()
@@ -66,7 +66,7 @@ class KernelText:
         return Span(self.span(function.body[0]).start, self.span(function.body[-1]).end)
 
     def owner(self, span: Span) -> str | None:
-        """The top-level function that contains it."""
+        """The top-level function whose body contains ``span``."""
         return next((name for name, f in self.functions.items() if span in self.body(f)), None)
 
     @cached_property

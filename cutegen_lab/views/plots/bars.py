@@ -33,14 +33,14 @@ def memory_plot(records: Sequence[MemoryBar | Registers], candidate_id: str) -> 
             parts.append(path(f"M{_LEFT + at:.1f} {y}v18", "cg-must"))
         said = f"{moved_text(each)} ({each.source})" if several else moved_text(each)
         parts.append(text(_LEFT + end + 8, y + 13, said, kind="cg-value"))
-    title = f"Memory of {candidate_id}: bytes moved (bar) beside those that must move (red mark)"
+    title = f"Memory of {candidate_id}: bytes moved (bar), compulsory bytes (red mark)"
     return Picture(
         title, svg(title, _TOP + _ROW * len(bars) + 4, parts), tables_of(records), "; ".join(memory_notes(records))
     )
 
 
 def occupancy_plot(records: Sequence[Limit | WhatIf], candidate_id: str, most_warps: int) -> Picture | None:
-    """Blocks of a multiprocessor that each resource allows, of each kernel, on a logarithmic scale."""
+    """Blocks per multiprocessor that each resource allows, for each kernel, on a logarithmic scale."""
     limits = [record for record in records if isinstance(record, Limit)]
     if not limits:
         return None
@@ -48,7 +48,7 @@ def occupancy_plot(records: Sequence[Limit | WhatIf], candidate_id: str, most_wa
     y, parts, said = float(_TOP), [], []
     for kernel, group in groupby(limits, lambda limit: limit.kernel):
         now = next(r for r in records if isinstance(r, WhatIf) and r.kernel == kernel and r.current)
-        said.append(f"{kernel}: {now.resident_warps} of {most_warps} warps a multiprocessor "
+        said.append(f"{kernel}: {now.resident_warps} of {most_warps} warps per multiprocessor "
                     f"({now.resident_warps / most_warps:.0%})")  # fmt: skip
         parts.append(text(_LEFT - 8, y + 13, f"{kernel}, blocks by"[: int(_LEFT / CHARACTER)], "end"))
         for limit in group:
@@ -59,6 +59,6 @@ def occupancy_plot(records: Sequence[Limit | WhatIf], candidate_id: str, most_wa
             parts.append(bar(_LEFT, y + 3, width, 12, f"{limit.resource}: {limit.blocks} blocks", kind))
             parts.append(text(_LEFT + width + 6, y + 13, str(limit.blocks), kind="cg-value"))
         y += _ROW
-    title = f"Occupancy of {candidate_id}: blocks of a multiprocessor that each resource allows (► fewest)"
+    title = f"Occupancy of {candidate_id}: blocks per multiprocessor that each resource allows (► fewest)"
     note = "; ".join([*said, limited_by(limits)])
     return Picture(title, svg(title, y + 4, parts), tables_of(limits), note)

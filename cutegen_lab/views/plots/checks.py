@@ -11,10 +11,10 @@ from cutegen_lab.views.plots.words import cell_text, cell_told, checks_note
 
 @dataclass(frozen=True)
 class ShownCell:
-    """A workload with one kind of inputs."""
+    """The checks of one workload with one kind of inputs."""
 
     text: str
-    """The largest error over what is allowed; empty where nothing was checked."""
+    """The largest error, relative to the allowed error; empty if nothing was checked."""
     told: str
     """Tooltip of a failure, in words."""
     failed: bool

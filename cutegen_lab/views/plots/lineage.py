@@ -32,7 +32,7 @@ def lineage_plot(view: RunView) -> Picture | None:
         change = _time(of, by_id.get(of.parent_id or ""))
         said = [of.id, _verdict(of), change.after if change else "", *_names(view, of)]
         if change and change.change:
-            said[2] += f", {change.change} beside {of.parent_id}"
+            said[2] += f", {change.change} vs {of.parent_id}"
         shape = "ring" if not of.verdict else "dot" if of.verdict == "passed" else "square"
         nodes.append(mark(shape, x, y, f"{of.id}: {_verdict(of)}", f"cg-{_tone(of)}"))
         nodes.append(text(x + 14, y - 2, " · ".join(filter(None, said)), kind="cg-name"))
@@ -40,7 +40,7 @@ def lineage_plot(view: RunView) -> Picture | None:
         changed = change.change if change else ""
         table.append([of.id, of.parent_id or "", _verdict(of), change.after if change else "", changed, of.answer,
                       of.title])  # fmt: skip
-    columns = ["candidate", "made from", "verdict", "time", "to that one's", "answer", "change"]
+    columns = ["candidate", "made from", "verdict", "time", "change of time", "answer", "change"]
     drawn = svg(_TITLE, _ROW * len(rows), [*edges, *nodes])
     return Picture(_TITLE, drawn, [whole_table("Candidates", columns, table)])
 

@@ -20,7 +20,7 @@ Spot = tuple[float, float]
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot of a page."""
+    """A plot on a page."""
 
     title: str
     """What it shows: caption and accessible name."""
@@ -80,7 +80,7 @@ def apart(labels: Sequence[Spot], marks: Sequence[Spot]) -> list[Spot]:
 
 
 def clearest(spots: Sequence[Spot], marks: Sequence[Spot]) -> Spot:
-    """The one of ``spots`` with the most room around it."""
+    """The spot that is farthest from the nearest of ``marks``."""
     return max(spots, key=lambda spot: min(math.dist(spot, mark) for mark in marks))
 
 

@@ -30,7 +30,7 @@ _HEIGHT = 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 22, 40
 _KINDS = {"compulsory": "cg-least", "moved": ""}
 _RADII = {"compulsory": 7.0, "moved": 4.5}
-_TITLE = "Roofline: operations a second over operations a byte"
+_TITLE = "Roofline: operations per second over operations per byte"
 
 
 def roofline_plot(records: Sequence[Ceiling | RooflinePoint]) -> Picture | None:
@@ -49,8 +49,8 @@ def roofline_plot(records: Sequence[Ceiling | RooflinePoint]) -> Picture | None:
     for tick in y.ticks:
         parts.append(path(f"M{_LEFT} {y.at(tick):.1f}H{WIDTH - _RIGHT}", "cg-grid"))
         parts.append(text(_LEFT - 6, y.at(tick) + 4, prefixed(tick), "end"))
-    parts.append(text((_LEFT + WIDTH - _RIGHT) / 2, _HEIGHT - 6, "operations a byte", "middle"))
-    parts.append(text(4, 12, "operations a second"))
+    parts.append(text((_LEFT + WIDTH - _RIGHT) / 2, _HEIGHT - 6, "operations per byte", "middle"))
+    parts.append(text(4, 12, "operations per second"))
     marks = [(x.at(p.intensity), y.at(p.operations_per_s)) for p in points]
     for ceiling in ceilings:
         parts += _ceiling(ceiling, x, y, max(c.operations_per_s or 0.0 for c in ceilings), marks)
@@ -91,7 +91,7 @@ def _trail(points: Sequence[RooflinePoint], counted: str, x: LogAxis, y: LogAxis
     parts = [path("M" + "L".join(f"{px:.1f} {py:.1f}" for px, py in at), f"cg-trail {kind}".strip())] if at else []
     for (px, py), point in zip(at, points, strict=True):
         time = f"{microseconds(point.time_us)} {point.basis}"
-        told = f"{point.candidate}: {time}, {significant(point.intensity)} operations a byte"
+        told = f"{point.candidate}: {time}, {significant(point.intensity)} operations per byte"
         parts.append(mark("dot" if point.basis == "measured" else "ring", px, py, told, kind, _RADII[counted]))
     side = 20 if kind else -20
     labels = apart([(px + side, py) for px, py in at], at)

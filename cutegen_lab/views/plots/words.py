@@ -9,8 +9,8 @@ from cutegen_lab.profiles.records import CheckCell, Limit, MemoryBar, Registers,
 from cutegen_lab.views.units import significant, size
 
 BYTES_COUNTED: Mapping[str, str] = {"compulsory": "by compulsory bytes", "moved": "by bytes moved from L2"}
-"""Which bytes a roofline's intensities are of."""
-_SHORT = {"blocks a multiprocessor": "the GPU"}
+"""The bytes with which a roofline's intensities are computed."""
+_SHORT = {"blocks per multiprocessor": "the GPU"}
 
 
 def roofline_note(points: Sequence[RooflinePoint]) -> str:
@@ -33,14 +33,14 @@ def memory_notes(records: Sequence[MemoryBar | Registers]) -> list[str]:
     """Registers and spills of each kernel, and what the emulator does not know."""
     notes = [_registers(record) for record in records if isinstance(record, Registers)]
     if any(isinstance(record, MemoryBar) and record.source == "emulator" for record in records):
-        notes.append("the emulator takes repeated reads of DRAM to hit L2")
+        notes.append("the emulator assumes that repeated reads of DRAM hit L2")
     return notes
 
 
 def _registers(record: Registers) -> str:
-    """``row_kernel: 48 registers a thread, none spilled``."""
+    """``row_kernel: 48 registers per thread, none spilled``."""
     spilled = f"{record.spill_bytes:,} bytes of spills" if record.spill_bytes else "none spilled"
-    return f"{f'{record.kernel}: ' if record.kernel else ''}{record.registers} registers a thread, {spilled}"
+    return f"{f'{record.kernel}: ' if record.kernel else ''}{record.registers} registers per thread, {spilled}"
 
 
 def resource_name(limit: Limit) -> str:
@@ -58,11 +58,11 @@ def limited_by(limits: Sequence[Limit]) -> str:
 
 def checks_note(cells: Sequence[CheckCell]) -> str:
     failed = sum(cell.failed for cell in cells)
-    return f"largest error over what is allowed: {failed} of {sum(cell.checks for cell in cells)} checks failed (✗)"
+    return f"largest error relative to its limit: {failed} of {sum(cell.checks for cell in cells)} checks failed (✗)"
 
 
 def cell_text(cell: CheckCell | None) -> str:
-    """The largest error as a share of what is allowed, with a cross where a check failed; empty without a check."""
+    """The largest error as a share of the allowed error, with a cross if a check failed; empty without a check."""
     if cell is None:
         return ""
     share = cell.error_over_budget
@@ -74,4 +74,4 @@ def cell_told(cell: CheckCell | None) -> str:
     """The tooltip of a cell."""
     if cell is None:
         return ""
-    return f"{cell.checks - cell.failed} of {cell.checks} passed, error {cell_text(cell)} of what is allowed"
+    return f"{cell.checks - cell.failed} of {cell.checks} passed, error {cell_text(cell)} of the allowed error"

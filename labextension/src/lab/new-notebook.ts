@@ -24,13 +24,10 @@ interface INewNotebook {
   noKernel: string;
 }
 
-async function isThere(app: JupyterFrontEnd, path: string): Promise<boolean> {
-  try {
-    await app.serviceManager.contents.get(path, { content: false });
-    return true;
-  } catch {
-    return false;
-  }
+/** Whether a folder, which is listed, has a file of this name: to ask for one that is not there leaves an error behind. */
+async function isThere(app: JupyterFrontEnd, folder: string, name: string): Promise<boolean> {
+  const listed = await app.serviceManager.contents.get(folder, { type: 'directory', content: true });
+  return (listed.content as readonly { name: string }[]).some(each => each.name === name);
 }
 
 /** Written to disk first and then opened, so that the notebook is whole before any of its cells can run. */
@@ -40,10 +37,9 @@ export async function openNewNotebook(app: JupyterFrontEnd, wanted: INewNotebook
     throw new Error(wanted.noKernel);
   }
   const { contents } = app.serviceManager;
-  const named = wanted.name === undefined ? null : PathExt.join(wanted.folder, wanted.name);
   const path =
-    named !== null && !(await isThere(app, named))
-      ? named
+    wanted.name !== undefined && !(await isThere(app, wanted.folder, wanted.name))
+      ? PathExt.join(wanted.folder, wanted.name)
       : (await contents.newUntitled({ path: wanted.folder, type: 'notebook' })).path;
   await contents.save(path, { type: 'notebook', format: 'json', content: wanted.content(kernel) });
   const opened = (await app.commands.execute('docmanager:open', {

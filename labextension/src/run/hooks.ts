@@ -86,10 +86,11 @@ export function useHostShortcuts(root: RefObject<HTMLElement | null>): void {
       const inText = Boolean(target?.closest(TEXTS));
       const commanded = event.ctrlKey || event.metaKey;
       const hosts = inText ? commanded && saves : commanded || event.altKey;
-      if (hosts) {
-        root.current?.removeAttribute('data-lm-suppress-shortcuts');
-      } else {
-        root.current?.setAttribute('data-lm-suppress-shortcuts', 'true');
+      root.current?.toggleAttribute('data-lm-suppress-shortcuts', !hosts);
+      // Lumino looks upwards no further than to what a shortcut is for, and JupyterLab's for cells (X cuts one) are for
+      // whatever has the focus. A code pane is left alone: its notebook knows that one types there.
+      if (target && root.current?.contains(target) && !target.closest('.cm-editor')) {
+        target.toggleAttribute('data-lm-suppress-shortcuts', !hosts);
       }
     };
     window.addEventListener('keydown', decide, true);

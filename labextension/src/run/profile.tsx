@@ -40,7 +40,7 @@ interface IFigureProps {
 function Figure({ plot, plotly, file }: IFigureProps) {
   const place = useRef<HTMLDivElement>(null);
   const [error, setError] = useState('');
-  const { figure, title, tables, csv } = plot;
+  const { figure, title, tables, csv, trace } = plot;
   const say = (work: Promise<unknown>) =>
     void work.then(
       () => setError(''),
@@ -67,7 +67,10 @@ function Figure({ plot, plotly, file }: IFigureProps) {
         formats={{
           CSV: () => saveText(`${file}.csv`, csv, 'text/csv'),
           PNG: () => image('png'),
-          SVG: () => image('svg')
+          SVG: () => image('svg'),
+          ...(trace !== '' && {
+            Perfetto: () => saveText(`${file}.trace.json`, trace, 'application/json')
+          })
         }}
         error={error}
       />

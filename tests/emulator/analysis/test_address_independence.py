@@ -220,7 +220,7 @@ def test_what_a_kernel_writes_is_not_loaded_past_it(load: str, of: int, stale: b
 def test_a_variable_of_the_module_keeps_nothing_from_launch_to_launch(body: str) -> None:
     ptx = kernel(f"{body} ret;", 2, SHARED, ".global .align 16 .b8 c2[64];\n")
     fault = examined(build(ptx, [np.zeros(64, np.uint8)] * 2, block=(32, 1, 1)), ["t0", "t1"])
-    assert fault is not None and fault.verdict is Verdict.CONTRACT and "launched again" in fault.message
+    assert fault is not None and fault.verdict is Verdict.CONTRACT and "at the next launch" in fault.message
 
 
 def test_it_is_said_which_tensor_and_where() -> None:

@@ -67,10 +67,10 @@ def test_registers_change_hands(given: int, taken: int, at_launch: int) -> None:
 @pytest.mark.parametrize(
     ("given", "taken", "at_launch", "verdict", "said"),
     [
-        (40, 160, 96, Verdict.DEADLOCK, "asks for 25,600 registers a block, which has 24,576"),
+        (40, 160, 96, Verdict.DEADLOCK, "asks for 25,600 registers per block, which has 24,576"),
         (40, 240, 128, Verdict.DEADLOCK, "waits for ever"),
-        (104, 240, 96, Verdict.LAUNCH_FAILURE, "to 104 registers a thread, which are more than the 96"),
-        (40, 88, 96, Verdict.LAUNCH_FAILURE, "to 88 registers a thread, which are fewer than the 96"),
+        (104, 240, 96, Verdict.LAUNCH_FAILURE, "to 104 registers per thread, which are more than the 96"),
+        (40, 88, 96, Verdict.LAUNCH_FAILURE, "to 88 registers per thread, which are fewer than the 96"),
         (44, 88, 96, Verdict.UNSUPPORTED, "multiple of 8"),
     ],
 )

@@ -64,8 +64,8 @@ DROPPED = {
     "rows of a product": PRODUCT + "mov.b32 %r23, %f1; add.s32 %r8, %r9, %r23;" + KEPT,
 }  # fmt: skip
 MATTERS = {
-    "stored": (READ + "st.global.b32 [%rd5], %r8; ret;", "stores to global memory depends"),
-    "stored by a generic address": (READ + "st.b32 [%rd5], %r8; ret;", "stores to global memory depends"),
+    "stored": (READ + "st.global.b32 [%rd5], %r8; ret;", "a store to global memory depends"),
+    "stored by a generic address": (READ + "st.b32 [%rd5], %r8; ret;", "a store to global memory depends"),
     "an address": (READ + "mul.wide.u32 %rd7, %r8, 0; add.s64 %rd7, %rd7, %rd1; ld.global.b32 %r8, [%rd7]; ret;",
                    "an address depends"),
     "an address of shared memory": (READ + "mul.lo.s32 %r8, %r8, 0; add.s32 %r8, %r8, %r3; ld.shared.b32 %r9, [%r8]; ret;",
@@ -75,20 +75,20 @@ MATTERS = {
     "whether to store": (READ + "setp.eq.s32 %p2, %r8, 1234567; @%p2 st.global.b32 [%rd5], 1; ret;", "whether this happens"),
     "whether to end": (READ + "setp.eq.s32 %p2, %r8, 1234567; @%p2 exit; ret;", "depends"),
     "what a predicate keeps": (READ + "mov.b32 %r9, 0; setp.eq.s32 %p2, %r8, 1234567; @%p2 mov.b32 %r9, 1;"
-                               "st.global.b32 [%rd5], %r9; ret;", "stores to global memory depends"),
+                               "st.global.b32 [%rd5], %r9; ret;", "a store to global memory depends"),
     "an atomic operation": (READ + "red.global.add.u32 [%rd5], %r8; ret;", "an atomic operation depends"),
-    "a neighbour": (READ + "shfl.sync.bfly.b32 %r8, %r8, 16, 31, -1;" + KEPT, "stores to global memory depends"),
+    "a neighbour": (READ + "shfl.sync.bfly.b32 %r8, %r8, 16, 31, -1;" + KEPT, "a store to global memory depends"),
     "a vote": (READ + "setp.eq.s32 %p2, %r8, 1234567; vote.sync.any.pred %p3, %p2, -1; selp.b32 %r8, 1, 0, %p3;" + KEPT,
-               "stores to global memory depends"),
-    "a reduction of the warp": (READ + "redux.sync.add.s32 %r8, %r8, -1;" + KEPT, "stores to global memory depends"),
+               "a store to global memory depends"),
+    "a reduction of the warp": (READ + "redux.sync.add.s32 %r8, %r8, -1;" + KEPT, "a store to global memory depends"),
     "through another's shared memory": (READ + "xor.b32 %r10, %r4, 64; bar.sync 0; st.shared.b32 [%r10], %r8; bar.sync 0;"
-                                        "ld.shared.b32 %r8, [%r4];" + KEPT, "stores to global memory depends"),
+                                        "ld.shared.b32 %r8, [%r4];" + KEPT, "a store to global memory depends"),
     "through a matrix in shared memory": (
         READ + "bar.sync 0; @!%p1 bra.uni END; END: stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%r8};"
-        "bar.sync 0; ld.shared.b32 %r8, [%r5];" + KEPT, "stores to global memory depends"),
-    "the other half": (READ + "shr.u32 %r8, %r8, 16; st.global.b32 [%rd5], %r8; ret;", "stores to global memory depends"),
+        "bar.sync 0; ld.shared.b32 %r8, [%r5];" + KEPT, "a store to global memory depends"),
+    "the other half": (READ + "shr.u32 %r8, %r8, 16; st.global.b32 [%rd5], %r8; ret;", "a store to global memory depends"),
     "by a product of bytes": (READ + "mov.b32 %r11, 0; dp2a.hi.u32.u32 %r8, %r11, %r8, %r9; st.global.b32 [%rd5], %r8; ret;",
-                              "stores to global memory depends"),
+                              "a store to global memory depends"),
     "by a barrier": (READ + "mul.lo.s32 %r8, %r8, 0; bar.sync %r8; ret;", "a barrier depends"),
 }  # fmt: skip
 

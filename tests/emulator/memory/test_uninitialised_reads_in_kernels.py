@@ -60,5 +60,5 @@ def test_what_reaches_the_output_is_named_where_it_was_read(compiler: Compiler, 
     source = kernel.replace(there, planted)
     fault = fault_of(compiler, kernel, source)
     assert fault is not None and fault.verdict is Verdict.UNINITIALISED_READ, fault
-    assert words in fault.message and "what it stores to global memory depends on it (line" in fault.message
+    assert words in fault.message and "a store to global memory depends on this value (line" in fault.message
     assert fault.line and line in source.split("\n")[fault.line - 1], fault

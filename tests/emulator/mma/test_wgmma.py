@@ -215,8 +215,8 @@ WRONG = {
         Verdict.BARRIER_DIVERGENCE, "wgmma.wait_group is reached by 16 of the 32",
     ),
     "no_proxy_fence": (PLAIN.replace("fence.proxy.async.shared::cta;", ""), Verdict.NON_DETERMINISTIC, "no fence.proxy.async"),
-    "not_waited_for": (PLAIN.replace("wgmma.wait_group.sync.aligned 0;", ""), Verdict.NON_DETERMINISTIC, "a sum of a wgmma"),
-    "never_committed": (PLAIN.replace("wgmma.commit_group.sync.aligned;", ""), Verdict.NON_DETERMINISTIC, "a sum of a wgmma"),
+    "not_waited_for": (PLAIN.replace("wgmma.wait_group.sync.aligned 0;", ""), Verdict.NON_DETERMINISTIC, "an accumulator of a wgmma"),
+    "never_committed": (PLAIN.replace("wgmma.commit_group.sync.aligned;", ""), Verdict.NON_DETERMINISTIC, "an accumulator of a wgmma"),
     "operand_overwritten": (
         PLAIN.replace(", %rd7, %rd8", ", {%r20, %r21, %r22, %r23}, %rd8").replace("1, 1, 0, 0;", "1, 1, 0; mov.b32 %r21, 7;"),
         Verdict.NON_DETERMINISTIC, "an operand of a wgmma",

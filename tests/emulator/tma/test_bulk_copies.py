@@ -198,7 +198,7 @@ WRONG = {
     "misaligned": (PLAIN.replace("[%r2], [%rd1", "[%r2+64], [%rd1"), MAP, V.MISALIGNED, "multiple of 128"),
     "outside_shared_memory": (PLAIN.replace("[%r2], [%rd1", "[%r2+8192], [%rd1"), MAP, V.OUT_OF_BOUNDS, "bulk copy of 512"),
     "no_mbarrier": (PLAIN.replace("[%r3];\n\nW", "[%r2+1024];\n\nW"), MAP, V.UNINITIALISED_READ, "no mbarrier"),
-    "another_rank": (PLAIN, encode("u32", (128,), (), (128,)), V.LAUNCH_FAILURE, "2 dimensions by a tensor map of 1"),
+    "another_rank": (PLAIN, encode("u32", (128,), (), (128,)), V.LAUNCH_FAILURE, "2 coordinates by a tensor map of 1"),
     "a_map_of_nothing": (PLAIN, b"\xff" * 128, V.UNSUPPORTED, "no tensor map"),
     "a_map_beyond_the_tensor": (PLAIN, encode("u32", (16, 80), (64,), (16, 8)), V.OUT_OF_BOUNDS, "lie in no tensor"),
     "stored_to_an_input": (PUT, MAP, V.INPUT_MODIFIED, "only for reading"),

@@ -40,7 +40,7 @@ def test_as_was_recorded(row: dict[str, Any]) -> None:
     ).execution.fault
     if row["error"]:
         assert row["error"] == ILLEGAL_INSTRUCTION
-        assert fault is not None and fault.verdict is Verdict.LAUNCH_FAILURE and "legal are" in fault.message
+        assert fault is not None and fault.verdict is Verdict.LAUNCH_FAILURE and "multiple of" in fault.message
     else:
         assert fault is None, fault
         assert memory.tobytes().hex() == row["memory"]

@@ -86,7 +86,7 @@ def test_they_do_not_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("kernel", "says"),
     [
-        (multiplied(lambda x: x.bfloat16().float()), "computing in bfloat16, which is less than TF32"),
+        (multiplied(lambda x: x.bfloat16().float()), "computing in bfloat16 instead of the TF32"),
         (multiplied(lambda x: x.half().float()), ""),
         (multiplied(dropped), "Round operands to nearest"),
         (in_fp16, ""),
@@ -145,7 +145,7 @@ def test_convolutions_may_not_where_the_text_forbids_it() -> None:
 
 def test_convolutions_may_not_be_in_less_than_tf32() -> None:
     result = judged(asked(CONVOLUTION, tf32=False), convolved(lambda x: x.bfloat16().float()))
-    assert result.verdict is Verdict.WRONG_RESULT and "less than TF32" in result.reason
+    assert result.verdict is Verdict.WRONG_RESULT and "instead of the TF32" in result.reason
 
 
 def test_what_convolutions_may_products_may_not() -> None:

@@ -203,7 +203,7 @@ def test_doubt_and_throttling_are_noted() -> None:
 def test_a_candidate_that_has_lost_is_not_timed_any_longer(slower: float, rounds: int) -> None:
     watch = FakeStopwatch(double, {**MAIN_US, INCUMBENT: MAIN_US[CANDIDATE] / slower}, noise=0.02)
     found = timing(watch, job(incumbent=True))
-    note = f"only {found.samples} rounds were timed: it is slower than the accepted kernel by more than 3%"
+    note = f"only {found.samples} rounds were timed: the candidate is slower than the accepted kernel by more than 3%"
     assert (note in found.notes) == (slower > 1)
     assert found.samples == rounds if slower > 1 else found.samples > rounds
     assert (found.warm_us is None) == (slower > 1)

@@ -23,7 +23,7 @@ def test_what_is_generated_takes_the_place_of_the_file_s_own() -> None:
     epilogue = ["def epilogue(acc, b):", "    return acc + b"]
     text = bundle("skinny_matmul", '"""One."""', [], [*epilogue, *LAUNCH, "    multiply_few(x, stream)"])
     assert text.count("def epilogue(") == 1 and "return acc + b" in text
-    assert "MOST = 16  # rows of the small operand per block" in text, "a rule's constant, with its comment"
+    assert "MOST = 16  # maximum number of rows of the small operand per block" in text, "with its comment"
 
 
 def test_limits_are_part_of_the_file() -> None:

@@ -383,9 +383,9 @@ def test_a_report_that_is_too_long_comes_in_parts() -> None:
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ("def launch(", "not valid Python"), ("x = 1\n", "no function launch"),
-        ("def launch(x, vec=4):\n    pass\n", "behind stream"),
-        ("def launch(x, stream, vec=f()):\n    pass\n", "default of launch()'s vec is no literal"),
+        ("def launch(", "not valid Python"), ("x = 1\n", "no top-level function launch"),
+        ("def launch(x, vec=4):\n    pass\n", "after stream"),
+        ("def launch(x, stream, vec=f()):\n    pass\n", "default of launch()'s parameter vec is not a literal"),
         ("def launch(x, stream, vec=4):\n    vec = 5\n", "launch() assigns its parameter vec"),
     ],
 )  # fmt: skip

@@ -17,11 +17,8 @@ PACKAGE = Path(cutegen_lab.__file__).parent
 FOLDER = PACKAGE / "templates" / "kernels"
 FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name != "__init__.py")
 SOURCES = [path for path in FILES if path.parent.name != "limits"]
-BY_PROBLEM = "What a problem puts in its place"  # said of a function that generated text overrides
-GENERATED = {  # CuTe in literals of families: heads of generated functions, and two arguments of a launcher
-    "@cute.jit", "(cutlass.Int32(tail),)",
-    "multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, cute.size(mA, mode=[1]),",
-}  # fmt: skip
+BY_PROBLEM = "Placeholder, replaced in a generated module"  # said of a function that generated text overrides
+GENERATED = {"@cute.jit"}  # CuTe in literals of families: the head of generated functions
 IMPORT = "import sys, importlib; [importlib.import_module(name) for name in sys.argv[1:]]"
 
 

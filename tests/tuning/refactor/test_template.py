@@ -140,4 +140,4 @@ def test_a_model_proposes_and_the_same_checks_decide() -> None:
     assert next(k for k in found.kept if k.name == "rows_each").domain == (8, 16, 32)
     assert "x.shape[0] // rows_each" in found.source
     refusals = [line for line in said if line.startswith("proposed, but")]
-    assert len(refusals) == 3 and "no 99 in a function" in refusals[0] and "kernel is taken" in refusals[1]
+    assert len(refusals) == 3 and "no 99 in a function" in refusals[0] and "kernel is in use" in refusals[1]

@@ -1,9 +1,10 @@
 """Matrix products on Hopper: TMA, wgmma, warp specialisation, clusters, and an epilogue of any elementwise expression.
 
 A module chooses its kernels at compile time, by its static shapes. The warp-specialised kernel multiplies 16-bit or
-8-bit operands that TMA can address, and several products of one result together (SwiGLU). A kernel before it converts
-fp32 operands to split fp16, and copies 16-bit ones with unaligned pitches and 8-bit ones that wgmma cannot read. A
-kernel after it adds the parts of split-K. A plain kernel serves small products and all other layouts.
+8-bit operands that TMA can address, and several products of one result together (SwiGLU). If necessary, another kernel
+runs first: it converts fp32 operands to split fp16, and copies 16-bit operands with unaligned pitches and 8-bit
+operands that wgmma cannot read. A last kernel adds the partial results of split-K. A plain kernel serves small products
+and all other layouts.
 """
 
 from cutegen_lab.core.candidate import Config

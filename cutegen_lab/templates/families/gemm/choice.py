@@ -12,16 +12,16 @@ from cutegen_lab.templates.families.gemm.shape import Products, products
 from cutegen_lab.templates.frontend.expr import Elementwise, Graph
 from cutegen_lab.templates.kernels.limits.gemm_sm90 import RESIDENT
 
-# Microseconds that an SM of an H200 takes for 64 of k, by tile (benchmarks/results/gemm_sweep_on_gpu.json and
+# Microseconds per 64 elements along k on one SM of an H200, by tile (benchmarks/results/gemm_sweep_on_gpu.json and
 # gemm_fused_on_gpu.json). The right operands of several products count as one.
 _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (128, 64): 0.20, (128, 128): 0.335, (128, 192): 0.52,
             (128, 256): 0.68, (256, 128): 0.672}  # fmt: skip
 # For split fp16 (gemm_fp32_on_gpu.json): 64×128 with the schedule pingpong, other tiles cooperative.
 _F32_STEP_US = {(64, 32): 0.22, (64, 64): 0.33, (64, 128): 0.595, (128, 128): 1.15}
-# For 128 of k in 8 bits (gemm_f8_on_gpu.json), without clusters.
+# For 128 8-bit elements along k (gemm_f8_on_gpu.json), without clusters.
 _F8_STEP_US = {(64, 32): 0.15, (64, 64): 0.19, (64, 128): 0.30, (128, 128): 0.38, (128, 192): 0.53}
 LAUNCH_US, BYTES_PER_US = 2.2, 4.1e6
-# Operations from which power limits the clock, so that clusters gain nothing.
+# Number of operations from which power limits the clock, so that clusters gain nothing.
 _POWER_BOUND = 8e11
 _OPERATION = {"erf": 16, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
 
@@ -45,7 +45,7 @@ def estimate_us(graph: Graph, workload: Workload, config: Config) -> float | Non
 
 
 def work_of(graph: Graph, workload: Workload) -> Work:
-    """The figures on which the time of the graph's products depends."""
+    """The parameters of the time model for the graph's products."""
     found = products(graph)
     assert found is not None
     right = found.rights[0]
@@ -86,8 +86,8 @@ def _candidates(found: Products) -> list[Config]:
 
 @dataclass(frozen=True)
 class Work:
-    """A workload as :func:`expected_us` sees it. ``k``: in 16-bit elements. ``epilogue``: approximate number of
-    operations for each result. ``matrices``: matrices of the result's size that it reads. ``even``: operands' rows
+    """Parameters of :func:`expected_us`. ``k``: in 16-bit elements. ``epilogue``: approximate number of operations for
+    each result. ``matrices``: number of matrices of the result's size that the epilogue reads. ``even``: operands' rows
     begin at multiples of 128 bytes. ``dense_k``: the right operand is contiguous along k."""
 
     m: int
@@ -105,8 +105,8 @@ class Work:
 
 
 def expected_us(config: Config, work: Work) -> float:
-    """Estimated time in microseconds: waves of tiles (steps along k, prologue, epilogue), or memory if it takes
-    longer."""
+    """Estimated time in microseconds: mainly the longer of two times: waves of tiles (steps along k, prologue,
+    epilogue), and memory traffic."""
     tile_m, tile_n, cluster_m, split = (int(config[name]) for name in ("tile_m", "tile_n", "cluster_m", "split_k"))
     clusters = ceil(work.m / (tile_m * cluster_m)) * ceil(work.n / tile_n) * work.batches * split
     waves = ceil(clusters / RESIDENT[cluster_m])
@@ -117,7 +117,7 @@ def expected_us(config: Config, work: Work) -> float:
     else:
         step = _STEP_US[tile_m, tile_n * work.products]
     ends_us = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096
-    if waves > 2 and not work.halved:  # in one or two waves, few loads are repeated
+    if waves > 2 and not work.halved:  # in the first two waves, few tiles are loaded again
         step *= 0.9 + 0.1 * (128 / tile_m + 128 / (tile_n * work.products)) / 1.5
     read = work.matrices * (split == 1) * tile_m * tile_n / 4096
     if config["schedule"] == "pingpong":  # one team's epilogue overlaps the other's steps
@@ -138,7 +138,7 @@ def expected_us(config: Config, work: Work) -> float:
 
 
 def _even_pitches(found: Products, workload: Workload) -> bool:
-    """Whether the operands' rows begin at multiples of 128 bytes. Rows of converted copies do."""
+    """Whether the operands' rows begin at multiples of 128 bytes. The rows of converted copies always do."""
     operands = [workload.inputs[operand.tensor] for operand in found.operands]
     steps = [step * t.dtype.itemsize for t in operands for step in t.stride if step > 1]
     return found.halved or all(step % 128 == 0 for step in steps) or any(step % 16 for step in steps)

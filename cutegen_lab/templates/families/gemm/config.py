@@ -26,30 +26,30 @@ DOMAINS = {
 TILES = {
     ("tile_n", 1): "A wider tile: more products for each byte loaded.",
     ("tile_n", -1): "Narrower tiles: more of them, so the last wave is finer.",
-    ("tile_m", 1): "A higher tile: more products for each byte loaded.",
-    ("tile_m", -1): "Lower tiles: more of them, so the last wave is finer.",
+    ("tile_m", 1): "A taller tile: more products for each byte loaded.",
+    ("tile_m", -1): "Shorter tiles: more of them, so the last wave is finer.",
 }
 ORDER = {
-    ("group", 1): "Higher bands: tiles in flight share more of the right operand in L2.",
-    ("group", -1): "Lower bands: tiles in flight share more of the left operand in L2.",
-    ("raster", 1): "Bands run down the rows: the left operand is read again rather than the right.",
-    ("raster", -1): "Bands run along the columns: the right operand is read again rather than the left.",
-    ("split_k", 1): "Twice as many blocks share the steps along k; a second kernel adds up what they find.",
-    ("split_k", -1): "Half as many parts to store and to add up.",
+    ("group", 1): "Thicker bands of tiles: fewer bands, each of which reads all of one operand.",
+    ("group", -1): "Thinner bands of tiles: the operand rows that a band reuses take less of L2.",
+    ("raster", 1): "Bands of tiles along m: each band reads all of the left operand, and its own part of the right.",
+    ("raster", -1): "Bands of tiles along n: each band reads all of the right operand, and its own part of the left.",
+    ("split_k", 1): "Twice as many blocks share the steps along k; a second kernel adds their partial results.",
+    ("split_k", -1): "Half as many partial results to store and to add.",
 }
-# Domains of the family ``tf32``: a step along k has as many bytes as one of 16-bit operands.
+# Domains of the family ``tf32``: a step along k has as many bytes as with 16-bit operands.
 TF32_NAME = "matrix product in TF32"
 TF32_DOMAINS = {**DOMAINS, "tile_k": (32, 64)}
 KNOBS = {
     ("schedule", 1): "Two warpgroups take tiles in turn: one multiplies while the other stores.",
-    ("schedule", -1): "Two warpgroups share a tile: twice the tile in the same registers, fewer loads a product.",
+    ("schedule", -1): "Two warpgroups share a tile: twice the tile in the same registers, fewer loads per product.",
     **TILES,
     ("cluster_m", 1): "Two blocks share each tile of the right operand: one load from L2 serves both.",
     ("cluster_n", 1): "Two blocks share each tile of the left operand: one load from L2 serves both.",
-    ("cluster_m", -1): "Blocks on their own: they wait for no other, and fit anywhere.",
-    ("cluster_n", -1): "Blocks on their own: they wait for no other, and fit anywhere.",
+    ("cluster_m", -1): "No clusters: blocks wait for no other block, and any free SM can run them.",
+    ("cluster_n", -1): "No clusters: blocks wait for no other block, and any free SM can run them.",
     ("stages", 1): "One more tile in flight hides more of the memory's latency.",
-    ("stages", -1): "Fewer tiles in flight: less shared memory, and a shorter way for the first to come through.",
+    ("stages", -1): "Fewer tiles in flight: less shared memory, and a shorter prologue.",
     **ORDER,
     ("tile_k", 1): "Half as many steps, each with twice the products between its barriers.",
     ("tile_k", -1): "Twice as many stages fit: loads run further ahead.",
@@ -64,7 +64,7 @@ def matches(graph: Graph, tf32: bool = False) -> bool:
 
 
 def kind_of(found: Products) -> str:
-    """The limits' name for the kind of operands."""
+    """The kind of operands, by the name that the limits use."""
     return "fp32 halves" if found.halved else "TF32" if found.tf32 else "8 bits" if found.f8 else "16 bits"
 
 

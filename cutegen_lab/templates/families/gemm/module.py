@@ -37,21 +37,21 @@ class GemmModule(ProductModule):
     def text(self) -> str:
         epilogue = self.epilogue()
         sentences = (
-            "One warp loads tiles by TMA into swizzled shared memory, stages ahead of the warpgroups that multiply "
-            "them; a plain kernel serves small products and what TMA cannot address. Either applies the epilogue in "
-            "fp32."
+            "One warp loads tiles by TMA into swizzled shared memory, several stages ahead of the warpgroups that "
+            "multiply them; a plain kernel serves small products and operands that TMA cannot address. Both apply the "
+            "epilogue in fp32."
         )
         if self.products.tf32:
-            sentences += " fp32 operands are rounded to TF32 on their way, as the problem allows."
+            sentences += " fp32 operands are rounded to TF32, as the problem allows."
         if self.products.halved:
             sentences += (
-                " fp32 operands are multiplied as two fp16 halves each, three products for one; results that halves "
-                "would leave further off than fp32's own sums are computed again from the operands."
+                " Each fp32 operand is split into two fp16 numbers, and three products replace one; results that would "
+                "be less accurate than fp32 sums are computed again from the fp32 operands."
             )
         if self.products.f8:
-            sentences += " What a step along k adds up is added to a total in fp32: wgmma keeps 13 bits of such sums."
+            sentences += " The sum of each step along k is added to a total in fp32: wgmma keeps only 13 bits of it."
         if self.products.as_f16:
-            sentences += " 8-bit operands are multiplied as fp16, which holds them: wgmma keeps 13 bits of their sums."
+            sentences += " 8-bit operands are converted to fp16 (exactly): wgmma keeps only 13 bits of 8-bit sums."
         name, domains = (TF32_NAME, TF32_DOMAINS) if self.products.tf32 else (NAME, DOMAINS)
         return bundle(
             "gemm_sm90", docstring(self.problem, self.graph, name, sentences),
@@ -65,7 +65,7 @@ class GemmModule(ProductModule):
         return constraints(f'results, "{kind_of(p)}", {len(p.pairs)}, {p.loads}', results)
 
     def _variants(self) -> list[str]:
-        """Definitions that replace those of the kernel file."""
+        """Lines of definitions that replace those of the kernel file."""
         if self.products.tf32:
             return ["make_mma, views_of = tf32_mma, tf32_views", "", ""]
         return ["restore = restored", "", ""] if self.products.halved else []
@@ -122,7 +122,8 @@ class GemmModule(ProductModule):
         return [f"by_tma = copied((mAs, mBs), {rooms}, mC, {small}, stream, {copy})"]
 
     def _by_side(self, kind: str) -> str:
-        """For either side, the workspace tensors of its operands; None for an operand that is not converted."""
+        """Text: the workspace tensors of the A operands, then those of the B operands; None for an operand that is not
+        converted."""
         sides = (
             text_of_tuple(f"{self.views[o]}_{kind}" if o in self.converted else "None" for o in side)
             for side in (self.products.lefts, self.products.rights)

@@ -51,7 +51,8 @@ class ProductModule:
                       for number, o in enumerate(side)}  # fmt: skip
 
     def _unreserved(self, name: str) -> str:
-        """A tensor's name in ``launch`` and ``epilogue``, which take tensors by position."""
+        """A tensor's name in ``launch`` and ``epilogue``: ``name``, or another if it is reserved (tensors are passed by
+        position)."""
         return f"{name}_" if name in self._reserved else name
 
     # --- the epilogue ---
@@ -65,7 +66,7 @@ class ProductModule:
         said = formula(self.graph, root, list(self.inputs)).replace('"', "'")
         return [
             *signature("epilogue", [*self.accumulators, *(self.inputs[t] for t in self.read), *self.sizes]),
-            f'    """{said}, of vectors in fp32."""' if len(said) < 80 else '    """Of vectors in fp32."""',
+            f'    """{said}, on fp32 vectors."""' if len(said) < 80 else '    """The epilogue, on fp32 vectors."""',
             *(f"    {line}" for line in body),
             f"    return {text}",
         ]
@@ -73,12 +74,12 @@ class ProductModule:
     # --- split-K ---
 
     def partials(self) -> list[str]:
-        """The first lines of ``workspace``: ``wanted`` with the partial results of split-K."""
+        """The first lines of ``workspace``, which define ``wanted`` with the partial results of split-K."""
         space = Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
         m, n, batches = (space.product(over) for over in (self.products.m, self.products.n, self.products.batch))
         return [
             "def workspace(workload, config):",
-            '    """What one kernel leaves for the next: parts of results, operands as TMA can read them."""',
+            '    """Workspace: partial results of split-K, and copies of operands that the kernel cannot read."""',
             "    inputs = workload.inputs",
             f"    results = ({batches}, {m}, {n})",
             '    split = config["split_k"]',

@@ -12,7 +12,7 @@ from cutegen_lab.templates.frontend.expr import Dims, Dot, Graph
 
 @dataclass(frozen=True)
 class Operand:
-    """Input number ``tensor``. ``dims``: its dimension for each dimension of the space, then for k."""
+    """Input number ``tensor``. ``dims``: its dimensions that correspond to each dimension of the space, and to k."""
 
     tensor: int
     dims: Dims
@@ -22,7 +22,7 @@ class Operand:
 class Products:
     """The matrix products of one kernel: for each batch, a left operand (m, k) times a right operand (n, k).
 
-    ``nodes``: their values in the graph. ``pairs``: for each product, the indices of its operands in ``lefts`` and
+    ``nodes``: their nodes in the graph. ``pairs``: for each product, the indices of its operands in ``lefts`` and
     ``rights``. ``f32``: fp32 operands, split into two halves each, or rounded to TF32 if ``tf32``. ``f8``: 8-bit
     operands. ``as_f16``: 8-bit operands converted to fp16, because wgmma keeps only 13 bits of 8-bit sums.
 
@@ -58,14 +58,14 @@ class Products:
 
     @property
     def loads(self) -> tuple[int, int]:
-        """Tiles that a step along k loads for the left side and for the right."""
+        """Number of tiles that a step along k loads: (of A operands, of B operands)."""
         halves = 2 if self.halved else 1
         return halves * len(self.lefts), halves * len(self.rights)
 
     @property
     def sums(self) -> int:
-        """Accumulators for each result. Split operands need three: large terms, their total, small terms. 8 bits need
-        two: the sum of a step along k, and the total."""
+        """Number of accumulators for each result. Split operands need three: large terms, their total, small terms.
+        8-bit operands need two: the sum of a step along k, and the total."""
         return len(self.pairs) * (3 if self.halved else 2 if self.f8 else 1)
 
     @property
@@ -105,8 +105,8 @@ def products(graph: Graph) -> Products | None:
 
 
 def _sided(dot: Dot, last: int) -> Dot | None:
-    """``dot`` with operands swapped if only the first has the result's last dimension. None if both or neither have it
-    (products of two vectors stay as they are)."""
+    """``dot`` with operands swapped if only the first has the result's last dimension. None if both or neither have it;
+    products of two vectors are returned unchanged."""
     if last < 0:
         return dot
     if (dot.first_dims[last] is None) == (dot.second_dims[last] is None):
@@ -127,7 +127,7 @@ def _place(dot: Dot, last: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple
 
 
 def _run(mine: Dims, other: Dims, end: int) -> tuple[int, ...]:
-    """Dimensions up to ``end`` that only ``mine`` has, and that are adjacent in its tensor."""
+    """``end`` and the dimensions before it that only ``mine`` has and that are adjacent in its tensor."""
     start = end
     while start > 0 and mine[start - 1] is not None and other[start - 1] is None and adjacent(mine, (start - 1, start)):
         start -= 1

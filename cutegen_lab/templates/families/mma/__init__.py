@@ -1,7 +1,7 @@
 """Matrix products on GPUs before Hopper: cp.async, ldmatrix, mma.sync, and an epilogue of any elementwise expression.
 
 A module chooses its kernel at compile time, by its static shapes. The tensor cores multiply operands of one dtype and
-one length along k, in any layout; a plain kernel serves the rest. If there are few tiles, blocks share k (split-K).
+one length along k, in any layout; a plain kernel serves all others. If there are few tiles, blocks share k (split-K).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from cutegen_lab.templates.frontend.expr import Graph
 
 _TILES = {(16, 64): (1, 2), (32, 64): (1, 2), (64, 64): (2, 2), (64, 128): (2, 2), (128, 64): (2, 2),
           (128, 128): (2, 2), (128, 256): (2, 4), (256, 128): (4, 2)}  # fmt: skip
-# Warps that keep an SM's tensor cores busy; with half as many, an H200 takes 1.2 times as long.
+# Number of warps that keep an SM's tensor cores busy; with half as many, an H200 takes 1.2 times as long.
 _WARPS = 8
 _LAUNCH_US = 2.2
 
@@ -34,8 +34,8 @@ def default_config(graph: Graph, workload: Workload, gpu: GpuSpec) -> Config:
 
 
 def _expected_us(graph: Graph, workload: Workload, gpu: GpuSpec, config: Config) -> float:
-    """Estimated time in microseconds: waves of tiles (steps along k, prologue, epilogue), or memory if it takes
-    longer."""
+    """Estimated time in microseconds: mainly the longer of two times: waves of tiles (steps along k, prologue,
+    epilogue), and memory traffic."""
     found = products(graph)
     assert found is not None
     m, n, k, batches = found.sizes(graph, workload)
@@ -47,7 +47,7 @@ def _expected_us(graph: Graph, workload: Workload, gpu: GpuSpec, config: Config)
     waves = ceil(blocks / (gpu.sm_count * at_once))
     slower = 6 if found.halved else 2 if found.tf32 else 1
     rate = gpu.flops[DType.BF16] / gpu.sm_count / slower * 1e-6  # operations per microsecond
-    reads = 1 + 16 * (warps_m / tile_m + warps_n / tile_n)  # shared-memory loads, for which the tensor cores wait
+    reads = 1 + 16 * (warps_m / tile_m + warps_n / tile_n)  # factor: tensor cores wait for shared-memory loads
     step = 2 * tile_m * tile_n * tile_k * len(found.pairs) * reads / rate + 0.1 / at_once
     step *= 1.2 if at_once * warps_m * warps_n < _WARPS else 1.0
     compute_us = waves * at_once * step * ceil(ceil(k / tile_k) / split) + waves * 1.5

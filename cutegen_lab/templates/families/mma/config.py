@@ -27,11 +27,11 @@ KNOBS = {
     ("tile_k", 1): "Half as many steps along k, each with twice the products between its barriers.",
     ("tile_k", -1): "Twice as many stages fit: loads run further ahead.",
     ("stages", 1): "One more tile in flight hides more of the memory's latency.",
-    ("stages", -1): "Fewer tiles in flight: less shared memory, so that more blocks fit an SM.",
-    ("warps_m", 1): "Twice the warps share a tile: half the sums a thread, more to hide waits behind.",
-    ("warps_m", -1): "Half the warps: each reads less of shared memory for what it multiplies.",
-    ("warps_n", 1): "Twice the warps share a tile: half the sums a thread, more to hide waits behind.",
-    ("warps_n", -1): "Half the warps: each reads less of shared memory for what it multiplies.",
+    ("stages", -1): "Fewer tiles in flight: less shared memory, so that more blocks fit on an SM.",
+    ("warps_m", 1): "Twice the warps share a tile: half the sums per thread, more warps to hide latency.",
+    ("warps_m", -1): "Half the warps: fewer shared-memory loads for the same products.",
+    ("warps_n", 1): "Twice the warps share a tile: half the sums per thread, more warps to hide latency.",
+    ("warps_n", -1): "Half the warps: fewer shared-memory loads for the same products.",
     **ORDER,
 }
 
@@ -48,7 +48,7 @@ def operands(found: Products) -> dict[str, int]:
 
 
 def limit_arguments(found: Products, smem_bytes: int, sms: int) -> dict[str, int | bool]:
-    """Arguments of the limits about the products and the GPU: bytes of shared memory a block, number of SMs."""
+    """Arguments of the limits about the products and the GPU: bytes of shared memory per block, number of SMs."""
     sums = {"pairs": len(found.pairs), "halved": found.halved}
     return {**operands(found), **sums, "smem_bytes": smem_bytes, "sms": sms}
 
@@ -60,8 +60,8 @@ def shared_bytes(found: Products, config: Config) -> int:
 
 
 def why_not(graph: Graph, config: Config, smem_bytes: int, sms: int) -> str:
-    """The limit that ``config`` exceeds on a GPU with ``smem_bytes`` of shared memory a block and ``sms`` SMs; empty if
-    it is feasible."""
+    """The limit that ``config`` exceeds on a GPU with ``smem_bytes`` of shared memory per block and ``sms`` SMs; empty
+    if it is feasible."""
     found = products(graph)
     assert found is not None
     return str(limits.why_not(config, prod(graph.space), **limit_arguments(found, smem_bytes, sms)))

@@ -23,8 +23,8 @@ class MmaModule(ProductModule):
     def text(self) -> str:
         epilogue, p = self.epilogue(), self.products
         sentences = (
-            "Tiles come by cp.async into swizzled shared memory, stages ahead of the warps that multiply them on the "
-            "tensor cores; a plain kernel serves operands of different types. Either applies the epilogue in fp32."
+            "cp.async loads tiles into swizzled shared memory, several stages ahead of the warps that multiply them on "
+            "the tensor cores; a plain kernel serves operands of different types. Both apply the epilogue in fp32."
         )
         if p.tf32:
             sentences += " fp32 operands are rounded to TF32 before they are multiplied, as the problem allows."

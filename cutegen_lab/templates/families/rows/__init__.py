@@ -1,12 +1,14 @@
 """Row reductions: the reduced dimensions are the last ones; a row stays in registers between its reductions.
 
-A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread reduces its share, then the
-warp, then the warps of the row through shared memory, then the cluster's blocks through distributed shared memory.
+A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread reduces its share; then
+partial results are combined within each warp, over the warps of the row through shared memory, and over the blocks of
+the cluster through distributed shared memory.
 
-``loads`` bounds a thread's vector loads in flight, all issued before the first is used. If they cover its share, the
-row is read once and stays in registers. A longer share is read in steps, and again for every reduction except those
-that share a pass: a maximum and a sum of exponentials, a mean and a sum of squared deviations. Tensors that all rows
-share, such as a norm's weights, are loaded before the row and wait in registers or in shared memory.
+``loads``: maximum number of a thread's vector loads in flight, all issued before the first is used. If they cover the
+thread's share, the row is read once and stays in registers. A longer share is read in steps, and again for every
+reduction except those that share a pass: a maximum and a sum of exponentials, a mean and a sum of squared deviations.
+Tensors that all rows share, such as a norm's weights, are loaded before the row and kept in registers or in shared
+memory.
 
 A row's length need not be a multiple of the vector width: see ``skewed``.
 """

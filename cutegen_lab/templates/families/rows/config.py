@@ -23,31 +23,33 @@ DOMAINS = {
 KNOBS = {
     ("threads_per_row", -1): "Each thread keeps twice the loads in flight and the reductions cross half as many warps.",
     ("rows_per_block", 1): "Larger blocks: half as many to start, and one barrier serves two rows.",
-    ("threads_per_row", 1): "Twice the threads share a row: half the work each, more warps to hide waits.",
+    ("threads_per_row", 1): "Twice the threads share a row: half the work each, more warps to hide latency.",
     ("vec", 1): "Half as many memory instructions for the same bytes.",
     ("rows_per_block", -1): "Smaller blocks: barriers wait for fewer warps and the last wave is finer.",
     ("vec", -1): "Narrower accesses spread a row over more loads.",
-    ("cluster_n", 1): "Twice the blocks share a row: half the work a thread, reductions over distributed memory.",
+    ("cluster_n", 1): "Twice the blocks share a row: half the work per thread, but exchanges between blocks.",
     ("cluster_n", -1): "Half the blocks share a row: fewer waits on other multiprocessors.",
     ("loads", 1): "More loads in flight, and fewer steps that read the row again.",
-    ("loads", -1): "Fewer registers a thread, so more warps an SM; every reduction reads the row again, from L2.",
+    ("loads", -1): "Fewer registers per thread, so more warps per SM; every reduction reads the row again, from L2.",
 }
-_RESIDENT_VALUES = {1024: 32, 512: 64}  # values that a thread holds without spilling, by threads a row
-_ONE_BLOCK_BYTES = 48 << 10  # largest row in bytes that one block reads
+_RESIDENT_VALUES = {1024: 32, 512: 64}  # values that a thread holds without spilling, by threads per row
+_ONE_BLOCK_BYTES = 48 << 10  # maximum bytes of a row that one block reads
 # Bytes of a longer row for each block of a cluster; twice as many if only one input is kept.
 _CLUSTER_SHARE_BYTES = 16 << 10
 _SMS = 132  # SMs of an H200
-_MANY_ROWS = 2 * _SMS  # enough blocks to fill the GPU without clusters
-# Blocks that read at the full rate: x / x.sum() of f32[4096, 4096] takes 262 µs with 8, 54 in several kernels.
+_MANY_ROWS = 2 * _SMS  # number of rows from which blocks fill the GPU without clusters
+# Number of blocks that read at the full rate: x / x.sum() of f32[4096, 4096] takes 262 µs with 8 blocks, and 54 µs in
+# several kernels.
 _MEMORY_BLOCKS = 50
 _FULL_RATE_THREADS = 1 << 17  # threads with which an H200 reads at almost its full rate
-_LONG_ROW = 1 << 13  # elements of a row above which a pass that two reductions share takes steps
-_STEP_THREADS = (128, 256, 512)  # threads a row for a shared pass in steps
-_STEP_VALUES = 16  # values of a thread in a step: few registers, so that more blocks hide latency
-_MIN_STEPS = 15  # fewest steps of a row for which larger blocks pay
-_MIN_STEP_USE = 0.96  # least fraction of the steps' elements that lie inside the row
-_LONG_BYTES = 128 << 10  # largest row of 4-byte elements for which the fewest threads take double steps
-_WAVES = 8  # multiple of _FULL_RATE_THREADS threads with which blocks start and end at different times
+_LONG_ROW = 1 << 13  # elements of a row above which a pass that two reductions share is split into steps
+_STEP_THREADS = (128, 256, 512)  # threads per row for a shared pass in steps
+_STEP_VALUES = 16  # values per thread in a step: few registers, so that more blocks hide latency
+_MIN_STEPS = 15  # minimum number of steps per row for which larger blocks are faster
+_MIN_STEP_USE = 0.96  # minimum fraction of the steps' elements that lie inside the row
+# Maximum bytes of a row for which _STEP_THREADS[0] threads take twice _STEP_VALUES 4-byte values per step.
+_LONG_BYTES = 128 << 10
+_WAVES = 8  # multiple of _FULL_RATE_THREADS from which blocks start and end at different times
 _L2_BYTES = 32 << 20  # the usable part of an H200's 50 MB
 
 
@@ -60,7 +62,7 @@ def matches(graph: Graph) -> bool:
 
 
 def _gathers_once_a_row(graph: Graph) -> bool:
-    """Whether each gather has one value a row, and an index that depends on no reduction."""
+    """Whether each gather has one value per row, and an index that depends on no reduction."""
     depths = graph.depths()
     return all(not graph.varies(index) and depths[index] == 0 for index, _ in graph.gathers())
 
@@ -81,11 +83,11 @@ def partly_written(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors; about four vectors a thread and no idle threads; full warps in a block.
+    """16-byte vectors; about four vectors per thread and no idle threads; full warps in a block.
 
     A row too long for one block is shared by a cluster, so that it is read once. A row too long for a cluster is read
-    in steps, by the fewest blocks for which L2 holds the rows in progress. If a row is read only once, nothing is kept,
-    and blocks share a row only if there are few rows. Few rows get more threads each.
+    in steps, by the fewest blocks for which L2 holds the rows in progress. If a row is read only once, nothing is kept
+    in registers, and blocks share a row only if there are few rows. Few rows get more threads each.
     """
     n, rows = _extent(graph)
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
@@ -120,7 +122,8 @@ def _extent(graph: Graph) -> tuple[int, int]:
 
 
 def slowness(graph: Graph, workload: Workload) -> float:
-    """Time of the default config's blocks divided by that of enough blocks to fill an H200."""
+    """Estimated ratio: time with the default config's number of blocks / time with enough blocks to read at the full
+    rate."""
     config = default_config(graph, workload)
     _, rows = _extent(graph)
     blocks = -(-rows // int(config["rows_per_block"])) * int(config["cluster_n"])
@@ -128,8 +131,8 @@ def slowness(graph: Graph, workload: Workload) -> float:
 
 
 def _keeps_one_input(graph: Graph) -> bool:
-    """Whether one input is all that a thread keeps of a row. Exponentials that are summed but not written (log-softmax)
-    are kept in registers too."""
+    """Whether one input is all that a thread keeps of a row. It is not if exponentials are summed but not written
+    (log-softmax): they are kept in registers too."""
     users = graph.users()
     beside = any(
         isinstance(node, Reduce)
@@ -142,7 +145,8 @@ def _keeps_one_input(graph: Graph) -> bool:
 
 
 def _threads_for_steps(rows: int, n: int, itemsize: int) -> int:
-    """Threads a row for steps: more for 2-byte elements if the rows are so few that all start and end together."""
+    """Threads per row for a pass in steps: more for 2-byte elements if there are so few rows that all blocks start and
+    end together."""
     threads = _STEP_THREADS[0]
     for more in _STEP_THREADS[1:] if itemsize < 4 else ():
         steps = n / (more * _STEP_VALUES)
@@ -154,14 +158,15 @@ def _threads_for_steps(rows: int, n: int, itemsize: int) -> int:
 
 
 def _threads_to_fill_gpu(rows: int, threads: int, n: int) -> int:
-    """``threads`` doubled while the GPU has room for them and each has a vector or two."""
+    """``threads``, doubled while the GPU is not full and each thread keeps at least 8 elements."""
     while rows * threads < _FULL_RATE_THREADS and n >= 16 * threads and threads < DOMAINS["threads_per_row"][-1]:
         threads *= 2
     return threads
 
 
 def _threads(vectors: int, vec: int, wanted: int) -> int:
-    """Threads for a block's ``vectors`` of a row: with almost equal shares of about ``wanted`` values."""
+    """Number of threads for ``vectors`` vectors of a row in a block: their shares are almost equal, about ``wanted``
+    values."""
     if vectors <= 4 * FEWEST:
         return next(t for t in DOMAINS["threads_per_row"] if vectors <= t * (1 if t < FEWEST else 4))
 
@@ -177,7 +182,7 @@ def _threads(vectors: int, vec: int, wanted: int) -> int:
 
 
 def _walks(graph: Graph) -> int:
-    """How often a row is read if it does not stay in registers."""
+    """Number of times that a row is read if it does not stay in registers."""
     written = any(graph.varies(output.node) for output in graph.outputs)
     return max(graph.depths()) - (in_one_walk(graph) is not None) + written
 
@@ -194,7 +199,8 @@ def _held(graph: Graph, config: Config) -> int:
 
 
 def _row(graph: Graph) -> tuple[int, int, bool]:
-    """Arguments of the limits: row length, length of its single stride, whether a row may start inside a vector."""
+    """Arguments of the limits: row length, length of its innermost part with a single stride, whether a row may start
+    inside a vector."""
     return _extent(graph)[0], math.prod(graph.space[d] for d in run_of(graph)), skewed(graph)
 
 

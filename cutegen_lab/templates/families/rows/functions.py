@@ -42,7 +42,7 @@ class Function:
 
 class RowFunctions(RowKernel):
     """Writes the functions of a row reduction. ``reductions``: those of the graph in the order of the kernel's ``ops``;
-    a :class:`Moments` pair is last, since blocks exchange both at once."""
+    a :class:`Moments` pair is last, since blocks exchange both together."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         super().__init__(problem, graph, config, reserved)
@@ -77,7 +77,7 @@ class RowFunctions(RowKernel):
 
     @cached_property
     def shared(self) -> list[str]:
-        """Those of ``_wide`` that all rows share and no reduction reads, such as a norm's weights."""
+        """The inputs of ``_wide`` that all rows share and no reduction reads, such as a norm's weights."""
         if self.skewed:  # if skewed, vectors are aligned in memory, not in the row
             return []
         waited = self.writer.pending([self.graph.nodes[i].args[0] for i in self.reductions], {})
@@ -88,17 +88,17 @@ class RowFunctions(RowKernel):
 
     @cached_property
     def own(self) -> list[str]:
-        """Those of ``_wide`` that differ between rows."""
+        """The inputs of ``_wide`` that differ between rows."""
         return [name for name in self._wide if name not in self.shared]
 
     @cached_property
     def singles(self) -> list[str]:
-        """Views with one value a row, and tables of gathers."""
+        """Views with one value per row, and tables of gathers."""
         picked = dict.fromkeys(view.name for view in self.views.of_gather.values())
         return [*(name for name in self.views.loaded if name not in self._wide), *picked]
 
     def _row_values(self) -> dict[int, str]:
-        """Names of values that are read once a row, by node. Sets ``_reads``, the lines that read them."""
+        """Names of values that are read once per row, by node. Sets ``_reads``, the lines that read them."""
         named = {index: view.name for index, view in self.views.of_load.items() if view.name not in self._wide}
         lines = [f"{name} = Float32({variable('g', name)}[row])" for name in dict.fromkeys(named.values())]
         for index, iota in self.graph.iotas():
@@ -119,7 +119,8 @@ class RowFunctions(RowKernel):
     # --- generated functions ---
 
     def _function(self, name: str, roots: Sequence[int]) -> Function:
-        """A function that computes ``roots``. Its ``before`` computes what is the same in all steps of a pass."""
+        """A function that computes ``roots``. Its ``before`` computes the values that are the same in all steps of a
+        pass."""
         env = self.names | self._of_row
         needed = self.writer.pending(roots, env)
         fixed = [i for i in needed if not self.graph.varies(i)]
@@ -159,25 +160,26 @@ class RowFunctions(RowKernel):
 
     @cached_property
     def rest(self) -> list[tuple[int, ...]]:
-        """The passes except that of the pair that shares one; empty if there is no pair."""
+        """The passes without the pair that shares one; empty if there is no pair."""
         paired = self.pair.reductions if self.pair is not None else ()
         walks = [tuple(i for i in walk if i not in paired) for walk in self.walks]
         return [walk for walk in walks if walk] if paired else []
 
     @cached_property
     def finish(self) -> Function | None:
-        """The function that computes what is written along the row."""
+        """The function that computes the outputs that vary along the row."""
         return self._function("finish", list(self.wide_outputs.values())) if self.wide_outputs else None
 
     @cached_property
     def row_results(self) -> Function | None:
-        """The function that computes what is written once a row: outputs, then operands of full reductions."""
+        """The function that computes the values that are written once per row: outputs, then operands of full
+        reductions."""
         roots = [*self.row_outputs.values(), *(total.args[0] for total in self.totals.values())]
         return self._function("row_results", roots) if roots else None
 
     @cached_property
     def functions(self) -> list[Function]:
-        """All functions, each after its ``before``."""
+        """All functions; a function's ``before`` is listed in front of it."""
         found = [*self.terms.values(), *filter(None, (self.finish, self.row_results))]
         return [each for function in found for each in (function.before, function) if each is not None]
 
@@ -189,20 +191,21 @@ class RowFunctions(RowKernel):
 
     @cached_property
     def row_values(self) -> list[str]:
-        """Values that are read once a row and that functions take."""
+        """Values that are read once per row and that functions take."""
         used = set[str]().union(*(function.values for function in self.functions))
         return [name for name in dict.fromkeys(self._of_row.values()) if name in used]
 
     @property
     def per_row(self) -> list[str]:
-        """Lines of the function that reads values once a row; empty if there are none."""
+        """Lines of the function that reads the values of ``row_values``; empty if there are none."""
         if not self.row_values:
             return []
         parameters = ["row", *(variable("g", name) for name in self.singles), *self.taken_sizes]
         return written("per_row", parameters, [*self._reads, f"return {text_of_tuple(self.row_values)}"])
 
     def taken(self, function: Function) -> list[str]:
-        """Texts of numbers of vectors, whether it takes ``columns``, numbers of values, and its ``before``."""
+        """Texts: indices of its vectors, whether it takes ``columns`` (0 or 1), indices of its values, its
+        ``before``."""
         vectors = [str(self.own.index(name)) for name in function.vectors if name in self.own]
         indexed = str(int(len(vectors) < len(function.vectors)))
         before = "()"

@@ -22,8 +22,8 @@ _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 
 class RowModule(RowFunctions):
     """Writes the module of a row reduction: ``rows`` rows of ``n`` elements, fp32 arithmetic, a generated function for
-    each pass. Full reductions over all rows are a second kernel of one block, which reads the workspace ``row_values``,
-    f32 (full reductions, rows)."""
+    each pass. A second kernel of one block computes full reductions from the workspace ``row_values``, f32 (full
+    reductions, rows)."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = "n rows row columns pick choose"
@@ -38,14 +38,14 @@ class RowModule(RowFunctions):
     def text(self) -> str:
         sentences = (
             "A row stays in registers between its reductions: it is read once and written once. Each thread issues "
-            "up to ``loads`` vector loads before it uses the first; where they do not cover its share, it walks the "
-            "row in steps and reads it again for every reduction that cannot share a walk."
+            "up to ``loads`` vector loads before it uses the first. If these do not cover its share, it reads the row "
+            "in steps, and again for every reduction that cannot share a pass."
         )
         kernels = list[list[str]]()
         if self.totals:
             sentences += (
-                " What is folded over all rows is left in a workspace, a value a row, and a second kernel of one "
-                "block reduces it. The order of every sum is fixed, so results are the same at every call."
+                " For reductions over all rows, each row stores one value in a workspace, which a second kernel of one "
+                "block reduces. The order of every sum is fixed, so results are the same at every call."
             )
             names = {index: self.reduction_name(index) for index in self.totals}
             kernels.append(finishing_function(self, self.late_outputs, names, "rows"))
@@ -68,7 +68,7 @@ class RowModule(RowFunctions):
         lines = constraints(arguments, f"n = {space.product(self.graph.reduced)}")
         if self.totals:
             lines += [
-                "", "", "def workspace(workload, config):", '    """A value for each total and row."""',
+                "", "", "def workspace(workload, config):", '    """Workspace: per full reduction, a value per row."""',
                 f'    return [("row_values", "f32", ({len(self.totals)}, {space.product(self.outer)}))]',
             ]  # fmt: skip
         return lines
@@ -88,7 +88,7 @@ class RowModule(RowFunctions):
         given = [
             text_of_tuple(map(_tensors, (self.own, self.shared, self.singles))),
             text_of_tuple([*map(_tensors, (self.wide_outputs, self.row_outputs)), totals]),
-            "(cutlass.Int32(tail),)" if self.skewed else "()",
+            "dynamic_tail(tail)" if self.skewed else "()",
             f"(ops, walks, {online}, {moments}, {self._walks(self.rest)})",
             text_of_tuple(functions),
             f"(rows, n, width, {text_of_tuple(self.taken_sizes)})",
@@ -110,7 +110,7 @@ class RowModule(RowFunctions):
         ]
 
     def _reductions(self) -> list[str]:
-        """Lines of ``launch``: the reductions ``ops`` and the ``walks`` that compute them."""
+        """Lines of ``launch``: the reductions ``ops`` and the passes ``walks`` that compute them."""
         ops = [f"({COMBINE[op]}, {number(NEUTRAL[op])})" for op in map(self._op, self.reductions)]
         return [f"    ops = {text_of_tuple(ops)}", f"    walks = {self._walks(self.walks)}"]
 
@@ -133,12 +133,12 @@ class RowModule(RowFunctions):
         return text_of_tuple(str(self.reductions.index(index)) for index in reductions)
 
     def _of_values(self, function: Function) -> str:
-        """Text of a function without vectors, with what it takes."""
+        """Text of the name of a function without vectors, and of its arguments."""
         name, _, _, *taken = self._called(function)
         return text_of_tuple([name, *taken])
 
     def _called(self, function: Function) -> list[str]:
-        """Texts of a function's name and of what it takes."""
+        """Texts of a function's name and of its arguments (:meth:`taken`)."""
         return [function.name, *self.taken(function)]
 
 

@@ -60,7 +60,7 @@ def in_one_walk(graph: Graph) -> Online | Moments | None:
 
 
 def _sum_of(graph: Graph, mean: int) -> int | None:
-    """The sum of which ``mean`` is the mean, or None."""
+    """The sum that node ``mean`` divides by the row length, or None."""
     node = graph.nodes[mean]
     if not (isinstance(node, Elementwise) and node.op == "div" and graph.nodes[node.args[1]] == Extent()):
         return None
@@ -84,7 +84,7 @@ def _online(graph: Graph) -> Online | None:
 
 
 def _maximum(graph: Graph, shift: int) -> int | None:
-    """The maximum that ``shift`` is, or None. In logsumexp, 0 replaces an infinite maximum."""
+    """The maximum that node ``shift`` is, or None. In logsumexp, ``shift`` is 0 if the maximum is infinite."""
     node = graph.nodes[shift]
     if isinstance(node, Reduce):
         return shift if node.op == "max" else None

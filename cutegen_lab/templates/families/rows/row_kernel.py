@@ -1,4 +1,4 @@
-"""Views of tensors for kernels over rows (the last dimensions): vectors of a row, or one value a row."""
+"""Views of tensors for kernels over rows (the last dimensions): vectors of a row, or one value per row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutegen_lab.templates.frontend.expr import Graph
 
 class RowKernel(KernelModule):
     """Base of the classes that write kernels over rows of ``n`` elements. Views have the shape (width, vectors of a
-    row, rows), or (rows) for one value a row. ``outer``: the dimensions that are not reduced; their product is
+    row, rows), or (rows) for one value per row. ``outer``: the dimensions that are not reduced; their product is
     ``rows``."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
@@ -19,7 +19,7 @@ class RowKernel(KernelModule):
         self.outer = [d for d in range(len(graph.space)) if d not in graph.reduced]
         self.skewed = False
         self.run = self.views.run(graph.reduced)
-        self.broken = [d for d in graph.reduced if d not in self.run]  # dimensions beyond that single stride
+        self.broken = [d for d in graph.reduced if d not in self.run]  # reduced dimensions outside that single stride
 
     def along(self, view: View) -> bool:
         return any(view.dims[d] is not None for d in self.graph.reduced)
@@ -45,8 +45,8 @@ class RowKernel(KernelModule):
         ]
 
     def _layout(self, view: View) -> tuple[str, str]:
-        """Texts of shape and stride: (width, vectors of a row, rows), or (rows) for one value a row, or (indices, rows)
-        for the table of a gather."""
+        """Texts of shape and stride: (width, vectors of a row, rows), or (rows) for one value per row, or (indices,
+        rows) for the table of a gather."""
         shape, stride = self.space.outer_mode(view, self.outer, "rows")
         if view.picked is not None:
             size, step = (f"{view.tensor}.{what}[{view.picked}]" for what in ("shape", "stride"))

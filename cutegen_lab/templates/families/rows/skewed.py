@@ -1,6 +1,6 @@
-"""Contiguous rows whose length is no multiple of a vector: vectors are aligned in memory, not in the row.
+"""Contiguous rows whose length is not a multiple of the vector width: vectors are aligned in memory, not in the row.
 
-The first and the last vector of a row may hold elements of its neighbours: see ``kernels/skewed_rows.py``.
+The first and the last vector of a row may hold elements of the adjacent rows: see ``kernels/skewed_rows.py``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Scans (cumsum, cumprod, from either end) along rows and down columns: one read and one write of memory."""
+"""Scans (cumsum, cumprod, from either end) along rows and down columns: each element is read once and written once."""

@@ -1,7 +1,7 @@
 """Scans along a dimension that is not the last: threads lie along the contiguous columns and go down them in steps.
 
 In each step, each slice of a block takes ``loads`` consecutive rows. Slices combine their results in shared memory, in
-a double buffer, so that one barrier a step is enough. Registers carry the prefix.
+a double buffer, so that one barrier per step is enough. Registers hold the prefix.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ DOMAINS = {
     "loads": (1, 2, 4, 8, 16),
 }
 KNOBS = {
-    ("loads", 1): "Twice the independent loads in flight a thread, and half as many barriers.",
-    ("slices", 1): "Twice as many threads share a column: more loads in flight when there are few columns.",
+    ("loads", 1): "Twice the independent loads in flight per thread, and half as many barriers.",
+    ("slices", 1): "Twice as many threads share a column: more loads in flight if there are few columns.",
     ("threads", -1): "Narrower blocks: more of them for the same columns.",
-    ("slices", -1): "Fewer partial results to add up before each thread's rows.",
+    ("slices", -1): "Fewer partial results to combine before each thread's rows.",
     ("vec", 1): "Half as many memory instructions for the same bytes.",
     ("threads", 1): "Wider blocks: longer contiguous reads.",
     ("vec", -1): "Twice as many threads for the same columns.",
-    ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
+    ("loads", -1): "Fewer registers per thread: more warps fit on an SM.",
 }
 
 
@@ -44,7 +44,7 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors, half a warp of them along the columns; 32 values a thread in flight."""
+    """16-byte vectors, half a warp of them along the columns; 32 values in flight per thread."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     return {"vec": vec, "threads": 16, "slices": 16, "loads": min(32 // vec, DOMAINS["loads"][-1])}
@@ -69,8 +69,9 @@ class _ColumnScans(Scanning, ColumnKernel):
 
     def text(self) -> str:
         sentences = (
-            "A block walks down its columns in steps; threads scan their rows, slices meet in shared memory, and what "
-            "came before is carried along. Every element is read once and every result written once."
+            "A block scans its columns in steps: threads scan their rows, slices combine their results in shared "
+            "memory, and the prefix is carried from one step to the next. Every element is read once and every result "
+            "written once."
         )
         host, functions = constraints(""), self.functions(self.views.loaded)
         return self.bundled("column_scan", NAME, sentences, DOMAINS, host, [*functions, self._launch()])

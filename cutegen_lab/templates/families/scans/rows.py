@@ -1,7 +1,7 @@
 """Scans along the last dimension. A block scans a row in steps and carries the prefix from one step to the next.
 
 In each step, threads scan their own vectors, warps combine these with shuffles, and the warps of a row combine theirs
-in shared memory. A double buffer makes one barrier a step enough.
+in shared memory. Because of a double buffer, one barrier per step is enough.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ DOMAINS = {
     "loads": (1, 2, 4, 8),
 }
 KNOBS = {
-    ("loads", 1): "Twice the independent loads in flight a thread, and half as many barriers.",
-    ("threads_per_row", 1): "Longer steps: fewer barriers a row.",
+    ("loads", 1): "Twice the independent loads in flight per thread, and half as many barriers.",
+    ("threads_per_row", 1): "Longer steps: fewer barriers per row.",
     ("rows_per_block", 1): "Larger blocks: half as many to start, and one barrier serves two rows.",
-    ("threads_per_row", -1): "Barriers wait for fewer warps, and more blocks fit an SM.",
+    ("threads_per_row", -1): "Barriers wait for fewer warps, and more blocks fit on an SM.",
     ("vec", 1): "Half as many memory instructions for the same bytes, and half as many shuffles.",
-    ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
+    ("loads", -1): "Fewer registers per thread: more warps fit on an SM.",
     ("rows_per_block", -1): "Smaller blocks: barriers wait for fewer warps and the last wave is finer.",
-    ("vec", -1): "Narrower accesses: fewer registers a thread.",
+    ("vec", -1): "Narrower accesses: fewer registers per thread.",
 }
 
 
@@ -57,7 +57,8 @@ def scans_alone(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors and about 32 bytes in flight a thread; rows of one step if a block is large enough."""
+    """16-byte vectors and about 32 bytes in flight per thread; a row takes one step if a block is large enough for
+    it."""
     n = graph.space[-1]
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
@@ -84,18 +85,18 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 class _RowScans(Scanning, RowKernel):
     """Writes the module of scans along rows of ``n`` elements. Views have the shape (width, n / width, rows), or (rows)
-    for one value a row."""
+    for one value per row."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         super().__init__(problem, graph, config, "n rows width before after")
         along = {name: self.along(self.views.by_name[name]) for name in self.views.loaded}
         self.vectors = [name for name in along if along[name]]  # views of vectors of a row
-        self.row_values = [name for name in along if not along[name]]  # views of one value a row
+        self.row_values = [name for name in along if not along[name]]  # views of one value per row
 
     def text(self) -> str:
         sentences = (
-            "A block walks its rows in steps; threads, then warps, then all warps of a row scan what they hold, and "
-            "what came before is carried along. Every element is read once and every result written once."
+            "A block scans its rows in steps: threads, then warps, then all warps of a row combine their results, and "
+            "the prefix is carried from one step to the next. Every element is read once and every result written once."
         )
         host, functions = constraints(""), self.functions([*self.vectors, *self.row_values])
         return self.bundled("row_scan", NAME, sentences, DOMAINS, host, [*functions, self._launch()])

@@ -12,7 +12,8 @@ from cutegen_lab.templates.frontend.expr import Graph
 
 
 class Scanning(KernelModule):
-    """Mixin before a family's own base class. ``names``: the parameters of ``after`` that hold the scans, by node."""
+    """Mixin, listed before a family's base class. ``names``: the parameters of ``after`` that hold the scans, by
+    node."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         super().__init__(problem, graph, config, reserved)  # type: ignore[call-arg]  # of the family's own base class
@@ -23,7 +24,7 @@ class Scanning(KernelModule):
         self.names = {index: self.writer.name(wishes.get(index, "running")) for index in self.scans}
 
     def functions(self, loaded: Sequence[str]) -> list[list[str]]:
-        """``before`` yields the scans' operands one at a time, so that few are live at once. ``after`` computes the
+        """``before`` yields the scans' operands one at a time, so that few are live together. ``after`` computes the
         results from the scans. Both take the views ``loaded``, in this order."""
         env = {index: view.name for index, view in self.views.of_load.items()}
         given = [*loaded, *self.sizes]

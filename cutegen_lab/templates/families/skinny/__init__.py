@@ -1,6 +1,7 @@
-"""Matrix products in which one operand has few rows: a matrix times a vector, a linear layer of a few tokens.
+"""Matrix products in which one operand has few rows: a matrix times a vector, a linear layer on a few tokens.
 
-The kernel's time is one pass over the large operand; see ``kernels/skinny_matmul.py``. fp32 operands are not rounded.
+The kernel takes about the time of one pass over the large operand; see ``kernels/skinny_matmul.py``. fp32 operands are
+not rounded.
 """
 
 from cutegen_lab.core.candidate import Config

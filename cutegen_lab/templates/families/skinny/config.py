@@ -20,18 +20,18 @@ DOMAINS = {
     "cluster_k": (1, 2, 4, 8),
 }
 KNOBS = {
-    ("rows", 1): "Twice the rows a thread: what it loads of the small operand serves twice as many products.",
-    ("rows", -1): "Half the rows a thread: more threads share the large operand, with fewer registers each.",
+    ("rows", 1): "Twice the rows per thread: each load of the small operand serves twice as many products.",
+    ("rows", -1): "Half the rows per thread: more threads share the large operand, with fewer registers each.",
     ("threads_n", 1): "Larger blocks, or wider accesses where the large operand lies along its rows.",
     ("threads_n", -1): "Smaller blocks, so that the last wave is finer.",
-    ("threads_k", 1): "Twice the threads share a sum: more loads in flight where there are few rows.",
-    ("threads_k", -1): "Half the threads share a sum: fewer of them to add up.",
+    ("threads_k", 1): "Twice the threads share a sum: more loads in flight if there are few rows.",
+    ("threads_k", -1): "Half the threads share a sum: fewer partial sums to add.",
     ("loads", 1): "More loads in flight hide more of the memory's latency.",
-    ("loads", -1): "Fewer registers a thread, so more warps an SM.",
-    ("cluster_k", 1): "Twice the blocks share a sum, where there are too few of them for every multiprocessor.",
+    ("loads", -1): "Fewer registers per thread, so more warps per SM.",
+    ("cluster_k", 1): "Twice the blocks share a sum: more SMs work if there are few blocks.",
     ("cluster_k", -1): "Half the blocks share a sum: fewer waits on other multiprocessors.",
 }
-_BLOCKS = 200  # enough blocks: about three for every two SMs of an H200
+_BLOCKS = 200  # number of blocks to reach: about three for every two SMs of an H200
 _MANY_BLOCKS = 300
 
 
@@ -54,7 +54,7 @@ def _sizes(graph: Graph, found: Products) -> tuple[int, int]:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """From measurements on an H200 (benchmarks/results/few_rows_on_gpu.json): 8 loads in flight a thread (16 on the
+    """From measurements on an H200 (benchmarks/results/few_rows_on_gpu.json): 8 loads in flight per thread (16 on the
     tensor cores if the other operand has very few rows), and work for every thread. More threads along k, then more
     blocks, until there are enough blocks. If there are many blocks, each takes more rows, since all read the small
     operand."""
@@ -69,7 +69,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     tile = tile_of(few)
     tensor = not found.f32 and tile >= MANY
     if along_k:
-        vectors = max(k // wide, 1)  # vectors in a row
+        vectors = max(k // wide, 1)  # vectors in a row of k elements
         roomy = tensor and ceil(many / 32) * batches >= _MANY_BLOCKS
         threads_k = _power_of_2(min(vectors, max(vectors // 4, 16), 16 if roomy else 32 if tensor else 128))
         few_loads = roomy or (found.f32 and tile >= MANY)
@@ -108,7 +108,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 
 def _power_of_2(most: int) -> int:
-    """The largest power of 2 up to ``most``."""
+    """The largest power of 2 that is at most ``most`` (at least 1)."""
     return 1 << (max(most, 1).bit_length() - 1)
 
 

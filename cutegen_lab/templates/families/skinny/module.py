@@ -11,8 +11,8 @@ from cutegen_lab.templates.families.skinny.config import DOMAINS, NAME
 from cutegen_lab.templates.frontend.expr import Graph
 
 _SENTENCES = (
-    "The large operand is read once, by vectors, and multiplied with the few rows of the other, by FMAs or on the "
-    "tensor cores, adding up in fp32. The threads of a block, and the blocks of a cluster, share k; the order of every "
+    "The large operand is read once, in vectors, and multiplied by the few rows of the other, with FMAs or on the "
+    "tensor cores; sums are fp32. The threads of a block, and the blocks of a cluster, share k; the order of every "
     "sum is fixed. The epilogue is applied in fp32."
 )
 

@@ -24,7 +24,7 @@ def _reduced(g: Lowering, loss: Value, reduction: int) -> Value:
 
 @rule("broadcast_tensors.default")
 def broadcast_tensors(g: Lowering, values: Sequence[Value]) -> tuple[Value, ...]:
-    """Returns the values unchanged: elementwise operations broadcast anyway."""
+    """Returns the values unchanged, since elementwise operations broadcast their operands."""
     g.axes.broadcast([v.axes for v in values])
     return tuple(values)
 
@@ -104,7 +104,7 @@ def binary_cross_entropy_with_logits(
 def nll_loss(
     g: Lowering, a: Value, target: Value, weight: Value | None = None, reduction: int = MEAN, ignored: int = -100
 ) -> Value:
-    """``a``: (rows, classes, …) log-probabilities. The loss of a row is that of the class that ``target`` names."""
+    """``a``: (rows, classes, …) log-probabilities. The loss of a row is that of its class, given by ``target``."""
     row, share = _of_class(g, a, target, weight, ignored)
     loss = g.map("mul", g.map("neg", row), share)
     return _weighted(g, _kept(g, loss, target, ignored), share, reduction)
@@ -171,7 +171,7 @@ def _kept(g: Lowering, loss: Value, target: Value, ignored: int) -> Value:
 
 
 def _weighted(g: Lowering, loss: Value, share: Value, reduction: int) -> Value:
-    """The reduced loss; a mean is weighted."""
+    """``loss``, reduced as ``reduction`` says; the mean is Σ ``loss`` / Σ ``share`` (the weights)."""
     if reduction != MEAN:
         return _reduced(g, loss, reduction)
     return g.map("div", g.reduce("add", loss, None), g.reduce("add", share, None))

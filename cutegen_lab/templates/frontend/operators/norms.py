@@ -79,7 +79,8 @@ def instance_norm(
     g: Lowering, a: Value, weight: Value | None, bias: Value | None, mean: Value | None, variance: Value | None,
     own: bool, _momentum: float, eps: float, *_: Any,
 ) -> Value:  # fmt: skip
-    """``own``: with statistics of each image and channel; otherwise with given statistics of each channel."""
+    """``own``: normalises with the statistics of each image and channel; otherwise with given statistics of each
+    channel."""
     if not own:
         return by_given(g, a, weight, bias, mean, variance, 0.0, eps)[0]
     statistics = g.variance(a, range(2, len(a.axes)), 0, True)
@@ -90,7 +91,7 @@ def instance_norm(
 def batch_norm(
     g: Lowering, a: Value, weight: Value | None, bias: Value | None, own: bool, _momentum: float, eps: float
 ) -> tuple[Value, Value, Value]:
-    """Normalises with the statistics of each channel over this batch."""
+    """Normalises each channel with its statistics over the batch."""
     variance, mean = g.variance(a, [0, *range(2, len(a.axes))], 0, True)
     result = _scaled(g, a, variance, mean, eps, _of_channels(g, weight, a), _of_channels(g, bias, a))
     return result, mean, variance
@@ -103,7 +104,7 @@ def by_given(
 ) -> tuple[Value]:  # fmt: skip
     mean, variance, weight, bias = (_of_channels(g, v, a) for v in (mean, variance, weight, bias))
     if mean is None or variance is None:
-        raise Unsupported("a norm by running statistics without these statistics")
+        raise Unsupported("normalisation with running statistics that are not given")
     return (_scaled(g, a, variance, mean, eps, weight, bias),)
 
 

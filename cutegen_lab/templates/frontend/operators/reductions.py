@@ -39,7 +39,7 @@ def _arg(g: Lowering, op: str, a: Value, dim: int | None, keepdim: bool) -> tupl
     """(best value, its first index). NaN counts as best, as in PyTorch."""
     if dim is None:
         if len(a.axes) != 1:
-            raise Unsupported(f"arg{op} over all dimensions at once")
+            raise Unsupported(f"arg{op} over all dimensions (without dim)")
         dim = 0
     best = g.reduce(op, a, dim, True)
     is_best = g.map("or", g.map("eq", a, best), g.map("isnan", a))

@@ -10,7 +10,7 @@ from cutegen_lab.templates.frontend.elements import flipped, gathered, part
 from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.frontend.operators.registry import rule
 
-_TO_THE_END = 2**63 - 1  # what the exporter writes for a missing end
+_TO_THE_END = 2**63 - 1  # the end that the exporter writes for a slice without one
 
 
 @rule("clone.default", "alias.default", "detach.default", "contiguous.default", "lift_fresh_copy.default")
@@ -33,7 +33,8 @@ def squeeze(g: Lowering, a: Value, dims: Any = None) -> Value:
 
 @rule("expand.default")
 def expand(g: Lowering, a: Value, sizes: Sequence[int], **_: Any) -> Value:
-    """A dimension that is enlarged gets a new symbol, which later unifies with the dimension it is combined with."""
+    """An enlarged dimension gets a new symbol, which is later unified with that of the dimension with which it is
+    combined."""
     lead = len(sizes) - len(a.axes)
     axes = [g.axes.fresh(int(size)) for size in sizes[:lead]]
     for symbol, size in zip(a.axes, sizes[lead:], strict=True):
@@ -117,7 +118,8 @@ def flip(g: Lowering, a: Value, dims: Sequence[int]) -> Value:
 
 @rule("cat.default", "concat.default")
 def cat(g: Lowering, values: Sequence[Value], dim: int = 0) -> Value:
-    """Each element reads all values and selects one. Zeros before a single input need no selection."""
+    """Each element reads all values and selects one. If zeros are concatenated in front of one input, nothing is
+    selected: reads outside the input return 0."""
     values = [v for v in values if len(v.axes) != 1 or g.axes.size(v.axes[0])]
     at = dim % len(values[0].axes)
     sizes = [g.axes.size(v.axes[at]) for v in values]
@@ -169,7 +171,7 @@ def roll(g: Lowering, a: Value, shifts: Sequence[int] | int, dims: Sequence[int]
 
 
 def _before(g: Lowering, a: Value, dim: int, count: int) -> Value:
-    """Whether an index is among the first ``count`` along ``dim``."""
+    """Whether the index along ``dim`` is less than ``count``."""
     place = g.place(a.axes[dim])
     for _ in a.axes[dim + 1 :]:
         place = unsqueeze(g, place, -1)
@@ -202,7 +204,7 @@ def index(g: Lowering, a: Value, indices: Sequence[Value | None]) -> Value:
     """``a[:, i]``: an index tensor for one dimension. Negative indices count from the end."""
     found = [(at, each) for at, each in enumerate(indices) if each is not None]
     if len(found) != 1:
-        raise Unsupported("indices of several dimensions at once")
+        raise Unsupported("index tensors for several dimensions of one tensor")
     at, given = found[0]
     return Value(gathered(g, a, at, given, wraps=True), (*a.axes[:at], *given.axes, *a.axes[at + 1 :]))
 

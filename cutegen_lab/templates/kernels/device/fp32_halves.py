@@ -1,32 +1,33 @@
 """Split fp32: products of fp32 operands on the tensor cores, by two fp16 halves of each operand.
 
 An fp32 number x, times a power of two s, is written as ``high + low / 2**11``, with fp16 halves. Each row of the left
-operand and each column of the right one has its own s, which brings its largest number to [2**13, 2**15), so nothing
-overflows. Of a product's four terms, three are summed: high·high, and in an accumulator of their own high·low and
-low·high. low·low is about as small as fp32's rounding (Ootomo and Yokota, "Recovering single precision accuracy from
-Tensor Cores while surpassing the FP32 theoretical peak performance", 2022, §3). A wgmma truncates its sums. After each
-step along k, its sum of high·high is therefore added to a total by an ordinary rounded addition (§3.2 there).
+operand and each column of the right operand has its own s, chosen so that its largest number is in [2**13, 2**15) and
+nothing overflows. Of a product's four terms, three are summed: high·high in one accumulator, high·low and low·high in
+another. low·low is omitted: it is about as small as fp32's rounding errors (Ootomo and Yokota, "Recovering single
+precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance", 2022, §3). wgmma truncates
+its sums. The sum of high·high is therefore added to a total after each step along k, with rounding to nearest (§3.2
+there).
 
 Why fp16: wgmma multiplies it at twice the rate of TF32, and in either layout of an operand. Three bf16 parts would need
 six products. The price is the power of two, which a kernel must find before it writes the halves.
 
-Where halves lose more than fp32's own sums would, a result is doubtful and is computed again from the fp32 operands:
+If halves may lose more than sums in fp32 would, a result is *doubtful* and is recomputed from the fp32 operands:
 
-- A number is *held* by its halves if it is at least 2**-13 after scaling. It loses at most 2**-23 of itself, so a
-  product of held numbers loses low·low and at most 2**-22 of |a|·|b|. Any other number loses at most
+- A number is *held* by its halves if it is at least 2**-13 after scaling. Its relative error is at most 2**-23, so a
+  product of held numbers loses low·low and at most 2**-22 of |a|·|b|. The error of any other number is at most
   2**-36 after scaling, whatever its size. ``lost`` such numbers in a row of one operand change a scaled result by at
   most lost · 2**-36 · 2**15, since the numbers of the other operand are below 2**15. If the scaled result is at least
   2 · (lost of its row + lost of its column), this error is at most 2**-22 of the result, and therefore of the sum of
-  |a|·|b|, which is never smaller than the result. Any other result is doubtful. So are all results of a row that has
-  lost more than a quarter of its numbers: only few of them count, see the next point.
+  |a|·|b|, which is never smaller than the result. Any other result is doubtful. So are all results of a row of
+  which more than a quarter of the nonzero numbers are lost: only few of its terms count, see the next point.
 - fp32 sums round once per term. If few terms count, this error is smaller than that of the halves; it is zero if one
   operand is one-hot. A row with x held numbers and a column with y share about x · y / k terms. Results are doubtful if
   this is below min(40, k / 4); above it, both errors are about the same.
 - A result is doubtful if it, or an operand, is not finite.
 
-Normal, uniform and constant numbers therefore go by halves: of normal numbers, one in 2**24 is not held, and then only
-results that almost cancel are doubtful. The factors that undo the scaling are stored as square roots, so that neither
-of a result's two multiplications can overflow or underflow alone.
+Normally distributed, uniform and constant numbers are therefore multiplied as halves: of normally distributed numbers,
+one in 2**24 is not held, and then only results whose terms almost cancel are doubtful. The factors that undo the
+scaling are stored as square roots, so that neither of a result's two multiplications can overflow or underflow alone.
 """
 
 import math
@@ -105,7 +106,7 @@ def fold(
     apart: cutlass.Constexpr,
     op: cutlass.Constexpr,
 ):
-    """Reduces ``columns`` of ``sFold`` (threads, 3) over the threads of a row. Its first thread gets the result."""
+    """Reduces ``columns`` of ``sFold`` (threads, 3) over a row's threads. The first of them gets the result."""
     cute.arch.sync_threads()
     for turn in cutlass.range_constexpr(walkers.bit_length() - 1):
         half = walkers >> (turn + 1)
@@ -127,8 +128,8 @@ def scale_of(
     power: cutlass.Int32, largest: cutlass.Int32, held: cutlass.Int32, some: cutlass.Int32, k: cutlass.Constexpr
 ):
     """Four numbers for a row with ``some`` nonzero numbers, ``held`` of them held by their halves. [0]: square root of
-    the factor that undoes the scaling. [1]: the row's share of the smallest scaled result that is not doubtful (added
-    to the column's). [2]: how many terms count (enough if the product with the column's is at least 1). [3]: unused."""
+    the factor that undoes the scaling. [1]: the smallest scaled result that is not doubtful is the sum of the row's and
+    the column's number. [2]: enough terms count if the product of both numbers is at least 1. [3]: unused."""
     rScale = cute.make_rmem_tensor(4, Float32)
     rScale[0] = power_of_two(-(power >> 1))
     rScale[1] = 2.0 * Float32(some - held)

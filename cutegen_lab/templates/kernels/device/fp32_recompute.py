@@ -55,7 +55,7 @@ def recomputed(
 
 
 def places(cC):
-    """Rows and columns of a thread's accumulators: two neighbours, two more 8 rows below, the same every 8 columns."""
+    """Rows and columns of a thread's accumulators: two neighbours in a row, two 8 rows below, again every 8 columns."""
     return [cC[2 * r][0] for r in range(2)], [cC[c // 2 * 4 + c % 2][1] for c in range(cute.size(cC) // 2)]
 
 

@@ -1,4 +1,4 @@
-"""Functions that expressions and reductions call, on fp32 vectors or on two numbers. Every kernel file has them."""
+"""Functions that expressions and reductions call, on fp32 vectors or on two numbers. Every kernel file can use them."""
 
 import cutlass.cute as cute
 from cutlass import Float32
@@ -9,7 +9,7 @@ def sigmoid(x):
 
 
 def fast_sigmoid(x):
-    """Uses the hardware's exponential. One tanh would be cheaper, but loses the tail: 1% off at -9 on an H200."""
+    """Uses the hardware's exponential. A single tanh would be cheaper, but is wrong by 1% at -9 on an H200."""
     return cute.math.rcp(1.0 + cute.math.exp(-x, fastmath=True), approx=True, ftz=True)
 
 

@@ -20,7 +20,7 @@ def together(counts, totals, squares):
 
 
 def apart(count, total, mean):
-    """Increase of a part's squared deviations if they are taken from ``mean`` instead of its own mean."""
+    """Increase of a part's squared deviations if they are from ``mean`` instead of the part's own mean."""
     distance = total - count * mean
     return distance * distance * cute.arch.rcp_approx(cute.arch.fmax(count, 1.0))
 

@@ -4,7 +4,7 @@ import cutlass
 
 
 def nearest(at, count, wraps=False):
-    """``at``, clamped to ``count`` positions. Where it ``wraps``, a negative position first counts from the end, as in
+    """``at``, clamped to ``count`` positions. If ``wraps``, a negative position first counts from the end, as in
     PyTorch's ``x[index]``."""
     if wraps:
         at = cutlass.select_(at < 0, at + count, at)

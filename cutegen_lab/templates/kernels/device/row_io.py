@@ -2,7 +2,7 @@
 
 Tensors are (values of a vector, vectors of a row, rows). A thread has vectors ``start``, ``start + stride``, … of
 ``row``. The first ``unpredicated`` of them lie in the row for every thread; the others need a predicate. A negative
-``stride`` goes from the row's end to its start. A problem may replace ``LOAD``.
+``stride`` goes from the row's end to its start. A generated module may replace ``LOAD``.
 """
 
 import cutlass
@@ -23,7 +23,7 @@ def fetch(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Loads vectors ``start``, ``start + stride``, … of ``row``, ``unpredicated`` of them unchecked."""
+    """Loads vectors ``start``, ``start + stride``, … of ``row``, the first ``unpredicated`` without predicates."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
         if i < unpredicated or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
@@ -57,6 +57,6 @@ def positions(start, stride, shape):
 
 
 def pick(gX, at, row, wraps=False):
-    """Element ``at`` of a row, in fp32; a position past an end is clamped. Where it ``wraps``, a negative position
-    first counts from the end."""
+    """Element ``at`` of a row, in fp32; a position past an end is clamped. If ``wraps``, a negative position first
+    counts from the end."""
     return Float32(gX[nearest(cutlass.Int32(at), cute.size(gX, mode=[0]), wraps), row])

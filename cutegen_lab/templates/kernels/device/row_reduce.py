@@ -15,7 +15,7 @@ def row_reduce(
     """Reduces one value per thread over the threads of a row. Every thread of the row gets the result.
 
     A warp reduces by shuffles. The warps of a row exchange their results through ``buffer`` (rows per block, warps per
-    row), which every thread reads whole: this is faster than a second round of shuffles.
+    row): every thread reads all results of its row, which is faster than a second round of shuffles.
     """
     result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
     if cutlass.const_expr(threads_per_row > 32):

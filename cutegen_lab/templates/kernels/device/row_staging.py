@@ -18,7 +18,7 @@ def stage(
     stride: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Starts cp.async copies of the vectors that ``fetch`` would load to the thread's own slots. Needs no registers."""
+    """Starts cp.async copies of a thread's vectors (see ``fetch``) to the thread's own slots. Needs no registers."""
     copy = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cute.nvgpu.cpasync.LoadCacheMode.ALWAYS)
     bits = cute.size(gX, mode=[0]) * gX.element_type.width
     atom = cute.make_copy_atom(copy, gX.element_type, num_bits_per_copy=bits)
@@ -38,7 +38,7 @@ def unstage(
     vectors: cutlass.Constexpr,
     unpredicated: cutlass.Constexpr,
 ):
-    """Loads what ``stage`` has copied to registers."""
+    """Loads to registers what ``stage`` has copied."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         if i < unpredicated or start + i * stride < vectors:
             cute.autovec_copy(sX[None, i], rX[None, i])

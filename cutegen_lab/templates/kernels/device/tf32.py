@@ -15,7 +15,7 @@ from cutegen_lab.templates.kernels.device.tma_views import tma_view
 
 
 class MmaTF32Op(warpgroup.MmaF16BF16Op):
-    """wgmma's TF32 kind (m64nNk8, operands along k; PTX ISA, wgmma.mma_async), for which the DSL has no class."""
+    """wgmma's TF32 kind (m64nNk8, k-major operands; PTX ISA, wgmma.mma_async), for which the DSL has no class."""
 
     def _verify(self):
         """Skips the checks for 16-bit operands."""
@@ -27,7 +27,7 @@ def tf32_mma(a_dtype, b_dtype, major_a, major_b, acc_dtype, atom_layout_mnk, til
 
 
 def tf32_views(operands):
-    """TMA views of one side's operands, along k, which TMA rounds to TF32; None if TMA cannot address one of them."""
+    """TMA views of all A operands, or all B operands, rounded to TF32; None if TMA cannot address one along k."""
     views = tuple(tma_view(x, (1,)) for x in operands)
     if None in views:
         return None
@@ -81,7 +81,7 @@ def copied_along_k(mX, scratch, stream):
 
 
 def even_pitch(length):
-    """``length`` fp32 numbers, rounded up to a multiple of 128 bytes."""
+    """Stride in elements of rows of ``length`` fp32 numbers that begin at multiples of 128 bytes."""
     return (length + 31) // 32 * 32
 
 

@@ -1,4 +1,4 @@
-"""Copies, unchanged or converted, of operands that TMA or wgmma cannot address where they are."""
+"""Copies, unchanged or converted, of operands that TMA or wgmma cannot address in place."""
 
 import math
 
@@ -31,7 +31,7 @@ def converted(mX, scratch, mScale, convert, stream):
     if along_k:
         walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
         block_rows = 256 // walkers
-    else:  # neighbouring threads take rows: as many per block as leave work for every SM
+    else:  # neighbouring threads take neighbouring rows, few enough per block that every SM has work
         block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
         walkers = 1024 // block_rows
     unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
@@ -50,7 +50,7 @@ def copied_row_by_row(mX, scratch, stream):
 
 
 def even_pitch(length):
-    """``length`` 16-bit numbers, rounded up to a multiple of 128 bytes."""
+    """Stride in elements of rows of ``length`` 16-bit numbers that begin at multiples of 128 bytes."""
     return (length + 63) // 64 * 64
 
 
@@ -60,8 +60,8 @@ def scratch_size(rows, k):
 
 
 def uneven(x, matrix):
-    """Whether TMA cannot address the 16-bit matrices of ``x`` along dimensions ``matrix``. It takes contiguous rows or
-    columns that begin at multiples of 16 bytes."""
+    """Whether TMA cannot address the 16-bit matrices of ``x`` along dimensions ``matrix``. TMA takes contiguous rows
+    or columns that begin at multiples of 16 bytes."""
     dense = any(x.shape[d] > 1 and x.stride[d] == 1 for d in matrix)
     return not dense or any(step % 8 for size, step in zip(x.shape, x.stride) if size > 1 and step > 1)
 
@@ -92,7 +92,7 @@ def convert_kernel(
     inside = cutlass.min(row, rows - 1)
     vectors = k // vec if row < rows else 0
     gX, gCopies = flat_row(mX, inside, batch, vec), [flat_row(x, inside, batch, vec) for x in mCopies]
-    apart = 1 if along_k else block_rows  # distance between two walkers of a row, in threads
+    apart = 1 if along_k else block_rows  # distance between neighbouring threads of a row, in thread indices
     convert(gX, gCopies, mScale, row, batch, vectors, walker, shape, walkers * block_rows, walkers, apart, unroll)
 
 

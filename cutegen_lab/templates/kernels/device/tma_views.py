@@ -25,16 +25,16 @@ def tma_view(x, dense_in):
 
 
 def tma_views(operands):
-    """TMA views of one side's operands: of 16 bits in either layout, of 8 bits contiguous along k, as wgmma requires.
-    None if TMA cannot address one of them, or if there is none."""
+    """TMA views of all A operands, or all B operands: 16-bit ones in either layout, 8-bit ones contiguous along k, as
+    wgmma requires. None if TMA cannot address one of them, or if there are none."""
     dense_in = {8: (1,), 16: (1, 0), 32: ()}
     views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
     return None if None in views or not views else views
 
 
 def fit_together(sides, operands):
-    """Whether all operands have one length along k, and those of each side one dtype and (as TMA views) one layout. The
-    dtypes of the sides may differ if both have 8 bits."""
+    """Whether all operands have the same length along k, all A operands the same dtype and (as TMA views) the same
+    layout, and all B operands too. The dtypes of A and B may differ if both have 8 bits."""
     dtypes = [{x.element_type for x in side} for side in sides]
     layouts = [{x.stride.index(1) for x in side} for side in sides]
     lengths = {cute.size(x, mode=[1]) for x in operands}

@@ -8,9 +8,9 @@ def why_not(config):
     """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     threads = config["threads"] * config["slices"]
     if threads > 1024:
-        return f"{threads:,} threads in a block, of 1,024 at most"
+        return f"{threads:,} threads in a block (at most 1,024)"
     smem = 8 * threads * config["vec"]  # a double buffer
     if smem > MAX_SMEM:
-        return f"{smem:,} bytes of shared memory for the slices' sums, of {MAX_SMEM:,} at most"
+        return f"{smem:,} bytes of shared memory for the slices' sums (at most {MAX_SMEM:,})"
     values = config["vec"] * config["loads"]
-    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    return f"{values} values in a thread's registers (at most {MAX_VALUES})" if values > MAX_VALUES else ""

@@ -8,9 +8,9 @@ def why_not(config):
     """The limit that ``config`` exceeds, as text; "" if it is feasible."""
     threads = config["threads_per_row"] * config["rows_per_block"]
     if threads > 1024:
-        return f"{threads:,} threads in a block, of 1,024 at most"
+        return f"{threads:,} threads in a block (at most 1,024)"
     sums = config["threads_per_row"] // 32 * config["loads"]
     if sums > SLOTS:
-        return f"{sums} sums of warps that a warp adds up, of {SLOTS} at most"
+        return f"{sums} partial results per step for a warp to scan (at most {SLOTS})"
     values = config["vec"] * config["loads"]
-    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    return f"{values} values in a thread's registers (at most {MAX_VALUES})" if values > MAX_VALUES else ""

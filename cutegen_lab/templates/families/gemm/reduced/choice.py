@@ -16,22 +16,22 @@ from cutegen_lab.templates.frontend.expr import Graph
 from cutegen_lab.templates.kernels.limits.gemm_sm90 import RESIDENT
 from cutegen_lab.templates.kernels.limits.skinny_matmul import MOST as FEW_ROWS
 
-# Microseconds that an SM of an H200 takes for 64 of k, by tile (benchmarks/results/gemm_reduced_on_gpu.json).
+# Microseconds per 64 elements along k on one SM of an H200, by tile (benchmarks/results/gemm_reduced_on_gpu.json).
 _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (64, 192): 0.29, (64, 256): 0.35, (128, 128): 0.335,
             (128, 192): 0.51, (128, 256): 0.66}  # fmt: skip
-_BEGIN_US = 4.0  # time of a launch and of the loads for its first tiles
+_BEGIN_US = 4.0  # time of a launch and of the loads of the first tiles
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
     """The candidate that :func:`_expected_us` expects to be fastest, with as many stages as fit; if none is feasible,
-    one that holds the most of a row."""
+    one of those that hold the largest part of a row."""
     feasible = [config for config in _candidates() if not why_not(graph, config)]
     return min(feasible or _candidates()[-2:], key=lambda config: _expected_us(graph, workload, config))
 
 
 def slowness(graph: Graph, workload: Workload) -> float:
-    """1 if one kernel is faster than a product and a row kernel, which write and read the product once more; otherwise
-    infinite."""
+    """1 if one kernel is faster than two, of which the first writes the product and the second reads it again;
+    otherwise infinite."""
     return 1.0 if _faster_than_two(graph, workload) else math.inf
 
 
@@ -40,9 +40,9 @@ def _faster_than_two(graph: Graph, workload: Workload) -> bool:
     if why_not(graph, config) or min(work.m, work.n) <= FEW_ROWS:  # the family ``skinny`` serves these
         return False
     alone = gemm.default_config(graph, workload)
-    if not _whole(graph, config):  # one kernel is as fast as the product alone, without its stores
+    if not _whole(graph, config):  # one kernel takes as long as the product alone without its stores
         return alone["split_k"] == 1
-    work = replace(work, epilogue=2)  # the row kernel computes the rest
+    work = replace(work, epilogue=2)  # the row kernel computes the other operations
     between = 2 * work.m * work.n * work.batches
     written = sum(tensor.nbytes for tensor in workload.outputs)
     product = expected_us(alone, work)
@@ -50,7 +50,7 @@ def _faster_than_two(graph: Graph, workload: Workload) -> bool:
 
 
 def _candidates() -> list[Config]:
-    """Candidates; the last two hold the most of a row."""
+    """Candidates; the last two hold the largest part of a row."""
     shapes = [(64, tile_n, "cooperative") for tile_n in (32, 64, 128)]
     shapes += [(64, tile_n, "pingpong") for tile_n in (64, 128, 192, 256)]
     shapes += [(128, tile_n, "cooperative") for tile_n in (128, 192, 256)]
@@ -68,7 +68,8 @@ def _whole(graph: Graph, config: Config) -> bool:
 
 
 def _expected_us(graph: Graph, workload: Workload, config: Config) -> float:
-    """Estimated time in microseconds: waves of tiles (steps along k, epilogue), or memory if it takes longer."""
+    """Estimated time in microseconds: mainly the longer of two times: waves of tiles (steps along k, epilogue), and
+    memory traffic."""
     work, n = work_of(graph, workload), row_length(graph)
     tile_m, tile_n, cluster_m, cluster_n = (int(config[s]) for s in ("tile_m", "tile_n", "cluster_m", "cluster_n"))
     clusters = ceil(work.m / (tile_m * cluster_m)) * ceil(n / (tile_n * cluster_n)) * work.batches

@@ -18,8 +18,8 @@ DOMAINS = {
 }
 KNOBS = {
     **{knob: why for knob, why in gemm.KNOBS.items() if knob[0] not in ("split_k", "cluster_n")},
-    ("cluster_n", 1): "More blocks share a row: narrower tiles hold it, and each tile of the left operand serves more.",
-    ("cluster_n", -1): "Fewer blocks share a row: fewer waits for each other, and clusters that fit more of the GPU.",
+    ("cluster_n", 1): "More blocks share a row: narrower tiles hold it, and each load of a left tile serves more.",
+    ("cluster_n", -1): "Fewer blocks share a row and wait for each other; smaller clusters leave fewer SMs idle.",
 }
 
 
@@ -46,7 +46,7 @@ def row_length(graph: Graph) -> int:
 
 
 def exchanged(graph: Graph) -> int:
-    """Values of each row that the blocks of a cluster exchange at once."""
+    """Number of values of each row that the blocks of a cluster exchange together."""
     return max(len(step.folded) for step in steps(graph))
 
 

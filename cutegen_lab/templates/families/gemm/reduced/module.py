@@ -22,7 +22,7 @@ from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Load, Reduce
 class ReducedModule(ProductModule):
     """Writes the module of a product (batches, m, n) whose epilogue reduces rows of n elements, in steps.
 
-    Operands are bf16 or f16. Each step is a generated function: it takes a row's fp32 values and returns the values to
+    Operands are bf16 or f16. Each step is a generated function: it takes fp32 values of a row and returns the values to
     keep and the terms to fold. The workspace holds ``parts``, f32 (reductions, batches, m, tiles of a row), and a copy
     of each operand that TMA cannot address.
     """
@@ -45,12 +45,12 @@ class ReducedModule(ProductModule):
 
     def text(self) -> str:
         sentences = (
-            "One warp loads tiles by TMA into swizzled shared memory, stages ahead of the warpgroups that multiply "
-            "them. Rows of the result stay in registers while they are reduced: over a quad, and over the blocks of a "
-            "cluster that a row is spread over."
+            "One warp loads tiles by TMA into swizzled shared memory, several stages ahead of the warpgroups that "
+            "multiply them. Rows of the result stay in registers while they are reduced: over the four lanes of a "
+            "quad, and over the blocks of a cluster that share a row."
         )
         if self.pair is not False:
-            sentences += " Wider rows are reduced tile by tile, and a second kernel puts the parts together."
+            sentences += " Wider rows are reduced tile by tile, and a second kernel combines the partial results."
         functions = self._functions()
         return bundle(
             "gemm_row_reduce_sm90", docstring(self.problem, self.graph, NAME, sentences),
@@ -82,13 +82,13 @@ class ReducedModule(ProductModule):
         held = self.steps[-1].keep if self.written else ()
         env = self._named(held)
         reads = self._reads([root], env)
-        lines += self._head("finish", held, list(self.names), reads, "What is written of a row.")
+        lines += self._head("finish", held, list(self.names), reads, "The values to write for a row.")
         lines += [f"    {line}" for line in self.writer.assignments([root], env, {})]
         lines += [f"    return {self.writer.expression(root, env)[0]}", "", ""]
         lines += [
-            "# Of each step: the function, the tensors it reads and whether they differ along a row, how many values",
-            "# of a row registers hold for it, what folds its terms, and what changes nothing in that. Of what",
-            "# follows: the function, what it reads, how many values it takes of a row, and what writes it.",
+            "# Each step: (function, ((index of an auxiliary load, whether that varies along a row), …), number of",
+            "# held values that it takes, combine functions of its terms, their neutral elements).",
+            "# FINISH: (function, its auxiliary loads as above, number of held values, function that writes).",
             "STEPS = (",
             *entries,
             ")",
@@ -102,7 +102,7 @@ class ReducedModule(ProductModule):
         env = self._named(step.before, known)
         terms = [self.graph.nodes[i].args[0] for i in step.folded]
         reads = self._reads([*step.keep, *terms], env)
-        lines = self._head(name, step.before, known, reads, "What is kept of a row, and the terms of what is folded.")
+        lines = self._head(name, step.before, known, reads, "(values of a row to keep in registers, terms to reduce).")
         if isinstance(self.pair, Online) and self.pair.shift == self.pair.top and known:
             lines.append(f"    {self.names[self.pair.top]} = finite({self.names[self.pair.top]})")
         lines += [f"    {line}" for line in self.writer.assignments([*step.keep, *terms], env, {})]
@@ -147,7 +147,7 @@ class ReducedModule(ProductModule):
         m, n, batches = (space.product(over) for over in (self.products.m, self.products.n, self.products.batch))
         lines = [
             "def workspace(workload, config):",
-            '    """What tiles find of rows wider than a cluster\'s; copies of operands, as TMA can read them."""',
+            '    """Workspace: partial results of rows wider than a cluster, and copies of operands for TMA."""',
             "    inputs = workload.inputs",
             f"    m, n, batches = {m}, {n}, {batches}",
             f'    parts = ({len(self.names)}, batches, m, -(-n // config["tile_n"]))',
@@ -183,7 +183,7 @@ class ReducedModule(ProductModule):
             "tiles = (n + tile_n - 1) // tile_n",
             f"mParts = parts_view(parts, m, tiles, batches, {len(self.names)})",
             f"ready = tma_views(({operands[0]},)), tma_views(({operands[1]},))",
-            "multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, cute.size(mA, mode=[1]),",
+            "multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, mA.shape[1],",
             "                    (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)",
         ]
         if self.pair is not False:

@@ -16,7 +16,7 @@ def from_parts(
 ) -> list[str]:
     """A function for each pass over the tiles, and their description ``FROM_PARTS`` for the kernel. ``names``: names of
     the reductions, in the order in which tiles store them. ``parts``: names of a tile's partial results. The second
-    reduction of a ``pair`` takes the last pass."""
+    reduction of a ``pair`` is computed in the last pass."""
     walks = [(dict(parts), [*names])]
     if not isinstance(pair, bool):
         one, other = pair.reductions
@@ -27,7 +27,7 @@ def from_parts(
         lines += [
             "@cute.jit",
             *signature(f"from_parts_{at}", [*(parts[index] for index in read), *known, "columns", "n"]),
-            '    """What is folded of a tile\'s parts of a row, of so many columns."""',
+            '    """Terms to fold, from partial results of a row in a tile of ``columns`` columns."""',
             f"    return {tuple_text([*terms.values()])}",
             "",
             "",
@@ -36,8 +36,8 @@ def from_parts(
         entries.append(f"    (from_parts_{at}, {tuple_text(numbers)}, {tuple_text(folds)}),")
         known += [names[index] for index in terms]
     says = [
-        "# Of each walk over the parts of a row: what is taken of a tile's, which of them, what folds that, and what",
-        "# changes nothing in it.",
+        "# Each pass over the partial results of a row: (function, indices of the partial results that it takes,",
+        "# (combine function, neutral element) for each of its terms).",
     ]
     return [*lines, *says, "FROM_PARTS = (", *entries, ")", "", ""]
 

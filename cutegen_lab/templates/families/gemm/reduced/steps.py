@@ -15,8 +15,8 @@ from cutegen_lab.templates.frontend.expr import Dot, Elementwise, Graph, Reduce
 
 @dataclass(frozen=True)
 class Step:
-    """One step of an epilogue, as nodes. ``before``: those held in registers. ``keep``: those held afterwards.
-    ``folded``: the reductions that the step computes."""
+    """One step of an epilogue, as nodes. ``before``: the nodes held in registers before it. ``keep``: those held after
+    it. ``folded``: the reductions that the step computes."""
 
     before: tuple[int, ...]
     keep: tuple[int, ...]
@@ -51,7 +51,7 @@ def _kept(graph: Graph, held: tuple[int, ...], roots: Sequence[int], depth: int)
 
 
 def _reached(graph: Graph, roots: Iterable[int], without: int) -> set[int]:
-    """Nodes that ``roots`` depend on by paths that pass neither a reduction nor ``without``."""
+    """Nodes on which ``roots`` depend by a path without reductions and without the node ``without``."""
     found, stack = set[int](), list(roots)
     while stack:
         index = stack.pop()
