@@ -38,6 +38,11 @@ describe('what is shown', () => {
     expect(host.textContent).toContain('Error vs fp64, norm');
   });
 
+  it('awaits the analyst where a review has begun, and no clock ticks there', async () => {
+    await show(sample('pinned'));
+    expect([...host.querySelectorAll('.cg-step')].at(-1)?.textContent).toMatch(/review\s*awaits you$/);
+  });
+
   it('labels a predicted time as predicted, and a bound as a bound, beside the number', async () => {
     await show(sample('review'));
     const basis = new Map(

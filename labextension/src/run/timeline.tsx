@@ -41,8 +41,8 @@ export function Timeline({ steps, label, live, awaited = false }: ITimelineProps
   return (
     <ol class="cg-timeline" aria-label={label}>
       {steps.map(step => {
-        const time = live ? elapsed(step, now) : step.seconds;
-        const yours = awaited && step.step === 'review' && step.status === 'pending';
+        const yours = awaited && step.step === 'review' && ['pending', 'running'].includes(step.status);
+        const time = yours ? null : live ? elapsed(step, now) : step.seconds;
         return (
           <li key={step.step} class={`cg-step cg-step-${yours ? 'yours' : step.status}`} title={step.detail}>
             <span class="cg-step-name">
