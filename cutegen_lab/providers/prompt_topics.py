@@ -1,33 +1,44 @@
-"""Classifies a reference by the functions that it calls, to choose hints for a model."""
+"""Classifies the work of a problem by the operators of its exported graph, to choose hints for a model."""
 
 from __future__ import annotations
 
-import ast
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cutegen_lab.core.syntax import parse
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.problem import Problem
 
-WorkClass = Literal["scan", "matmul", "row reduction", "elementwise"]
+if TYPE_CHECKING:
+    import torch
 
-_NAMES: tuple[tuple[WorkClass, frozenset[str]], ...] = (
+WorkClass = Literal["scan", "matmul", "pooling", "row reduction", "column reduction", "elementwise", "other"]
+
+_OPERATORS: tuple[tuple[WorkClass, frozenset[str]], ...] = (  # one of these decides, the first class first
     ("scan", frozenset({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"})),
     (
         "matmul",
         frozenset(
-            {"matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "linear", "Linear", "conv1d", "conv2d", "conv3d",
-             "Conv1d", "Conv2d", "Conv3d", "scaled_dot_product_attention", "outer", "tensordot"}
+            {"matmul", "mm", "bmm", "mv", "dot", "addmm", "addbmm", "baddbmm", "addmv", "einsum", "linear", "outer",
+             "tensordot", "scaled_dot_product_attention", "conv1d", "conv2d", "conv3d", "convolution",
+             "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "bilinear"}
         ),
     ),
     (
-        "row reduction",
+        "pooling",
         frozenset(
-            {"softmax", "log_softmax", "Softmax", "LogSoftmax", "sum", "mean", "amax", "amin", "max", "min", "prod",
-             "var", "std", "var_mean", "norm", "normalize", "vector_norm", "layer_norm", "LayerNorm", "rms_norm",
-             "RMSNorm", "group_norm", "GroupNorm", "argmax", "argmin", "topk", "logsumexp", "cross_entropy", "all",
-             "any"}
-        ),
+            f"{adaptive}{kind}_pool{n}d" for adaptive in ("", "adaptive_") for kind in ("avg", "max") for n in (1, 2, 3)
+        ) | {"max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices", "unfold"},
     ),
 )  # fmt: skip
+_BY_DIM = frozenset(  # reductions along the dimensions of their argument `dim`; all without it
+    {"softmax", "log_softmax", "sum", "nansum", "mean", "nanmean", "amax", "amin", "aminmax", "max", "min", "prod",
+     "var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "argmax", "argmin", "topk", "sort", "argsort",
+     "median", "kthvalue", "logsumexp", "all", "any", "count_nonzero", "cosine_similarity"}
+)  # fmt: skip
+_ALONG_ROWS = frozenset(
+    {"layer_norm", "rms_norm", "group_norm", "instance_norm", "cross_entropy_loss", "nll_loss", "nll_loss_nd",
+     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "binary_cross_entropy", "trace"}
+)  # fmt: skip
+_BATCH_NORMS = frozenset({"batch_norm", "native_batch_norm", "_native_batch_norm_legit"})
 HINTS: dict[WorkClass, str] = {
     "scan": (
         "A scan: give each thread a contiguous run, scan runs within the warp (shuffle_sync_up), then across warps\n"
@@ -37,28 +48,68 @@ HINTS: dict[WorkClass, str] = {
         "Matrix products: tile through shared memory with several stages in flight; tensor cores decide the speed.\n"
         "What else the reference does belongs in the prologue or epilogue."
     ),
+    "pooling": (
+        "A stencil: windows of neighbouring outputs overlap. Neighbouring threads take neighbouring outputs; load\n"
+        "each row of the input once, in wide loads, and use it for every window that it is in."
+    ),
     "row reduction": (
         "A row reduction: read each row once, keep it in registers, reduce within the thread, the warp, then the\n"
         "block; fuse what comes before and after."
+    ),
+    "column reduction": (
+        "A column reduction: neighbouring threads take neighbouring columns, in 16-byte loads that fill 128-byte\n"
+        "lines; each thread reduces its share of the rows in registers, the block combines shares in shared memory.\n"
+        "Where the columns alone make too few blocks for the GPU, split the rows too."
     ),
     "elementwise": (
         "Elementwise or data movement: 16-byte loads and stores, several independent vectors per thread, all loads\n"
         "before the first use; broadcast operands are small and stay in cache."
     ),
+    "other": "Read each input once, in 16-byte loads, and keep several independent loads in flight per thread.",
 }
 
 
-def work_class(source: str) -> WorkClass:
-    """Class of work, by the names of called functions and methods and by ``@``. A text that does not parse counts as
-    elementwise."""
+def work_class(problem: Problem) -> WorkClass:
+    """Class of work of ``problem``'s first workload; "other" if torch.export cannot read the reference."""
+    from cutegen_lab.templates.frontend.reader import Programs  # imports PyTorch
+
     try:
-        nodes = list(ast.walk(parse(source)))
-    except SyntaxError:
-        return "elementwise"
-    names = {n.func.attr for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}
-    names |= {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    product = any(isinstance(n, ast.BinOp | ast.AugAssign) and isinstance(n.op, ast.MatMult) for n in nodes)
-    for kind, known in _NAMES:
-        if names & known or (kind == "matmul" and product):
+        calls = Programs(problem).of(problem.workload.name).calls
+    except ProviderError:
+        return "other"
+    names = {_name(node) for node in calls}
+    for kind, known in _OPERATORS:
+        if names & known:
             return kind
-    return "elementwise"
+    reductions = [along for node in calls if (along := _reduces_rows(node)) is not None]
+    if not reductions:
+        return "elementwise"
+    return "row reduction" if any(reductions) else "column reduction"
+
+
+def _name(node: torch.fx.Node) -> str:
+    """``softmax`` of ``aten.softmax.int``."""
+    parts = str(node.target).split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def _reduces_rows(node: torch.fx.Node) -> bool | None:
+    """Whether the last dimension is among those that the operator reduces; None if it is no reduction."""
+    name, arguments = _name(node), _arguments(node)
+    if name in _ALONG_ROWS:
+        return True
+    if name not in _BY_DIM | _BATCH_NORMS or "other" in arguments:  # the maximum of two tensors reduces nothing
+        return None
+    rank = node.args[0].meta["val"].dim()
+    if name in _BATCH_NORMS:  # which reduce all dimensions but the second
+        return rank > 2 if arguments.get("training") else None
+    dims = arguments.get("dim")
+    given = [dims] if isinstance(dims, int) else list(dims or ())
+    return not given or any(dim % max(rank, 1) == rank - 1 for dim in given)
+
+
+def _arguments(node: torch.fx.Node) -> dict[str, Any]:
+    """Arguments by the names of the operator's schema."""
+    schema = getattr(node.target, "_schema", None)
+    names = [argument.name for argument in schema.arguments] if schema else []
+    return dict(zip(names, node.args, strict=False)) | dict(node.kwargs)

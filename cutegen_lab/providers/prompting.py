@@ -105,7 +105,7 @@ def _environment() -> SandboxedEnvironment:
 def _problem_values(request: GenerateRequest) -> dict[str, object]:
     problem = request.problem
     sol = speed_of_light(problem, request.gpu)
-    kind = work_class(problem.source)
+    kind = work_class(problem)
     return {
         "problem_name": problem.name,
         "reference": problem.source.strip("\n"),

@@ -24,7 +24,10 @@ interface INewNotebook {
   noKernel: string;
 }
 
-/** Whether a folder, which is listed, has a file of this name: to ask for one that is not there leaves an error behind. */
+/**
+ * Whether a folder has a file of this name. The folder is listed: a request for a missing file leaves an error in the
+ * console.
+ */
 async function isThere(app: JupyterFrontEnd, folder: string, name: string): Promise<boolean> {
   const listed = await app.serviceManager.contents.get(folder, { type: 'directory', content: true });
   return (listed.content as readonly { name: string }[]).some(each => each.name === name);
