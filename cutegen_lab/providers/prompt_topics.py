@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.errors import CutegenError
 from cutegen_lab.core.problem import Problem
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def work_class(problem: Problem) -> WorkClass:
 
     try:
         calls = Programs(problem).of(problem.workload.name).calls
-    except ProviderError:
+    except CutegenError:  # a hint is no reason to stop a run
         return "other"
     names = {_name(node) for node in calls}
     for kind, known in _OPERATORS:

@@ -21,7 +21,9 @@ def problem(source: str = "def reference(x):\n    return torch.cumsum(x, dim=-1)
         return Workload(name, (TensorSpec("x", DType.F32, shape),), (TensorSpec("out", DType.F32, shape),), why)
 
     checks = (workload("prime", 5, 257, "prime columns"),)
-    return Problem("scan", source, "reference", (workload("main", 1024, 4096),), checks)
+    return Problem(
+        "scan", source, "reference", (workload("main", 1024, 4096),), checks, inputs_text="x: f32[1024,4096]"
+    )
 
 
 def attempt(verdict: Verdict = Verdict.PASSED, source: str = SOURCE, reason: str = "13 checks") -> Attempt:
