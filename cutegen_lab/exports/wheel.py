@@ -118,6 +118,6 @@ def _license(subject: Subject) -> str:
         return text
     note = (
         "The launcher in __init__.py and the tests are from cutegen-lab, under the licence below. The kernel\n"
-        "(kernel.py and its machine code) is not: its licence is for its author to say.\n"
+        "(kernel.py and its machine code) is not under it: only the kernel's author can license it.\n"
     )
     return f"{note}\n{text}"

@@ -39,7 +39,7 @@ def test_all_caught(place: Path, only: Callable[..., None], capfd: pytest.Captur
     assert main(["judge", "softmax.py", str(KERNEL), "--attack", "--device", "emulator"]) == 0
     told = capfd.readouterr().out
     assert "the kernel itself: passed" in told
-    assert "unwritten_output: outputs start poisoned" in told
+    assert "unwritten_output: outputs are poisoned" in told
     assert "not applicable inputs_through_tf32" in told and "it needs a float32 input" in told
     assert "4 attacks: 3 caught, 1 not applicable" in told
 

@@ -120,7 +120,7 @@ def test_a_forged_reply_is_refused(compiler: CageCompiler) -> None:
         ("b'A', {'workspace': [], 'recordings': [{'bases': [], 'error': 0}] * 2, 'seconds': 0.1}, b'', b'', "
          "b'launch k', b'launch k'", "is malformed"),
         ("b'A', {'workspace': [], 'recordings': [{'bases': [], 'error': 0}] * 6, 'seconds': 0.1}, b'', b'', "
-         "*[b'launch k'] * 6", "no sense"),
+         "*[b'launch k'] * 6", "does not have 2 tensors"),
         ("b'A', b'not json'", "not JSON"),
         ("b'A', b'[' * 100000", "not JSON"),
         ("b'A', [1]", "not a JSON object"),

@@ -274,10 +274,10 @@ def test_a_judge_that_has_predicted_may_still_be_sent_to_another_process() -> No
         ({"attributes": {99: bytes(4)}}, "launch attribute 99"),
         ({"attributes": {2: bytes(8)}}, "has 8 bytes, not 4"),
         ({"attributes": {2: b"\1\0\0\0"}, "grid": (5000, 1, 1)}, "a cooperative grid of 5000 blocks, but only"),
-        ({"kernel": "other"}, "does not hold"),
+        ({"kernel": "other"}, "does not contain"),
         ({"params": (bytes(8), bytes(4))}, "parameter sizes"),
         ({"relocations": (Relocation(0, 4, 0, 0),)}, "outside parameter 0"),
-        ({"relocations": (Relocation(0, 0, 9, 0),)}, "names tensor 9"),
+        ({"relocations": (Relocation(0, 0, 9, 0),)}, "refers to tensor 9"),
         ({"relocations": (Relocation(0, 0, 0, 1 << 40),)}, "bytes into"),
     ],
 )
