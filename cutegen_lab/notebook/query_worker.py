@@ -109,8 +109,8 @@ def answered(runs: OpenRuns, line: bytes) -> bytes:
 
 
 def _refuse_paths(*names: str) -> None:
-    """Raises InputError for names that lead to another folder: exported files are named after them, and a store need
-    not be trusted."""
+    """Raises InputError for a name that contains a slash or a NUL: exported files are named after it, and the store may
+    come from an untrusted source."""
     for name in names:
         if "/" in name or "\0" in name:
             raise InputError(f"{one_line(name)[:80]!r} is no name of a run or candidate", "Do not trust this store.")

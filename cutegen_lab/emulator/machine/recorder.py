@@ -74,8 +74,8 @@ class Recorder(Scheduler):
             self._note(instruction, warps, at)
 
     def _begin(self, warp: int, now: int) -> None:
-        """Ends the wait of ``warp``, which executes an instruction at time ``now``, and its span if that ended
-        before."""
+        """``warp`` executes an instruction at time ``now``: records the wait that ends here, if it waited, and its span
+        of execution, unless that reaches ``now`` and so continues."""
         if warp in self._waits:
             self._add(warp, "wait", self._waits.pop(warp), now)
         if warp in self._running and self._running[warp][1] != now:
@@ -122,7 +122,7 @@ class Recorder(Scheduler):
                         self._add(warp, _KINDS[family], begun, at)
                 if ".wait_all" in name:
                     issued.clear()
-            elif family == "cp.async" and ".mbarrier." in name:  # copies end when they arrive on an mbarrier
+            elif family == "cp.async" and ".mbarrier." in name:  # the spans of its copies end here
                 for begun in issued:
                     self._add(warp, "copy in", begun, at)
                 issued.clear()

@@ -6,7 +6,7 @@ Every form above sm_70 follows one rule. With lane = 4q + p and E elements of A 
 - B: register c holds column q, rows (4c + p)·E … + E − 1;
 - C and D: element 2h + e is row 8h + q, column 2p + e; 16-bit elements share a register, e = 0 in its low half.
 
-One register of the four lanes of a quad is contiguous in memory (16 bytes; 32 of f64), so that fragments of thousands
+One register of the four lanes of a quad is contiguous in memory (16 bytes; 32 for f64), so that fragments of thousands
 of warps become matrices by moving such pieces.
 """
 

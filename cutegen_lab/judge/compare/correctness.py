@@ -52,8 +52,9 @@ def compare(
 ) -> OutputError:
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), and PyTorch's own.
 
-    Integers and booleans must equal float64's or PyTorch's, or point at an equal value; booleans that follow from
-    rounded floats may equal one of ``moved``, or PyTorch's with other rounding. 8-bit floats are compared before their
+    Integers and booleans must equal those of the float64 reference or of PyTorch, or be right although they differ,
+    such as an argmax that points at an equal value; booleans that follow from rounded floats may also equal one of
+    ``moved``, or PyTorch's results with other rounding. 8-bit floats are compared before their
     rounding (:mod:`float8`). Finite elements beyond ``HUGE``, such as a mask's fill value (``finfo.min``), must equal
     PyTorch's within rounding. NaN and infinities must be where the reference has them, rounded to the output's dtype;
     where PyTorch and the reference differ in that, either is accepted.

@@ -31,7 +31,8 @@ Results = tuple[torch.Tensor, ...]
 
 
 def few_decide(inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> bool:
-    """Whether a few numbers dominate the norm of one of ``results``."""
+    """Whether few numbers decide: the largest input or a result is small (``_FEW`` elements), or one number dominates
+    the norm of a result."""
     if min(max(t.numel() for t in inputs), *(t.numel() for t in results)) <= _FEW:
         return True
     return any(float(largest_share(t.reshape(-1))) * _FEW_LARGE > 1 for t in results)

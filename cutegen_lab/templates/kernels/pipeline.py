@@ -15,7 +15,7 @@ def intermediate(workload, name, dtype, shape):
 
 
 def row_major(shape):
-    """Dense row-major strides. Dimensions of size 1 get one too: they have 0 in CuTe, but families merge by strides."""
+    """Dense row-major strides, for dimensions of size 1 too, to which CuTe would give 0."""
     strides = [1]
     for size in shape[:0:-1]:
         strides.insert(0, strides[0] * size)

@@ -56,7 +56,7 @@ def scaled(
     if scale_result is not None or any(
         len(scale.axes) > 1 and g.axes.size(scale.axes[along]) > 1 for scale, along in ((scale_a, -1), (scale_b, -2))
     ):
-        raise Unsupported("scales other than one for each operand, or for each row and column")
+        raise Unsupported("scales that are neither one per operand nor one per row of a and column of b")
     product = g.map("mul", g.map("mul", matmul(g, a, b), scale_a), scale_b)
     return product if bias is None else add(g, product, bias)
 
