@@ -36,8 +36,8 @@ class RenderedPrompt:
 
 
 def render(request: GenerateRequest) -> RenderedPrompt:
-    """The prompt for ``request``: ``generate``, ``fix`` or ``refine``, or for the
-    spec language one of these with ``_spec``."""
+    """The prompt for ``request``: ``generate``, ``fix`` or ``refine``; in the spec language, one of these with
+    ``_spec``."""
     parent, in_spec = request.parent, request.language == "spec"
     example = (prompts_dir() / "example_softmax.py").read_text().rstrip()
     values: dict[str, object] = {

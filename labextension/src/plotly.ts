@@ -39,8 +39,10 @@ export function loadPlotly(script: () => Promise<string>): Promise<IPlotly> {
   return page.cutegenPlotly;
 }
 
-/** Draws a figure in `el`, or what changed of it. Plotly writes into what it is given: it gets a copy. Where dragging
- * moves the figure, the wheel zooms. */
+/**
+ * Draws a figure in `el`, or what changed of it. Plotly writes into what it is given: it gets a copy. Where dragging
+ * moves the figure, the wheel zooms.
+ */
 export async function draw(plotly: IPlotly, el: HTMLElement, { data, layout }: IFigure, toolBar: boolean) {
   const config = { displayModeBar: toolBar, scrollZoom: layout.dragmode === 'pan' };
   await plotly.react(el, structuredClone(data), structuredClone(layout), config);

@@ -2,23 +2,20 @@
 // `npm run ui:page`, after `npm run build`. `ACCEPT=1 npm run ui:page` writes the baselines.
 // `npm run ui:page layouts` takes those whose names begin with "layouts".
 // CHROMIUM names the browser where it is not /usr/bin/chromium. Pictures go to ui-tests/shots/.
-import { readFileSync, mkdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 import { ANSWERS } from './answers.mjs';
 import { difference } from './baselines.mjs';
+import { accessible, here, shots } from './jupyter.mjs';
 
-const here = fileURLToPath(new URL('.', import.meta.url));
 const bundle = fileURLToPath(new URL('../../cutegen_lab/notebook/static/', import.meta.url));
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-background-networking'];
-const shots = `${here}shots`;
-mkdirSync(shots, { recursive: true });
 
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: flags
 });
-const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 const failures = [];
 let pictures = 0;
 
@@ -73,15 +70,7 @@ async function show(name, sample, { scheme = 'light', width = 1040, height = 900
   if (await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)) {
     failures.push(`${name}: wider than the page`);
   }
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() =>
-    globalThis.axe.run('.cg-root', { resultTypes: ['violations'] })
-  );
-  for (const { impact, id, help, nodes } of violations) {
-    if (impact === 'serious' || impact === 'critical') {
-      failures.push(`${name}: axe ${id}, ${help}: ${nodes.map(node => node.target.join(' ')).join('; ')}`);
-    }
-  }
+  await accessible(page, name, '.cg-root').catch(error => failures.push(error.message));
   compare(name, await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true }));
   await page.close();
 }

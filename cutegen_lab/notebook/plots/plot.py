@@ -87,16 +87,15 @@ class Plot:
         elif path.suffix == ".html":
             page = self.figure.to_html(config=CONFIG)
             write_out(path, page.replace("<head>", f"<head>{GENERATOR}", 1))
-        elif path.suffix == ".json" and self.trace:
-            write_out(path, self.trace)
+        elif path.suffix == ".json" and (trace := self.trace):
+            write_out(path, trace)
         elif path.suffix in _IMAGES:
             may_write(path)
             self._image(path)
         else:
-            trace = ", .json (a trace for Perfetto)" if self.trace else ""
             raise InputError(
                 f"cannot tell from the name {path.name!r} what to write",
-                f"Name a file .html, .csv, .png, .svg or .pdf{trace}.",
+                "Name a file .html, .csv, .png, .svg or .pdf, or .json for the trace of a timeline.",
             )
         return path
 
