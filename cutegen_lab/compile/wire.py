@@ -21,8 +21,8 @@ RECORDINGS = 6
 SEPARATOR = b"\n\x1e\n"  # printed by a process before the output of each build
 
 JOB, RESPONSE = b"J", b"R"  # frames between parent and server
-# From a build: which workload it begins, the step it is in, the tensor that it touched; the larger pieces of its
-# answer; and the answer.
+# Frames from a build: the workload that it begins, the phase that it enters, a tensor that it accessed, a large piece
+# of its answer, and the answer itself.
 WORKLOAD, PHASE, TOUCHED, PART, ANSWER = b"W", b"P", b"T", b"B", b"A"
 
 

@@ -132,7 +132,7 @@ class SpeedOfLight:
     limiter: Literal["memory", "compute"]
     """Which of the two is larger: "memory" or "compute"."""
     gpu: str
-    """Name of the GPU."""
+    """Name of the GPU whose rates were used."""
 
     def gap(self, time_us: float) -> float:
         """``sol_gap``: ``time_us`` over the bound; 1.0 is the bound itself."""

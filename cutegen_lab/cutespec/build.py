@@ -155,7 +155,7 @@ def _set(step: Step, template: Template) -> Settings:
         for name, value in _meant(option, template):
             if name in found:
                 raise option.place.error(
-                    f"{name} is set twice", f"It is set first at line {found[name][1].place.line}."
+                    f"{name} is set twice", f"It is first set on line {found[name][1].place.line}."
                 )
             found[name] = (_legal(name, value, option, template), option)
     return found

@@ -168,7 +168,7 @@ def check_tensors(spec: Spec, mine: Workload, asked: Workload) -> None:
         if len(given) != len(wanted):
             raise written[-1].place.error(
                 f"the spec has {len(given)} `{kind}`, but the problem has {len(wanted)}: {', '.join(map(str, wanted))}",
-                "Write those of the problem, in the same order.",
+                "Declare the problem's tensors, in the same order.",
             )
         for number, (ours, theirs, line) in enumerate(zip(given, wanted, written, strict=True), 1):
             if (ours.dtype, ours.shape, ours.stride) != (theirs.dtype, theirs.shape, theirs.stride):

@@ -56,9 +56,9 @@ class LineShare:
     line: int
     """Line of the candidate's text, from 1."""
     share: float
-    """Its share of what all lines take of this resource, 0 to 1."""
+    """The line's use of this resource divided by the use of all lines, 0 to 1."""
     told: str
-    """The share in words, with the cost of an access."""
+    """The share as a phrase, with the cost of an access."""
 
 
 def profile_records(profiles: Sequence[Profile]) -> list[Counted | LineShare]:

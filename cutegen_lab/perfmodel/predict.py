@@ -29,8 +29,9 @@ from cutegen_lab.perfmodel.traffic import traffic
 from cutegen_lab.perfmodel.waits import hidden_us, waits_us
 
 MODEL = "roofline of memory, units, waits and block starts, v11"
+# Exponent of the norm that adds the times of the resources: the higher, the better they overlap.
 _NORM = 3.0
-# Exponent if a multiprocessor has only one block, which uses mma.sync: no other block hides its waits.
+# The same for a kernel of mma.sync with one block per multiprocessor: no other block hides its waits.
 _LONE_NORM = 1.8
 
 

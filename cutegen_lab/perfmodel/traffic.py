@@ -27,8 +27,8 @@ _L1_INVALIDATED = 0.4
 # the loop: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 iterations takes 220 and 630 µs longer
 # than without spills, at L2's rate.
 _SPILLED_ONCE = 128.0
-# Partial-sector stores by several instructions (benchmarks/results/l1_and_l2_on_gpu.json): L1 merges all of them up to
-# the first ratio, none from the second on.
+# Stores of parts of a sector by several instructions (benchmarks/results/l1_and_l2_on_gpu.json). Each pair is a range
+# of a ratio: L1 merges all such stores below it, none above it.
 _L1_JOINS = (0.5, 1.2)  # ratio of bytes of loads in flight to L1's size
 _JOINED_STORES = (1.0, 2.0)  # ratio of bytes stored to bytes loaded
 _JOINED_LINES = (8.0, 16.0)  # number of lines that an instruction touches

@@ -47,8 +47,8 @@ class Axis:
         return self.unit * max(self.places.values())
 
     def near(self, size: int, odd: bool = False) -> int:
-        """The largest unit with dimensions of at most ``size``, but at least the minimum that the reference accepts and
-        at most the current one; ``odd``: an odd number of steps if possible."""
+        """The largest unit for which no dimension exceeds ``size`` or its current value; never less than the smallest
+        unit that the reference accepts. ``odd``: an odd number of steps if possible."""
         least = -(-self.least // self.step)
         steps = max(min(size, self.size) // max(self.places.values()) // self.step, least)
         if odd and steps % 2 == 0:

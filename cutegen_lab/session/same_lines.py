@@ -9,8 +9,9 @@ from cutegen_lab.core.artifact import Build
 
 
 def same_lines(general: str, specialised: str, builds: Iterable[tuple[Build, Build]]) -> dict[int, int]:
-    """Line of ``general`` (from 1) → line of ``specialised``. Lines are matched by the instructions of ``builds``,
-    which are pairs of equal PTX; lines without instructions by their text, if it occurs once in each."""
+    """Line of ``general`` (from 1) → line of ``specialised``. ``builds`` are pairs of the same PTX, built
+    from either text: lines with the same instructions match. A line without instructions matches the line with the
+    same text, if either text has it once."""
     counted = dict[int, Counter[int]]()
     for old, new in builds:
         for before, now in zip(_lines(old), _lines(new), strict=False):

@@ -59,7 +59,7 @@ def test_a_spec_becomes_a_right_kernel(
         ("out y: bf16 = x * w\nwith vec=16, loads=8", 5, "The nearest that fits is loads=4."),
         ("out y: bf16 = softmax(x, dim=9) * w", 4, "PyTorch raises IndexError: Dimension out of range"),
         ("out y: bf16 = x * w\nwith veq=16", 5, "has no veq. Did you mean 'vec'? The template has: vec, threads"),
-        ("out y: bf16 = x * w\nwith vec=4\nwith vec=8", 6, "vec is set twice. It is set first at line 5."),
+        ("out y: bf16 = x * w\nwith vec=4\nwith vec=8", 6, "vec is set twice. It is first set on line 5."),
         ("out y: bf16 = x * w\ntile 64x64", 5, "has no tile"),
         ("out y: bf16[N, M] = x * w", 4, "y is declared as [512, 64], but its expression gives [64, 512]"),
         ("out y: bf16 = x @ x", 4, "RuntimeError"),

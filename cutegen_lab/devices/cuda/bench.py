@@ -131,7 +131,7 @@ class Bench:
         """``count`` samples in microseconds per call."""
         runnable, graphs = self._subjects[name]
         if not graphs.has(mode):
-            self.sets.refresh(seed)  # a sample of the copy leaves invalid indices, which would fault
+            self.sets.refresh(seed)  # samples of the copy overwrite indices: an access with them would fault
             graphs.prepare(mode)
         if mode == "records":
             times = cupti_activity.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)

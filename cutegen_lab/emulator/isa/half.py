@@ -63,7 +63,7 @@ def extreme(e: Emit, kind: str) -> None:
 
 
 def unary(e: Emit, kind: str, function: str) -> None:
-    """9.7.4.9 tanh, .10 ex2. The only error is rounding to the format, half of what the ISA allows."""
+    """9.7.4.9 tanh, .10 ex2. The only error is that of rounding to the format: half of what the ISA allows."""
     _known(e, kind)
     _out(e, kind, f"{function}({_wide(e, 1, kind)})")
 

@@ -181,7 +181,7 @@ class WarpgroupProducts:
     # --- lanes -------------------------------------------------------------------------------------------------------
 
     def _whole(self, g: WarpgroupLanes) -> bool:
-        """True if all threads of every warpgroup of ``g`` are in it."""
+        """True if ``g`` has all threads of each of its warpgroups."""
         value = g.cache.get("warpgroups")
         if value is None:
             ok = g.n % THREADS == 0

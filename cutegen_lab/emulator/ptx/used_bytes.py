@@ -19,7 +19,8 @@ _BITS = {"H": 16, "U": 32, "D": 64}  # bits of a register, by file
 
 
 def masked(load: ptx.Instruction, mask: int) -> Iterator[ptx.Instruction]:
-    """Instructions to execute for ``load``. Raises :class:`Unsupported` if it is not a load."""
+    """The instructions that replace ``load``, of which only the bytes in ``mask`` are used. Raises
+    :class:`Unsupported` if it is not a load."""
     kind = load.mods[-1] if load.mods else ""
     if load.opcode != "ld" or kind not in WIDTH:
         raise Unsupported("used_bytes_mask applies to loads only", load.line, load.text)

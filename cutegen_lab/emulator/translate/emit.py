@@ -28,7 +28,7 @@ class Symbols:
     params: dict[str, int] = field(default_factory=dict)  # name -> offset in the parameter block
     constants: dict[str, Any] = field(default_factory=dict)
     sites: int = 0  # number of memory instructions so far
-    flights: dict[tuple[str, ...], int] = field(default_factory=dict)  # numbers of register lists of wgmma
+    flights: dict[tuple[str, ...], int] = field(default_factory=dict)  # register list of a wgmma -> its number
 
     def constant(self, value: Any) -> str:
         name = f"k{len(self.constants)}"

@@ -132,9 +132,10 @@ class ParallelChecks:
 def checks_in_order(
     plan: Plan, check_here: CheckHere, parallel: ParallelChecks, omitted: Omitted
 ) -> Iterator[tuple[Workload, WorkloadCheck]]:
-    """Checks of all workloads of ``plan``, in its order. While the jobs of ``parallel`` run, ``check_here`` checks the
-    other workloads in this process, then those whose job has not started, from the last to the first, until a check
-    fails. Draws that were not affordable are recorded in ``omitted``. Raises Cancelled."""
+    """Checks of all workloads of ``plan``, in its order; ends after the first that fails. While the jobs of
+    ``parallel`` run, this process calls ``check_here`` for the other workloads, then for those whose job has not
+    started yet, beginning with the last. Draws for which there was no time are added to ``omitted``. Raises
+    Cancelled."""
     checked_here: dict[str, JobResult] = {}
     of_plan = {workload.name: (workload, names) for workload, names in plan}
     of_this_process = [workload.name for workload, _ in plan if parallel and workload not in parallel]

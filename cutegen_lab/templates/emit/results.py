@@ -91,7 +91,7 @@ class _Open(Quick):
 
 
 class _Kept(Quick):
-    """Keeps only the results with the indices in ``kept``, by function."""
+    """Keeps only those results of each function whose indices ``kept`` lists."""
 
     def __init__(self, kept: dict[str, list[int]]) -> None:
         super().__init__()

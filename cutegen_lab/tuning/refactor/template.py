@@ -44,7 +44,7 @@ class Kept:
     value: int
     """Its original value."""
     domain: tuple[Scalar, ...]
-    """Values that passed."""
+    """Values with which the kernel still passed its checks."""
     places: int
     """Number of literals replaced."""
     refused: tuple[tuple[int, str], ...] = ()

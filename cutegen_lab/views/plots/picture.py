@@ -29,7 +29,7 @@ class Picture:
     tables: Sequence[PlotTable]
     """Its numbers."""
     note: str = ""
-    """Further facts that a reader must know."""
+    """What a reader must know besides: shown below the drawing."""
 
 
 def drawable(*values: float) -> bool:

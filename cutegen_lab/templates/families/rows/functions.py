@@ -78,7 +78,7 @@ class RowFunctions(RowKernel):
     @cached_property
     def shared(self) -> list[str]:
         """The inputs of ``_wide`` that all rows share and no reduction reads, such as a norm's weights."""
-        if self.skewed:  # if skewed, vectors are aligned in memory, not in the row
+        if self.skewed:  # then vectors are aligned in memory, and begin at another element in each row
             return []
         waited = self.writer.pending([self.graph.nodes[i].args[0] for i in self.reductions], {})
         early = {view.name for index, view in self.views.of_load.items() if index in waited}

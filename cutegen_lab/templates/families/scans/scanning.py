@@ -41,9 +41,9 @@ class Scanning(KernelModule):
 
     @property
     def ops(self) -> str:
-        """Text of each scan's combine function and neutral element."""
+        """Text of a tuple: combine function and neutral element of each scan."""
         return text_of_tuple(of_numbers(scan.op) for scan in self.scans.values())
 
     def paddings(self, loaded: Sequence[str]) -> str:
-        """Text of the number of zeros before each of the views ``loaded``."""
+        """Text of a tuple: how many zeros precede each of the views ``loaded``."""
         return text_of_tuple(str(self.padding[name]) for name in loaded)
