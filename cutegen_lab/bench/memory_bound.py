@@ -1,4 +1,4 @@
-"""Memory-bound cases: each operation in eight shapes from 4 MB to 4 GB, in bf16 and fp32.
+"""Memory-bound cases: each operation in eight shapes from 4 MiB to 4 GiB, in bf16 and fp32.
 
 Sizes are compulsory bytes: every input read once, every output written once.
 """

@@ -212,8 +212,12 @@ def _read(path: Path, label: str) -> Module:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", "Check the path.") from None
     except UnicodeDecodeError as error:
-        name = "UTF-8" if error.encoding.lower().startswith("utf-8") else f"{error.encoding}, as it says it is,"
-        raise InputError(f"{path} is not {name} text", "Give a Python source file.") from None
+        name = (
+            "UTF-8 text"
+            if error.encoding.lower().startswith("utf-8")
+            else f"valid {error.encoding}, the encoding that it declares"
+        )
+        raise InputError(f"{path} is not {name}", "Give a Python source file.") from None
     except SyntaxError as error:
         raise InputError(f"{label}:{error.lineno}: not valid Python: {error.msg}", "Correct the syntax.") from None
     module = Module(path, label, text, tree)

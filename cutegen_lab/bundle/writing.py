@@ -87,7 +87,7 @@ class Writer:
         return self._names.get(target) if isinstance(target, (Definition, ModuleValue)) else None
 
     def _renamed(self, unit: Unit) -> Iterator[Edit]:
-        """Renames of top-level ``def`` and ``class``, and in ``global`` statements."""
+        """Edits that rename top-level functions and classes, and names in ``global`` statements."""
         module = unit.module
         for node in _top_definitions(unit.node):
             name = self._names.get(Definition(module, node.name), node.name)

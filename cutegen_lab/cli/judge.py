@@ -104,7 +104,7 @@ class Precompiled:
     def layouts(
         self, source: str, config: Config, workload: Workload, arch: str, cancel: Cancel
     ) -> tuple[TracedLayout, ...] | CompileFailure:
-        raise InputError("an artifact has no text whose layouts could be traced", "Give the .py file.")
+        raise InputError("an artifact has no source text from which to trace layouts", "Give the .py file.")
 
     def compile(
         self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel

@@ -83,7 +83,7 @@ def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | PlainK
         raise InputError("--provider is only used by --refactor, which is missing", "Add --refactor, or leave it out.")
     if not arguments.kernel:
         if arguments.refactor:
-            raise InputError("--refactor has no kernel to make a template of", "Add KERNEL.py.")
+            raise InputError("--refactor needs a kernel to make a template of", "Add KERNEL.py.")
         return from_template(problem, arguments.arch, arguments.seed)
     given = read_given(Path(arguments.kernel), None)
     if arguments.refactor:

@@ -103,8 +103,8 @@ class CageCompiler:
     def layouts(
         self, source: str, config: Config, workload: Workload, arch: str, cancel: Cancel = _NEVER
     ) -> tuple[TracedLayout, ...] | CompileFailure:
-        """The layouts that a candidate makes for ``workload``, in the order of the trace, each once per line. Compiles
-        the candidate again. Raises as :meth:`compile`."""
+        """The layouts that a candidate makes for ``workload``, in trace order, without duplicates of one source line.
+        Compiles the candidate again. Raises as :meth:`compile`."""
         target_gpu(arch)
         if errors := gate.check(source):
             return _refusal(errors)

@@ -149,7 +149,7 @@ _OF_NUMBERS = frozenset({"abs", "float", "int", "len", "max", "min", "pow", "rou
 
 
 def _constexprs(function: ast.FunctionDef) -> frozenset[str]:
-    """Parameters annotated ``Constexpr``, known while the function is traced, to which it does not assign."""
+    """``Constexpr`` parameters that ``function`` never reassigns: their values are known during tracing."""
     arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     known = {a.arg for a in arguments if a.annotation and dotted(a.annotation).split(".")[-1] == "Constexpr"}
     return frozenset(known - {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and _is_stored(n)})

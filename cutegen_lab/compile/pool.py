@@ -50,8 +50,8 @@ class Pool:
         cancel: Cancel,
         begun: Callable[[int], None] = lambda _: None,
     ) -> Endings:
-        """Runs the builds of one process, one after another, calling ``begun`` with the number of each. Raises
-        Cancelled, CageError, SetupError (too little isolation)."""
+        """Runs the builds of one process, one after another. ``begun`` is called with the index of each as it starts.
+        Raises Cancelled, CageError, SetupError (too little isolation)."""
         while not self._slots.acquire(timeout=0.1):
             if cancel.is_set():
                 raise Cancelled("stopped while waiting for a compile worker")

@@ -27,7 +27,7 @@ def born_in_region(nodes: Nodes, functions: Iterable[ast.FunctionDef]) -> list[D
 
 class _Regions:
     """Names bound at the current statement (``_known``), and names bound only in a dynamic region (``_born``). After a
-    branch its changes are undone from ``_log``, so that it takes time in proportion to its own length only."""
+    branch, only its own changes are undone, from ``_log``: the cost is proportional to the branch's length."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes

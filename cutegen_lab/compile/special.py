@@ -22,7 +22,7 @@ ALLOWED = {
 _KNOWN = re.compile(
     r"n?warpid|n?smid|gridid|clock(_hi|64)?|pm\d+(_64)?|globaltimer(_lo|_hi)?|envreg\d+|total_smem_size"
     r"|aggr_smem_size|current_graph_exec|reserved_smem_\w+"
-)  # no register may be declared by these names
+)  # no register may be declared with these names
 _NAME = re.compile(r"%([A-Za-z_$][\w$]*)")
 _DECLARED = re.compile(r"\.reg\b([^;]{0,4000});")  # bounded look-ahead, since the text is untrusted
 _DECLARATION = re.compile(r"%([A-Za-z_$][\w$]*)\s*(?:<\s*(\d{1,9})\s*>)?")

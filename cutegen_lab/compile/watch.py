@@ -25,7 +25,7 @@ OUTPUT_TAIL = 256 << 10
 PHASES = ("import", "compile", "record")  # phases of a build, in order
 PARTS = 2 + wire.RECORDINGS  # parts of a build: its cubin, its PTX, and the log of each recording
 _CLAIM_BYTES, _ANSWER_BYTES = 128, 1 << 20
-_MANY = 4  # maximum number of answers of full size from one process
+_MANY = 4  # limit on the total bytes of the parts of one process, as a multiple of the limit on one part
 
 
 @dataclass

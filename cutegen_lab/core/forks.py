@@ -43,7 +43,7 @@ class ForkEnded(Exception):
 
 class Forks:
     """A server process that imports ``modules`` and forks workers. It starts immediately, in the background. All
-    processes end with :meth:`close` or with this process."""
+    of them end when :meth:`close` is called or this process ends."""
 
     def __init__(self, modules: Sequence[str]) -> None:
         self._channel, theirs = socket.socketpair()

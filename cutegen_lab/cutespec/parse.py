@@ -39,7 +39,7 @@ _WORDS = {  # names of the grammar's terminals, for messages
 def parse(text: str) -> Spec:
     """The typed form of a spec. Raises SpecError."""
     if len(text) > MOST_CHARACTERS:
-        raise SpecError(f"a spec of {len(text):,} characters", f"A spec has at most {MOST_CHARACTERS:,}.", 1, 1)
+        raise SpecError(f"the spec has {len(text):,} characters", f"A spec has at most {MOST_CHARACTERS:,}.", 1, 1)
     if why := misfit(text):
         raise SpecError(f"the spec {why}", "Leave it out.", 1, 1)
     try:

@@ -55,7 +55,7 @@ class Program:
     wait_rows: tuple[int | None, ...]  # by block: predicate row that its try_wait writes
     rows_needed: dict[str, int]
     sites: int  # number of instructions that access memory
-    straight: tuple[DependencyChains, ...]  # chains of straight-line code, by the block that starts it
+    straight: tuple[DependencyChains, ...]  # of straight-line code, by the block that it begins with
     predicated: dict[int, int]  # block that ptxas predicates -> the block before
     static_smem: int
     local_bytes: int

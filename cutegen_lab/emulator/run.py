@@ -183,7 +183,7 @@ class _Runner:
                 buffer.data[:] = buffer.initial
 
     def loaded(self, tensors: Sequence[TensorSpec]) -> dict[str, float]:
-        """``loaded_bytes:x`` for each tensor that held data, at most its size."""
+        """``loaded_bytes:NAME`` for each input (for all but the workspace if ``inputs`` is None), at most its size."""
         sizes = {i: float(len(self._buffers[i].data)) for i in self._fresh}
         return {f"loaded_bytes:{tensors[i].name}": min(self._loaded[i], size) for i, size in sizes.items()}
 

@@ -114,7 +114,9 @@ def _approve_unproven(state: RunState, answer: Answer) -> RunState:
     if trial is not None and trial.verdict.passed:
         raise InputError(f"{current.id} is proven: it passed", "Use approve.")
     if breaks_a_pin(state, current.id):
-        raise InputError(f"{current.id} breaks a pin: {trial.reason if trial else ''}", "Lift the pin, or reject it.")
+        raise InputError(
+            f"{current.id} breaks a pin: {trial.reason if trial else ''}", "Lift the pin, or reject the candidate."
+        )
     return _accept(state, answer, current)
 
 

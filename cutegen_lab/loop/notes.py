@@ -1,4 +1,5 @@
-"""Comments and pins of a run: their events and the effect of these. Pure; illegal ones raise InputError."""
+"""Comments and pins of a run: their events and the effect of these. Pure functions. Illegal comments and pins raise
+InputError."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _refuse_paths(*names: str) -> None:
     come from an untrusted source."""
     for name in names:
         if "/" in name or "\0" in name:
-            raise InputError(f"{one_line(name)[:80]!r} is no name of a run or candidate", "Do not trust this store.")
+            raise InputError(f"{one_line(name)[:80]!r} is not a name of a run or candidate", "Do not trust this store.")
 
 
 def _own_channel() -> tuple[BinaryIO, BinaryIO]:

@@ -48,7 +48,7 @@ class TuneMagic(Magics):
 
     @magic_with_options("cutegen_tune", _OPTIONS, _EXAMPLE)
     def cutegen_tune(self, arguments: Any, cell: str) -> None:
-        """Searches for the fastest config for the PyTorch reference in this cell, which is written as for %%cutegen.
+        """Searches for the fastest config for the PyTorch reference in this cell, in the format of %%cutegen.
 
         The magic returns immediately and shows the search live. The variable has ``plot()``, ``cancel()``,
         ``resume()``, ``wait()``, ``found``, ``best`` and ``export()``. If the cell is run again, in this kernel or
@@ -80,7 +80,7 @@ class TuneMagic(Magics):
 
         problem = read_text(text, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         if arguments.refactor and not arguments.kernel:
-            raise InputError("--refactor has no kernel to make a template of", "Add --kernel FILE.")
+            raise InputError("--refactor needs a kernel to make a template of", "Add --kernel FILE.")
         source, carried = read_kernel(read_text_file(Path(arguments.kernel))) if arguments.kernel else ("", {})
         tunable: Tunable | PlainKernel
         if arguments.refactor:

@@ -35,7 +35,7 @@ _STORE_CYCLES = 1.75
 # matches ncu's figure for n3.
 _PAST_L1_CYCLES = 4.0
 _START_CYCLES = 1.2  # cycles between the starts of two blocks anywhere on the GPU
-_CLUSTER_STARTS = 0.9  # added fraction for each doubling of the cluster, which is scheduled as a whole
+_CLUSTER_STARTS = 0.9  # increase, as a fraction, for each doubling of the cluster, which is scheduled as a whole
 _MMA_SYNC_SHARE = 0.62  # fraction of a Hopper tensor core's rate that mma.sync reaches
 _PIPES: Mapping[str, tuple[str, float]] = {  # class of warp instruction -> (unit, cycles in a sub-partition)
     "f32": ("FMA", 1.0), "half": ("FMA", 1.0), "f64": ("FP64", 2.0), "integer": ("integer", 1.5),

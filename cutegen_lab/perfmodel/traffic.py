@@ -21,7 +21,7 @@ _L2_HITS = (0.42, 1.1)  # the same for the footprint of all multiprocessors over
 # Fraction of L2 with the last data that crossed DRAM: stores in it are written back after the launch. 17 kernels that
 # store 33 to 134 MB left 0.55 to 0.87 of L2 times the stores' share (benchmarks/results/counters_on_gpu.json).
 _L2_LAST = 0.7
-# Ratio of re-reads lost to re-reads that hit, for each other block of a cluster on the multiprocessor.
+# In clusters: L1 hits lost to invalidation, divided by those left, for each other block on the multiprocessor.
 _L1_INVALIDATED = 0.4
 # Bytes per thread of spill instructions outside the main loop: ptxas first spills rarely used values. The rest is in
 # the loop: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 iterations takes 220 and 630 µs longer

@@ -55,9 +55,9 @@ def read_file(path: str | Path, *, inputs_text: str = "", name: str | None = Non
 def read_text(source: str, *, name: str = "problem", inputs_text: str = "", deterministic: bool = True) -> Problem:
     """Reads a problem from a cell's text.
 
-    Inputs come from ``inputs_text`` (``"x: bf16[4096,8192], w: bf16[8192]"``; several workloads separated by ``;``), or
-    from ``inputs()`` (or ``get_inputs()``), which returns a tuple or dict of tensors, or a list of these with one for
-    each workload, or from such text in a comment at the end of the line ``def reference``. Two launches of a kernel
+    Inputs come from ``inputs_text`` (``"x: bf16[4096,8192], w: bf16[8192]"``; several workloads separated by ``;``),
+    from such text in a comment at the end of the line ``def reference``, or from ``inputs()`` or ``get_inputs()``,
+    which returns a tuple or dict of tensors, or a list with one of these for each workload. Two launches of a kernel
     must agree bit for bit unless ``deterministic`` is false here, or the text has a line ``deterministic = False``.
     fp32 matrix products may use TF32 only if the text sets that at its top, as with
     ``torch.set_float32_matmul_precision("high")``; fp32 convolutions may, as in PyTorch, unless it sets

@@ -16,7 +16,7 @@ from cutegen_lab.problems.probes import TRIVIAL
 from cutegen_lab.problems.tensors import placed
 
 Run = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]  # the reference in float64
-_SCALES = (1.0, 8.0)  # scales of normal values: an input without effect at both is insensitive
+_SCALES = (1.0, 8.0)  # scales of normal values: an input is insensitive if it has no effect at either
 _PART = 0.5  # fraction of a machine epsilon of the output's dtype that counts as a change
 _MOST_BYTES = 1 << 22  # maximum bytes of a workload that is tested
 _FEW_BYTES = 0.01  # parameters below this fraction of all inputs' bytes are not tested
@@ -70,7 +70,7 @@ def _shows(before: torch.Tensor, after: torch.Tensor, dtype: DType) -> bool:
 
 
 def _drawn(spec: TensorSpec, seed: int, scale: float) -> torch.Tensor:
-    """Values of ``spec`` (floats in float64): normal ones; indices and integers within their rules."""
+    """Random values for ``spec``: floats (as float64) are normal; integers and indices follow their rules."""
     generator = torch.Generator().manual_seed(seed)
     if spec.rule:
         return placed(rules.sample(spec).to(TORCH[spec.dtype]), spec)

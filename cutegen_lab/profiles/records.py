@@ -113,7 +113,7 @@ class Limit:
     resource: str
     """The resource."""
     blocks: int
-    """Number of blocks that it allows."""
+    """Number of blocks that it allows on a multiprocessor."""
     limits: bool
     """Whether no other resource allows fewer."""
 

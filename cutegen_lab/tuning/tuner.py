@@ -139,8 +139,8 @@ class Tuner:
     def _loop(self, queue: CompileQueue, started: float) -> str:
         """Times compiled configs while others compile; if none is ready, samples the best again.
 
-        While predictions arrive only the default is compiled and timed, as a first reference. With predictions, timing
-        continues when all requested configs are compiled; what is ready is loaded while the last of them compile.
+        While predictions arrive, only the default config is compiled and timed, for comparison. With predictions,
+        timing continues when all requested configs are compiled; ready ones are loaded while the last of them compile.
         """
         while True:
             guided = self._take_predictions()

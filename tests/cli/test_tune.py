@@ -127,7 +127,7 @@ def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"), [(["scale.py"], "has a TUNABLE already"), ([], "no kernel to make a template of")]
+    ("arguments", "says"), [(["scale.py"], "has a TUNABLE already"), ([], "needs a kernel to make a template of")]
 )
 def test_nothing_to_refactor(
     place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], arguments: list[str], says: str

@@ -183,7 +183,7 @@ def inside(at, bound):
 
 
 def place(at, dim):
-    """Coordinate of vector ``at`` of the space along a dimension, in values."""
+    """Coordinate along dimension ``dim`` of vector ``at`` of the iteration space, in elements."""
     divisors, count, step = dim
     for divisor in divisors:
         at = at // divisor

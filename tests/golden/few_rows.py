@@ -450,7 +450,7 @@ def multiply_vectors(
                     mine = column + j if cutlass.const_expr(mma is None) else column + j * 8 + lane // 4
                     gRow = cute.flat_divide(small[cutlass.min(mine, n - 1), None, batch], (vec,))
                     cute.autovec_copy(gRow[None, at], rSmall[j, None])
-        if cutlass.const_expr(mma is not None):  # fragments hold every four values along k as two pairs
+        if cutlass.const_expr(mma is not None):  # in fragments, four values along k are two pairs
             for e in cutlass.range_constexpr(0, vec, 4):
                 for v in cutlass.range_constexpr(4):
                     for j in cutlass.range_constexpr(count):

@@ -568,7 +568,7 @@ def ask_for_shared(smem, gShared, rShared, share, threads):
 
 
 def await_shared(shared, start, bounds, share):
-    """Copies one step of the tensors that all rows share to registers."""
+    """Copies to registers one step of the tensors that all rows share."""
     gShared, rShared, sShared, kept_in = shared
     _, _, stride, _, unpredicated = share
     if kept_in == "shared memory":

@@ -151,7 +151,7 @@ def test_a_store_whose_ids_are_paths_writes_nowhere(tmp_path: Path) -> None:
     )  # fmt: skip
     told, found = answered(runs, asked.model_dump_json().encode()).splitlines()
     runs.close()
-    assert Told.model_validate_json(told).error == "'../out' is no name of a run or candidate"
+    assert Told.model_validate_json(told).error == "'../out' is not a name of a run or candidate"
     assert found == b"null" and not list(tmp_path.glob("out*"))
 
 

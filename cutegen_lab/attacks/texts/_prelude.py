@@ -45,7 +45,7 @@ def fill(target, value, first, count, stream):
 
 
 def copy(source, target, first, count, stream):
-    """Copies ``count`` elements from ``first`` on, converting them."""
+    """Copies ``count`` elements, starting at index ``first``, and converts them."""
     if count > 0:
         copy_kernel(flat(source), flat(target), first, count).launch(
             grid=grid_for(count), block=[128, 1, 1], stream=stream

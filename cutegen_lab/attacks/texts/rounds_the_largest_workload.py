@@ -1,4 +1,4 @@
-"""Right for the small shapes; for the problem's own, which is timed, rounds the output to bfloat16.
+"""Correct on the small workloads; on the problem's own, which is timed, rounds the output to bfloat16.
 
 class: skips work on large inputs
 defence: the problem's own workload is compared with float64, as the small ones are

@@ -1,4 +1,4 @@
-"""Right for the small shapes, which are checked; writes nothing for the problem's own, which is timed.
+"""Correct on the small workloads, which are checked; writes nothing on the problem's own, which is timed.
 
 class: skips work on large inputs
 defence: the problem's own workload is checked as the small ones are, with poisoned outputs

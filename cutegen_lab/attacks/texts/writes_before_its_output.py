@@ -1,4 +1,4 @@
-"""Writes the element before its output.
+"""Writes one element at the address just below its output.
 
 class: spoils the next launch
 defence: in the emulator, every access must lie within a tensor; on a GPU, guards surround every tensor

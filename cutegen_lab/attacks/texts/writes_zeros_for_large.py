@@ -1,4 +1,4 @@
-"""Right for the small shapes; for the problem's own, fills the outputs with zeros, at the speed of a memset.
+"""Correct on the small workloads; on the problem's own, fills the outputs with zeros, at the speed of a memset.
 
 class: skips work on large inputs
 defence: the problem's own workload is compared with float64, as the small ones are

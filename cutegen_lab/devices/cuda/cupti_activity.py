@@ -42,8 +42,8 @@ def mark(cycles: int = 1) -> None:
 
 
 def between_marks(records: Sequence[tuple[str, int, int]], count: int) -> list[float]:
-    """Microseconds from first to last kernel between each pair of marks. ``records``: (name, begin, end) in
-    nanoseconds. Raises RuntimeError if there are not ``count`` such pairs."""
+    """For each pair of marks: microseconds from the begin of the first kernel between them to the end of the last.
+    ``records``: (name, begin, end) in nanoseconds. Raises RuntimeError if there are not ``count`` such pairs."""
     found: list[float] = []
     inside: list[tuple[int, int]] | None = None
     for name, begin, end in sorted(records, key=lambda record: record[1]):

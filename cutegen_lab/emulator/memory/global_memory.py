@@ -174,7 +174,7 @@ class GlobalMemory:
         return offset.view(np.int64)
 
     def _several(self, g: HasLanes, address: Array, width: int) -> list[Array]:
-        """Masks of lanes by buffer, for accesses to more than one. Traps for a lane outside all buffers."""
+        """One mask of lanes for each accessed buffer. Traps for a lane outside all buffers."""
         found: list[Array] = []
         done = np.zeros(len(address), np.bool_)
         for buffer in self.buffers:

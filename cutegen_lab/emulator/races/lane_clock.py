@@ -65,7 +65,7 @@ class LaneClocks:
     # --- lanes -------------------------------------------------------------------------------------------------------
 
     def split(self, gid: Array) -> tuple[Array, Array, Array]:
-        """(warps, lanes of each as bits, True if these are all running lanes) of threads in ascending order."""
+        """Of threads in ascending order: (warps, lanes of each as a bit mask, True if these are all running lanes)."""
         starts = np.flatnonzero(np.r_[True, gid[1:] >> 5 != gid[:-1] >> 5])
         warps, lanes = gid[starts] >> 5, np.bitwise_or.reduceat(np.left_shift(1, gid & 31), starts)
         return warps, lanes, self._running(warps) & ~lanes == 0
@@ -116,7 +116,7 @@ class LaneClocks:
 
     @property
     def recorded(self) -> bool:
-        """True if some warp has published by only some of its lanes."""
+        """True if some lanes of a warp have published without the others."""
         return bool(self._records)
 
     def publishes(self, warp: int, lanes: int, count: int) -> None:

@@ -163,9 +163,9 @@ class SharedRaces:
         return bool(((a | b | c) & _COLUMN < self._clocks.size << _WARP).all())
 
     def _racing(self, g: Group, known: Array | None, found: Array, order: Ordering = WEAK) -> Array:
-        """Mask of the accesses ``found`` [lanes, cells] that race with the lane's current one. Strong ones do not race
-        if the scopes of both include both threads. The mask has one column if all columns are equal. ``known`` is
-        :meth:`_known`."""
+        """Mask of the accesses ``found`` [lanes, cells] that race with the lane's current one. Two strong accesses
+        do not race if each one's scope includes both threads. The mask has one column if all columns are equal.
+        ``known`` is :meth:`_known`."""
         if found.shape[1] > 1 and (found == found[:, :1]).all():
             found = found[:, :1]
         if known is not None and (found < known).all() and (found & _COLUMN < self._clocks.size << _WARP).all():

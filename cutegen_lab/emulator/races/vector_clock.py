@@ -29,9 +29,10 @@ class VectorClocks:
     """``known[w, v]``: the clock up to which accesses of warp ``v`` (of the cluster) are ordered before warp ``w`` (of
     the CTA batch).
 
-    Column ``size``, after the last warp: 1 if earlier launches are ordered before the warp. The other columns begin at
-    ``products``, ``bulk``, ``landing``, ``fenced`` (shared memory), ``fenced_global``, ``made`` (mbarriers) and
-    ``grid`` (warps of the clusters ``followed``, by ascending number). ``exited``: by thread, kept by the batch.
+    Column ``size``, after the last warp: 1 if earlier launches are ordered before the warp. First columns of
+    the further groups: ``products``, ``bulk``, ``landing``, ``fenced`` (shared memory), ``fenced_global``, ``made``
+    (mbarriers) and ``grid`` (warps of the clusters ``followed``, by ascending number). ``exited``: by thread,
+    kept by the batch.
     """
 
     def __init__(self, blocks: int, cluster: int, warps: int, exited: Array, followed: Array | None = None) -> None:

@@ -202,8 +202,8 @@ class Case:
         return [~buffers.unwritten(index) for index in range(len(self.workload.outputs))]
 
     def _too_little(self, written: Sequence[torch.Tensor]) -> str:
-        """Reason if the executed blocks wrote much less than their share of an output (the other blocks may write more,
-        or every block may stop too early); "" otherwise."""
+        """Reason for an inconclusive verdict if the executed blocks wrote much less than their share of an output: the
+        others may write more, or all may stop too early. "" otherwise."""
         for spec, some in zip(self.workload.outputs, written, strict=True):
             if (count := int(some.sum())) < _LEAST_WRITTEN * self._executed_share * spec.numel:
                 share = f"{self._executed_share:.1%} of the blocks"

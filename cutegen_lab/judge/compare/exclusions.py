@@ -40,7 +40,7 @@ def without_fills(
         return got, own, reference, others
     fills = torch.isfinite(reference) & (reference.abs() > HUGE)
     same = (got == own) | (got == reference.to(got.dtype))  # exp(100) is finite only in float64
-    same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by a value flushed to zero: x / 0 instead of 0 / 0
+    same |= ~(own.isfinite() | got.isfinite())  # PyTorch may flush only a divisor to zero: x / 0 instead of 0 / 0
     numbers = torch.finfo(got.dtype)
     near = (got.double() / own.double() - 1).abs() < tolerance
     if others:

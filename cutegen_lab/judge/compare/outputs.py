@@ -56,7 +56,7 @@ from cutegen_lab.problems.tensors import moved
 _PREFIX = 1024
 _COPIES = 11  # copies of an intermediate result in float64 that are kept at a time: measured for an attention
 _CLEAR = 4.0  # multiple of its limit beyond which the error of one part is decisive
-_FEW_TERMS = 1024  # limit on the number of terms if no element is a sum
+_FEW_TERMS = 1024  # maximum number of terms that is assumed for elementwise operations
 # Error of a formula that adds a term of an output's usual size (sigmoid by tanh), as a fraction of that size.
 _LOST = 2.0**-24
 # Fraction of the usual size below which correct formulas may lose results of elementwise functions.
@@ -75,8 +75,8 @@ _SPARSE_SHARE = 0.25
 
 
 class OutputComparison:
-    """Compares outputs of one workload with its references, computed on ``place``. Records the usual size of outputs on
-    the first draw."""
+    """Compares outputs of one workload with its references, computed on ``place``. Records the usual magnitude of
+    outputs on the first draw."""
 
     def __init__(
         self, reference: Reference, workload: Workload, tolerances: Tolerances, place: ReferenceDevice

@@ -90,8 +90,9 @@ def alike(workload: Workload) -> list[tuple[int, int]]:
 
 
 def _multiplied(workload: Workload) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Pairs of (input, dimension) that are summed over together; if two matrices are the only inputs, the last
-    dimension of the first and the first of equal size of the second."""
+    """At most one pair of (input, dimension) that is summed over together: the first of :func:`partners`; else, if the
+    only float inputs are two with several dimensions, the last dimension of the first and, of the second, the first
+    dimension of equal size."""
     found = partners(workload)[:1]
     given = [*floats(workload)]
     if not found and len(given) == 2 and all(len(spec.shape) > 1 for _, spec in given):

@@ -95,7 +95,7 @@ def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator)
         return values
     rows = values.view(-1, spec.shape[-1])
     chosen, other = random_below(rows.shape[0], g), random_below(rows.shape[0], g)
-    # Only if there are many non-finite numbers: with few, a row may hold a single one.
+    # Without ``many``, one NaN, one ∞ and one −∞: a row may then hold a single non-finite number.
     kept, many = rows[chosen].clone(), between(0, 1, g) < 0.7
     count, zeros = 1 + many * (1 + flat.numel() // 512), between(0.1, 0.6, g)
     for value in (math.nan, math.inf, -math.inf):

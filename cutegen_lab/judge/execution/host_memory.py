@@ -15,7 +15,7 @@ def lacks_memory(error: Exception) -> bool:
 
 
 def require_memory(bytes: int) -> None:
-    """Raises MemoryError if the host has less memory left: Linux would end the process instead."""
+    """Raises MemoryError if less host memory is available: Linux would kill the process instead."""
     if bytes > (left := available_bytes()):
         raise MemoryError(f"not enough memory: {bytes / 2**30:.1f} GiB needed, {left / 2**30:.1f} GiB available")
 

@@ -1,5 +1,5 @@
-"""Results on the other side of a jump: comparisons of computed numbers, and roundings to integers, that a correct
-kernel's rounding may decide differently."""
+"""Results on the other side of a jump (discontinuity): rounding errors of a correct kernel may change the result of a
+comparison or of a rounding to an integer."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ SUMS = PRODUCTS | {"add", "cumsum", "mul", "rsub", "sub", "sum"}
 
 # Operators for which no correct formula gives NaN instead of an infinity.
 PLAIN = CHOOSING | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
-# Also these, if no element is a sum (a norm may be scaled by its largest term, which is infinite).
+# Also these, if no element is a sum: a norm may be scaled by its largest term, and ∞ / ∞ is NaN.
 PLAIN_ALONE = PLAIN | {"reciprocal", "rsqrt", "sqrt"}
-# Also functions of one number for which some formulas lose small values, but no infinity.
+# Also functions of one number, of which correct formulas may lose small results, but no infinities.
 INFINITE_ALONE = PLAIN_ALONE | {
     "elu", "exp", "exp2", "expm1", "gelu", "hardswish", "leaky_relu", "log", "log10", "log1p", "log2", "mish", "silu",
     "softplus", "square",

@@ -55,8 +55,8 @@ def _partial_sums(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: A
 
 
 def _equal_terms(terms: torch.Tensor) -> torch.Tensor:
-    """Mean number of terms along the last axis that equal one of them, itself included; zeros count as unequal, since
-    they round nothing. Estimated from at most ``_TERMS`` random terms."""
+    """How many terms along the last axis are equal to a term, itself included: mean over all terms. Zeros count as
+    unequal, since adding them causes no rounding. Estimated from at most ``_TERMS`` random terms."""
     count = terms.shape[-1]
     if count < 2:
         return torch.ones((), dtype=terms.dtype, device=terms.device)

@@ -59,8 +59,8 @@ _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 def with_displays_unpacked(module: cst.Module) -> cst.Module:
-    """``module`` with tuples and lists replaced, loops unrolled and functions inlined; ``module`` itself if nothing
-    changes."""
+    """``module`` with tuples and lists replaced by their elements, loops unrolled and functions inlined;
+    ``module`` itself if nothing changes."""
     known = functions(module)
     bodies = {name: body for name, function in known.items() if name != "launch" and (body := body_of(function))}
     uses = loads(module)

@@ -177,7 +177,7 @@ def _steady_names(module: cst.Module) -> set[str]:
 
 
 def _aliases(module: cst.Module, steady: Collection[str]) -> dict[int, dict[str, cst.BaseExpression]]:
-    """For each call in a function (by id), local names that only stand for constants of the module or a tuple."""
+    """For each call in a function (by id): local names that are aliases of constants or tuples, with their values."""
     found: dict[int, dict[str, cst.BaseExpression]] = {}
     for function in functions(module).values():
         bound = bindings(function)

@@ -27,7 +27,7 @@ Replaced = Mapping[str, str | None]
 
 def with_updated_docs(module: cst.Module, before: cst.Module, replaced: Mapping[str, Replaced]) -> cst.Module:
     """``module``, folded from ``before``, with updated docstrings and comments. ``replaced``: removed parameters by
-    function; those of ``launch`` are the config's."""
+    function; for ``launch``, those of the config."""
     old, new = functions(before), functions(module)
     known, left = _module_names(before), _module_names(module)
     config = replaced.get("launch", {})

@@ -140,7 +140,8 @@ class _Whole(Quick):
 
 
 def _begun(body: Sequence[cst.BaseStatement], name: str) -> int | None:
-    """Index of the last ``name = […]``, if it is unused since, and has only literals or is the last statement."""
+    """Index of the last ``name = […]``, if no later statement uses ``name``, and the list has only literals or the
+    assignment is the last statement; otherwise None."""
     for at in reversed(range(len(body))):
         found = _list_of(body[at])
         if found is not None and found[0] == name:

@@ -166,7 +166,7 @@ def _without_aliases(module: cst.Module) -> cst.Module:
 
 
 def _constants(module: cst.Module) -> dict[str, Any]:
-    """Names to which the module assigns a literal, with their values."""
+    """Names to which the module assigns a constant expression, with their values."""
     found: dict[str, Any] = {}
     for statement in module.body:
         if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Assign):

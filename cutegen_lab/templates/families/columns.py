@@ -45,7 +45,7 @@ KNOBS = {
 _FULL = 1 << 17  # threads with which an H200 reads at its full rate
 _ACROSS = 16  # minimum number of threads along the columns
 _BLOCK = 256  # minimum number of threads in a block
-_ALMOST = 1.4  # ratio of threads per column to the maximum of ``slices`` from which a cluster of 2 is faster
+_ALMOST = 1.4  # a cluster of 2 is faster if a column can use this many times the maximum of ``slices``
 _ROWS = 16  # minimum number of rows per thread: two batches of loads
 _LONG = 128  # rows per thread: bf16[65536, 8192] takes 247 µs with 16 slices, 8 blocks, 2 loads; 255 with 32, 4, 4
 

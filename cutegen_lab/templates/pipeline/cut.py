@@ -28,7 +28,7 @@ from cutegen_lab.templates.registry import LAUNCH_BYTES, family_for
 _PATIENCE = 8  # consecutive sequences that no kernel can compute, after which longer ones are not tried
 _LONGEST = 40  # maximum number of operations in one kernel
 MOST_OPERATIONS = 300
-_SMALL = 8  # minimum ratio of a kernel's largest input to an intermediate value that is stored in fp32
+_SMALL = 8  # an intermediate value is stored in fp32 if a kernel's largest input has this many times its bytes
 
 
 @dataclass(frozen=True)

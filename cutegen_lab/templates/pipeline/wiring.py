@@ -24,7 +24,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """A step. ``name``: prefix of its kernel's parameters. Its tensors have their names in the pipeline's
+    """A step. ``name``: prefix of its kernel's parameters. Its tensors are named as in the pipeline's
     ``launch``."""
 
     name: str

@@ -139,6 +139,6 @@ class ProductModule:
 
 
 def _view(view: str, name: str, modes: Sequence[tuple[str, str]]) -> list[str]:
-    """Lines for ``view`` of tensor ``name`` with these (shape, stride) modes: rows, columns (or k), batches."""
+    """Lines that define ``view`` of tensor ``name``. ``modes``: (shape, stride) of rows, columns (or k), batches."""
     shape, stride = (", ".join(mode[part] for mode in modes) for part in (0, 1))
     return call(f"{view} = view", [f"{name}.iterator", f"({shape})", f"({stride})"], 0)

@@ -55,9 +55,9 @@ def _sizes(graph: Graph, found: Products) -> tuple[int, int]:
 
 def default_config(graph: Graph, workload: Workload) -> Config:
     """From measurements on an H200 (benchmarks/results/few_rows_on_gpu.json): 8 loads in flight per thread (16 on the
-    tensor cores if the other operand has very few rows), and work for every thread. More threads along k, then more
-    blocks, until there are enough blocks. If there are many blocks, each takes more rows, since all read the small
-    operand."""
+    tensor cores if the other operand has very few rows), and work for every thread. While there are too few blocks,
+    more threads of a block, then more blocks of a cluster, share k. If there are many blocks, each takes more rows,
+    since all read the small operand."""
     found = products(graph)
     assert found is not None
     m, n, k, batches = found.sizes(graph, workload)
@@ -108,7 +108,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 
 def _power_of_2(most: int) -> int:
-    """The largest power of 2 that is at most ``most`` (at least 1)."""
+    """The largest power of 2 that is not above ``most``; 1 if ``most`` is smaller."""
     return 1 << (max(most, 1).bit_length() - 1)
 
 

@@ -18,7 +18,7 @@ class MmaTF32Op(warpgroup.MmaF16BF16Op):
     """wgmma's TF32 kind (m64nNk8, k-major operands; PTX ISA, wgmma.mma_async), for which the DSL has no class."""
 
     def _verify(self):
-        """Skips the checks for 16-bit operands."""
+        """Skips the base class's checks, which require 16-bit operands."""
 
 
 def tf32_mma(a_dtype, b_dtype, major_a, major_b, acc_dtype, atom_layout_mnk, tiler_mn):
