@@ -77,6 +77,10 @@ class _Handler(APIHandler):
     def arguments(self) -> dict[str, str]:
         return {name: self.get_query_argument(name) for name in self.request.query_arguments}
 
+    async def permitted(self, action: str, resource: str) -> bool:
+        """Whether the user may do ``action`` ("read", "write") to Jupyter's ``resource``."""
+        return bool(await ensure_async(self.authorizer.is_authorized(self, self.current_user, action, resource)))
+
     async def query(self) -> Query:
         """The view's query, if the user is permitted: a query that only reads needs the permission to read files;
         others need those to write files and to start kernels. Raises ValidationError, HTTPError."""
@@ -84,7 +88,7 @@ class _Handler(APIHandler):
         reads = found.query in READING and not (found.query == "plot" and found.text in EXECUTED)
         needed = [("read", RESOURCE)] if reads else [("write", RESOURCE), ("write", "kernels")]
         for action, resource in needed:
-            if not await ensure_async(self.authorizer.is_authorized(self, self.current_user, action, resource)):
+            if not await self.permitted(action, resource):
                 raise web.HTTPError(403, f"{found.query} needs the permission to {action} {resource}")
         return found
 
@@ -100,7 +104,8 @@ class RunsHandler(_Handler):
         found = await asyncio.to_thread(
             self.runs.listed, wanted, await self.notebooks(), asked.folder, asked.offset, asked.limit
         )
-        self.finish(found.model_dump_json())
+        writable = await self.permitted("write", RESOURCE)
+        self.finish(found.model_copy(update={"writable": writable}).model_dump_json())
 
 
 class RunHandler(_Handler):

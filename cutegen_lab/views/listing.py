@@ -54,7 +54,7 @@ class StoreView(View):
 class RunList(View):
     """A page of the runs that were asked for, latest first. ``total``: their number on all pages; ``trashed``: number
     of runs in the trash. ``problems``, ``gpus``: values to filter by. ``machine``: the GPU of the server, or
-    "emulator"."""
+    "emulator". ``writable``: whether the user may rename runs, put them in the trash and resume them."""
 
     rows: list[RunRow]
     total: int
@@ -63,6 +63,7 @@ class RunList(View):
     gpus: list[str]
     stores: list[StoreView]
     machine: str
+    writable: bool = True
 
 
 class RunKey(View):

@@ -268,10 +268,11 @@ class RunView(View):
     """A whole run. ``verbs``: those the analyst may use now on ``current_id``; none if no process drives the run,
     except ``resume``. ``timeline``: steps of the attempt in progress from its generation on, until it is a
     candidate. ``incumbent_id``: the candidate accepted last. ``best_id``: the fastest that passed, by measured times if
-    there are any."""
+    there are any. ``title``: what the analyst calls the run; "" if nothing, or if no server's store was asked."""
 
     schema_version: Literal[1] = 1
     run_id: str
+    title: str = ""
     status: Literal["running", "review", "done", "interrupted"]
     step: str
     outcome: str

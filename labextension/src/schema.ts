@@ -5,11 +5,12 @@ import {trans} from './run/words';
  * A whole run. ``verbs``: those the analyst may use now on ``current_id``; none if no process drives the run,
  * except ``resume``. ``timeline``: steps of the attempt in progress from its generation on, until it is a
  * candidate. ``incumbent_id``: the candidate accepted last. ``best_id``: the fastest that passed, by measured times if
- * there are any.
+ * there are any. ``title``: what the analyst calls the run; "" if nothing, or if no server's store was asked.
  */
 export interface RunView {
   schema_version: 1;
   run_id: string;
+  title: string;
   status: 'running' | 'review' | 'done' | 'interrupted';
   step: string;
   outcome: string;
@@ -523,7 +524,7 @@ export interface StoreView {
 /**
  * A page of the runs that were asked for, latest first. ``total``: their number on all pages; ``trashed``: number
  * of runs in the trash. ``problems``, ``gpus``: values to filter by. ``machine``: the GPU of the server, or
- * "emulator".
+ * "emulator". ``writable``: whether the user may rename runs, put them in the trash and resume them.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "RunList".
@@ -536,6 +537,7 @@ export interface RunList {
   gpus: string[];
   stores: StoreView[];
   machine: string;
+  writable: boolean;
 }
 /**
  * Identifies a run.

@@ -135,10 +135,13 @@ const KEY = { store: '.cutegen', run_id: 'r1' };
 class Source {
   readonly changes = new Signal<this, Changes | null>(this);
   run: unknown = sample('review');
+  readonly titles: Record<string, string> = {};
   reads = 0;
-  view(): Promise<unknown> {
+  view({ run_id }: RunKey): Promise<unknown> {
     this.reads += 1;
-    return this.run instanceof Error ? Promise.reject(this.run) : Promise.resolve(this.run);
+    return this.run instanceof Error
+      ? Promise.reject(this.run)
+      : Promise.resolve({ ...(this.run as object), title: this.titles[run_id] ?? '' });
   }
   answer: unknown = new Error('the process ended');
   asked: unknown[] = [];
@@ -219,6 +222,17 @@ describe('a run in a tab', () => {
     expect(source.reads).toBe(2);
   });
 
+  it('is called by its title, by its name where it has none', async () => {
+    const source = new Source();
+    const tab = await opened(source);
+    expect(tab.title.label).toBe('r1');
+    source.titles.r1 = 'the fast one';
+    source.changes.emit(CHANGES);
+    await settled();
+    expect(tab.title.label).toBe('the fast one');
+    tab.dispose();
+  });
+
   it('says why it shows nothing, and keeps what it showed', async () => {
     const source = new Source();
     source.run = new Error('no such run');
@@ -241,6 +255,7 @@ describe('two runs in a tab', () => {
 
   async function opened(source: Source, titles: [string, string], open = vi.fn()): Promise<ComparisonTab> {
     const [before, after] = titles;
+    Object.assign(source.titles, { [KEY.run_id]: before, [OTHER.run_id]: after });
     const tab = new ComparisonTab({ ...KEY, title: before }, { ...OTHER, title: after }, source, open, trans);
     document.body.append(tab.node);
     await settled();
@@ -258,6 +273,17 @@ describe('two runs in a tab', () => {
     expect(alike.title.label).toBe('r1 · r2');
     named.dispose();
     alike.dispose();
+  });
+
+  it('follow a change of title, and its removal', async () => {
+    const source = new Source();
+    const tab = await opened(source, ['fast', 'slow']);
+    Object.assign(source.titles, { [KEY.run_id]: '', [OTHER.run_id]: 'renamed' });
+    source.changes.emit({ ...CHANGES, changed: [OTHER] });
+    await settled();
+    expect(tab.title.label).toBe('softmax · renamed');
+    expect(button(tab.node, 'renamed')).toBeTruthy();
+    tab.dispose();
   });
 
   it('are opened and asked each for itself', async () => {

@@ -43,6 +43,7 @@ class Server implements IRunServer {
   asked: IListQuery[] = [];
   changed: [string, object][] = [];
   failure: Error | null = null;
+  writable = true;
 
   list(query: IListQuery): Promise<RunList> {
     this.asked.push(query);
@@ -59,7 +60,8 @@ class Server implements IRunServer {
       problems: ['softmax'],
       gpus: ['H200'],
       stores: [],
-      machine: 'emulator'
+      machine: 'emulator',
+      writable: this.writable
     });
   }
   view(): Promise<unknown> {
@@ -242,6 +244,17 @@ describe('the list of runs', () => {
     await click('Compare… (first)');
     await click('Do not compare (first)');
     expect(actions.onCompare).toHaveBeenCalledTimes(2);
+  });
+
+  it('offers who may only read nothing that changes a run', async () => {
+    server.writable = false;
+    await draw();
+    const labels = [...host.querySelectorAll('.cg-run-action')].map(each => each.getAttribute('aria-label'));
+    expect(labels).toEqual(['Compare… (first)', 'Compare… (second)']);
+    await press(open(0), 'F2');
+    await press(open(0), 'Delete');
+    expect(host.querySelector('.cg-rename')).toBeNull();
+    expect(server.changed).toEqual([]);
   });
 
   it('searches, and says that nothing fits', async () => {

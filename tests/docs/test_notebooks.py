@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -69,6 +70,23 @@ def test_a_tutorial_mends_what_it_breaks_one_change_at_a_time(path: Path) -> Non
         assert all(ids.index(each) < ids.index(accepted[-1]) for each in failed), f"{failed} stay broken"
         edits = [each for each in view.candidates if each.provider == "analyst"]
         assert {each.id: n for each in edits if (n := changed_places(each)) > 1} == {}
+
+
+def time_of(candidate: CandidateView) -> float:
+    return next((metric.value for metric in candidate.metrics if metric.key == "time"), None) or math.inf
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_ends_in_a_kernel_that_its_reader_made_faster(path: Path) -> None:
+    """But 07, which ends in one that is not a cheat, and 04 and 08, which search and draw."""
+    runs = runs_of(path)
+    if path.stem.startswith(("04", "07", "08")):
+        return
+    *others, last = runs[-1].candidates
+    parent = next(other for other in others if other.id == last.parent_id)
+    assert (last.provider, last.verdict, last.accepted) == ("analyst", "passed", True)
+    assert time_of(last) <= 0.9 * time_of(parent)
+    assert time_of(last) < min(map(time_of, others))
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)

@@ -235,6 +235,7 @@ def test_who_may_only_read_has_nothing_compiled_run_or_written(tmp_path: Path) -
         for name, text in (("layouts", ""), ("layout", "0"), ("export", ""), ("export", "run")):
             assert ask(server, run_id, name, text=text).status == 403
             assert ask_file(server, name, text=text).status == 403
+        assert server.ask("runs").body["writable"] is False
         assert not list(server.root.glob(f"lab/{run_id}*"))
 
 

@@ -128,7 +128,9 @@ def test_rename_trash_and_undo(server: Server, store: SqliteStore) -> None:
     assert [row.run_id for row in listed(server, store, trashed=True).rows] == ["done-1"]
     assert server.ask("run", "PATCH", {"trashed": False}, **at).body["trashed"] is False
     assert [row.title for row in listed(server, store).rows] == ["The Fast One"]
+    assert server.ask("run", **at).body["title"] == "The Fast One"
     assert server.ask("run", "PATCH", {"title": ""}, **at).body["title"] == "Soft Max!"
+    assert server.ask("run", **at).body["title"] == ""
     assert store.events("done-1")[0].event == started("done-1")
     for body, said in (({"title": "x" * 201}, "title"), ({"delete": True}, "delete"), (["x"], "the request")):
         answer = server.ask("run", "PATCH", body, **at)

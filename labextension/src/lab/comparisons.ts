@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { mountComparison } from '../run/compared-runs';
 import type { Look } from '../run/verbs';
-import type { RunKey } from '../schema';
+import type { RunKey, RunView } from '../schema';
 import { keyOf } from '../runs/words';
 import { serverBehind } from './behind';
 import { StoreTab, type ISource } from './store-tab';
@@ -34,10 +34,9 @@ export class ComparisonTab extends StoreTab {
   ) {
     super([before, after], server, trans);
     this.id = ComparisonTab.idOf(before, after);
-    this.names = namesOf(before, after);
     const lookAt = (key: RunKey): Look => serverBehind(query => server.look(key, query), trans).look;
     this.looks = [lookAt(before), lookAt(after)];
-    this.title.label = this.names.join(' · ');
+    this.title.label = namesOf(before, after).join(' · ');
   }
 
   static idOf(before: RunKey, after: RunKey): string {
@@ -45,13 +44,18 @@ export class ComparisonTab extends StoreTab {
   }
 
   protected override show_([before, after]: readonly unknown[], host: HTMLElement): void {
+    const called = (key: INamedKey, run: unknown): INamedKey => {
+      const { title, problem } = run as Partial<RunView>;
+      return { ...key, title: title || (problem?.name ?? key.title) };
+    };
+    const names = namesOf(called(this.before, before), called(this.after, after));
+    this.title.label = names.join(' · ');
     mountComparison(host, [
-      { title: this.names[0], data: before, look: this.looks[0], onOpen: () => this.open(this.before) },
-      { title: this.names[1], data: after, look: this.looks[1], onOpen: () => this.open(this.after) }
+      { title: names[0], data: before, look: this.looks[0], onOpen: () => this.open(this.before) },
+      { title: names[1], data: after, look: this.looks[1], onOpen: () => this.open(this.after) }
     ]);
   }
 
-  private readonly names: readonly [string, string];
   private readonly looks: readonly [Look, Look];
 }
 

@@ -2,7 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IAway } from '../run/away';
 import { mount } from '../run/mount';
 import type { IBackend } from '../run/verbs';
-import type { RunKey } from '../schema';
+import type { RunKey, RunView } from '../schema';
 import { keyOf } from '../runs/words';
 import { serverBehind } from './behind';
 import { StoreTab, type ISource } from './store-tab';
@@ -22,6 +22,7 @@ export class RunTab extends StoreTab {
   }
 
   protected override show_([run]: readonly unknown[], host: HTMLElement): void {
+    this.title.label = (run as RunView).title || this.key.run_id;
     mount(host, run, this.backend, false, this.away());
   }
 

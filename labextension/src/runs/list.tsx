@@ -200,6 +200,7 @@ export function Runs({
             row={row}
             now={now}
             compared={compared}
+            writable={found.writable}
             onOpen={onOpen}
             onResume={onResume}
             onCompare={compare}

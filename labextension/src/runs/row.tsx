@@ -17,6 +17,8 @@ export interface IRowActions {
   onOpen: (row: RunRow) => void;
   onResume: (row: RunRow) => void;
   onCompare: (row: RunRow) => void;
+  /** Whether the user may change runs. */
+  writable: boolean;
   onRename: (row: RunRow, title: string) => void;
   onTrash: (row: RunRow, away: boolean) => void;
 }
@@ -64,6 +66,7 @@ export function Row({
   row,
   now,
   compared,
+  writable,
   onOpen,
   onResume,
   onCompare,
@@ -98,7 +101,7 @@ export function Row({
     <li
       class={`cg-run${row.status === 'review' ? ' cg-run-waits' : ''}${marked ? ' cg-run-marked' : ''}`}
       onKeyDown={event => {
-        if (!(event.target instanceof HTMLElement) || event.target.closest('input')) {
+        if (!writable || !(event.target instanceof HTMLElement) || event.target.closest('input')) {
           return;
         }
         if (event.key === 'F2') {
@@ -148,15 +151,16 @@ export function Row({
       )}
       <div class="cg-run-actions">
         {row.trashed ? (
-          button('back', trans.__('Put back'), () => onTrash(row, false))
+          writable && button('back', trans.__('Put back'), () => onTrash(row, false))
         ) : (
           <>
-            {button('go', row.notebook ? trans.__('Go to its notebook') : trans.__('Resume'), () =>
-              onResume(row)
-            )}
+            {(writable || row.notebook) &&
+              button('go', row.notebook ? trans.__('Go to its notebook') : trans.__('Resume'), () =>
+                onResume(row)
+              )}
             {button('compare', compareLabel, () => onCompare(row), marked)}
-            {button('rename', trans.__('Rename'), () => setRenaming(true))}
-            {button('trash', trans.__('Trash'), () => onTrash(row, true))}
+            {writable && button('rename', trans.__('Rename'), () => setRenaming(true))}
+            {writable && button('trash', trans.__('Trash'), () => onTrash(row, true))}
           </>
         )}
       </div>
