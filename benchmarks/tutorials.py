@@ -22,7 +22,7 @@ from nbclient import NotebookClient
 from benchmarks.harness import ROOT, command_line, conditions, read_json, say, write_json
 
 FOLDER = ROOT / "notebooks"
-SAMPLE_S = 0.3
+SAMPLE_S = 1.0
 
 
 def main(out: Path, *notebooks: str) -> None:

@@ -25,7 +25,15 @@ const LONG = {
   machine_code: { ...ANSWERS.machine_code, ptx: repeated(ptx), sass: repeated(sass) }
 };
 /** In ms, but KB of the bundle. `listing`: PTX of twice as many lines as the longest source, laid out beside it. */
-const LIMITS = { interaction: 100, paint: 300, load: 200, listing: 150, plotly: 2000, bundle: 400 };
+const LIMITS = {
+  interaction: 100,
+  paint: 300,
+  load: 200,
+  listing: 150,
+  plotly: 2000,
+  bundle: 400,
+  told: 300
+};
 const over = [];
 
 /** A run of `count` candidates: those of the sample again and again, each from one that came before it, with a text of
@@ -309,24 +317,41 @@ for (const [what, each] of Object.entries(found)) {
 }
 await browser.close();
 
-// Of the kernel's own processor time, after IPython started.
-const loaded = execFileSync(
+// Of the kernel: its own processor time, after IPython started; and then, while PyTorch is imported in the background,
+// the time until a syntax error is told.
+const printed = execFileSync(
   python,
   [
     '-c',
-    'import time; from IPython.core.interactiveshell import InteractiveShell as S; s = S.instance(); t = time.thread_time(); ' +
-      's.run_line_magic("load_ext", "cutegen_lab"); print(1000 * (time.thread_time() - t))'
+    `import json, time
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+before = time.thread_time()
+shell.run_line_magic("load_ext", "cutegen_lab")
+load = time.thread_time() - before
+before = time.perf_counter()
+shell.run_cell("%%cutegen\\ndef reference(x:\\n")
+print(json.dumps([load, time.perf_counter() - before]))`
   ],
   { cwd: fileURLToPath(new URL('../..', import.meta.url)), encoding: 'utf8' }
-);
-const load = Math.round(Number(loaded.trim().split('\n').at(-1)));
+)
+  .trim()
+  .split('\n');
+if (!printed.some(line => line.includes('syntax error at line 2'))) {
+  throw new Error(printed.join('\n'));
+}
+const [load, told] = JSON.parse(printed.at(-1)).map(seconds => Math.round(1000 * seconds));
 const size = Math.round(gzipSync(readFileSync(`${bundle}widget.js`)).length / 1000);
 console.table(rows);
 console.log(`%load_ext: ${load} ms of processor time (limit ${LIMITS.load})`);
+console.log(`a syntax error is told in ${told} ms (limit ${LIMITS.told})`);
 console.log(`bundle: ${size} KB gzipped (limit ${LIMITS.bundle})`);
 console.log(`on ${cpus().length} cores, ${cpus()[0].model.trim()}`);
 if (load > LIMITS.load) {
   over.push(`%load_ext: ${load} ms`);
+}
+if (told > LIMITS.told) {
+  over.push(`a syntax error: ${told} ms`);
 }
 if (size > LIMITS.bundle) {
   over.push(`bundle: ${size} KB`);
