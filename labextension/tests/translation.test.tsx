@@ -94,7 +94,8 @@ describe('the German catalogue', () => {
         problems: [],
         gpus: [],
         stores: [],
-        machine: ''
+        machine: '',
+        writable: true
       });
     const server = { list, view: vi.fn(), change: vi.fn() };
     const nothing = vi.fn();
