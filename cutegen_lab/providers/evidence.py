@@ -3,10 +3,15 @@ the bound."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cutegen_lab.core.hot_lines import hottest
+from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.predicted import terms_text
 from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.core.trial import OutputError, Trial, WorkloadCheck
+
+_FINDINGS_OF_OTHERS = 2  # findings that are repeated of a candidate other than the one to be changed
 
 
 def failure_text(attempt: Attempt) -> str:
@@ -47,23 +52,29 @@ def evidence_text(attempt: Attempt) -> str:
         lines.append(
             f"- registers {r.registers}, spilled bytes {r.spill_bytes}, shared memory {r.smem_bytes} bytes per block"
         )
-    lines.extend(_timing_lines(trial))
+    lines.extend(_timing_lines(trial, attempt.candidate.source.splitlines()))
     for diagnostic in trial.diagnostics:
         lines.append(f"- note: {diagnostic}")
     return "\n".join(lines)
 
 
 def history_line(attempt: Attempt) -> str:
-    """One earlier candidate: its title and result."""
-    trial = attempt.trial
-    outcome = trial.verdict.value if trial else "not judged"
+    """One earlier candidate: its title, what it promised, what came of it, and what limits it."""
+    trial, proposal = attempt.trial, attempt.candidate.proposal
+    said = [trial.verdict.value if trial else "not judged"]
+    if trial and not trial.verdict.passed:
+        said[0] += f" ({one_line(trial.reason)})"
     if trial and trial.timing:
-        outcome += f", {trial.timing.time_us:.3g} µs {trial.timing.kind}"
-    answer = f"; {attempt.answer}" if attempt.answer else ""
-    return f"{attempt.candidate.id} “{attempt.candidate.proposal.title}”: {outcome}{answer}"
+        said.append(f"{trial.timing.time_us:.3g} µs {trial.timing.kind}")
+    if trial and trial.profile:
+        said.append(f"limited by {trial.profile.limiter}")
+        said += trial.profile.findings[:_FINDINGS_OF_OTHERS]
+    promised = f" (promised: {one_line(proposal.predicted_effect)})" if proposal.predicted_effect else ""
+    answer = [one_line(attempt.answer)] if attempt.answer else []
+    return f"{attempt.candidate.id} “{proposal.title}”{promised}: {'; '.join([*said, *answer])}"
 
 
-def _timing_lines(trial: Trial) -> list[str]:
+def _timing_lines(trial: Trial, source: Sequence[str]) -> list[str]:
     lines = []
     if trial.timing:
         gap = f", {trial.sol_gap:.2f} × speed of light" if trial.sol_gap else ""
@@ -73,7 +84,9 @@ def _timing_lines(trial: Trial) -> list[str]:
         if terms := terms_text(trial.profile, trial.sol):
             lines.append(f"- {terms}")
         lines.extend(f"- {finding}" for finding in trial.profile.findings)
-        lines.extend(f"- {hot}" for hot in hottest(trial.profile))
+        lines.extend(
+            f"- {hot}: `{source[hot.line - 1].strip()}`" for hot in hottest(trial.profile) if hot.line <= len(source)
+        )
     return lines
 
 

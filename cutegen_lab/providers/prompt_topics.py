@@ -1,34 +1,32 @@
-"""Classifies the work of a problem by the operators of its exported graph, to choose hints for a model."""
+"""The class of a problem's work, from the operators of its exported graph: it decides what guidance a model gets."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import CutegenError
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.roofline import GpuSpec
 
 if TYPE_CHECKING:
     import torch
 
-WorkClass = Literal["scan", "matmul", "pooling", "row reduction", "column reduction", "elementwise", "other"]
+WorkClass = Literal[
+    "scan", "attention", "convolution", "matmul", "memory-bound product", "stencil", "row reduction",
+    "column reduction", "elementwise", "other",
+]  # fmt: skip
 
-_OPERATORS: tuple[tuple[WorkClass, frozenset[str]], ...] = (  # one of these decides, the first class first
-    ("scan", frozenset({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"})),
-    (
-        "matmul",
-        frozenset(
-            {"matmul", "mm", "bmm", "mv", "dot", "addmm", "addbmm", "baddbmm", "addmv", "einsum", "linear", "outer",
-             "tensordot", "scaled_dot_product_attention", "conv1d", "conv2d", "conv3d", "convolution",
-             "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "bilinear"}
-        ),
-    ),
-    (
-        "pooling",
-        frozenset(
-            f"{adaptive}{kind}_pool{n}d" for adaptive in ("", "adaptive_") for kind in ("avg", "max") for n in (1, 2, 3)
-        ) | {"max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices", "unfold"},
-    ),
+_SCANS = frozenset({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"})
+_CONVOLUTIONS = frozenset({f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)} | {"convolution"})
+_PRODUCTS = frozenset(
+    {"matmul", "mm", "bmm", "mv", "dot", "addmm", "addbmm", "baddbmm", "addmv", "einsum", "linear", "outer",
+     "tensordot", "bilinear"}
 )  # fmt: skip
+_WINDOWS = frozenset(
+    f"{adaptive}{kind}_pool{n}d" for adaptive in ("", "adaptive_") for kind in ("avg", "max") for n in (1, 2, 3)
+) | {"max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices", "unfold"}
 _BY_DIM = frozenset(  # reductions along the dimensions of their argument `dim`; all without it
     {"softmax", "log_softmax", "sum", "nansum", "mean", "nanmean", "amax", "amin", "aminmax", "max", "min", "prod",
      "var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "argmax", "argmin", "topk", "sort", "argsort",
@@ -39,52 +37,61 @@ _ALONG_ROWS = frozenset(
      "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "binary_cross_entropy", "trace"}
 )  # fmt: skip
 _BATCH_NORMS = frozenset({"batch_norm", "native_batch_norm", "_native_batch_norm_legit"})
-HINTS: dict[WorkClass, str] = {
-    "scan": (
-        "A scan: give each thread a contiguous run, scan runs within the warp (shuffle_sync_up), then across warps\n"
-        "through shared memory, then add each run's offset."
-    ),
-    "matmul": (
-        "Matrix products: tile through shared memory with several stages in flight; tensor cores decide the speed.\n"
-        "What else the reference does belongs in the prologue or epilogue."
-    ),
-    "pooling": (
-        "A stencil: windows of neighbouring outputs overlap. Neighbouring threads take neighbouring outputs; load\n"
-        "each row of the input once, in wide loads, and use it for every window that it is in."
-    ),
-    "row reduction": (
-        "A row reduction: read each row once, keep it in registers, reduce within the thread, the warp, then the\n"
-        "block; fuse what comes before and after."
-    ),
-    "column reduction": (
-        "A column reduction: neighbouring threads take neighbouring columns, in 16-byte loads that fill 128-byte\n"
-        "lines; each thread reduces its share of the rows in registers, the block combines shares in shared memory.\n"
-        "Where the columns alone make too few blocks for the GPU, split the rows too."
-    ),
-    "elementwise": (
-        "Elementwise or data movement: 16-byte loads and stores, several independent vectors per thread, all loads\n"
-        "before the first use; broadcast operands are small and stay in cache."
-    ),
-    "other": "Read each input once, in 16-byte loads, and keep several independent loads in flight per thread.",
+EXAMPLES: dict[WorkClass, tuple[str, str]] = {
+    "scan": ("scan", "a cumulative sum"),
+    "attention": ("row_reduction", "a softmax"),
+    "convolution": ("stencil", "average pooling"),
+    "matmul": ("row_reduction", "a softmax"),
+    "memory-bound product": ("memory_bound_product", "a linear layer for few rows"),
+    "stencil": ("stencil", "average pooling"),
+    "row reduction": ("row_reduction", "a softmax"),
+    "column reduction": ("column_reduction", "a mean over rows"),
+    "elementwise": ("elementwise", "the gate of a SwiGLU"),
+    "other": ("row_reduction", "a softmax"),
 }
+"""The example for each class: its file in ``prompts/examples``, and what it computes."""
 
 
-def work_class(problem: Problem) -> WorkClass:
-    """Class of work of ``problem``'s first workload; "other" if torch.export cannot read the reference."""
+def work_class(problem: Problem, gpu: GpuSpec) -> WorkClass:
+    """Class of work of ``problem``'s first workload on ``gpu``; "other" if torch.export cannot read the reference."""
     from cutegen_lab.templates.frontend.reader import Programs  # imports PyTorch
 
     try:
         calls = Programs(problem).of(problem.workload.name).calls
     except CutegenError:  # a hint is no reason to stop a run
         return "other"
-    names = {_name(node) for node in calls}
-    for kind, known in _OPERATORS:
-        if names & known:
-            return kind
+    names = [_name(node) for node in calls]
+    if not _SCANS.isdisjoint(names):
+        return "scan"
+    if "scaled_dot_product_attention" in names or _softmax_between_products(names):
+        return "attention"
+    if convolutions := [node for node in calls if _name(node) in _CONVOLUTIONS]:
+        return "stencil" if all(map(_by_channel, convolutions)) else "convolution"
+    if not _PRODUCTS.isdisjoint(names):
+        return "memory-bound product" if _needs_no_tensor_cores(problem, gpu) else "matmul"
+    if not _WINDOWS.isdisjoint(names):
+        return "stencil"
     reductions = [along for node in calls if (along := _reduces_rows(node)) is not None]
     if not reductions:
         return "elementwise"
     return "row reduction" if any(reductions) else "column reduction"
+
+
+def _softmax_between_products(names: Sequence[str]) -> bool:
+    products = [at for at, name in enumerate(names) if name in _PRODUCTS]
+    return len(products) > 1 and "softmax" in names[products[0] : products[-1]]
+
+
+def _by_channel(convolution: torch.fx.Node) -> bool:
+    """Whether each channel has a filter of its own (a depthwise convolution)."""
+    groups: int = _arguments(convolution).get("groups", 1)
+    filters: int = convolution.args[1].meta["val"].shape[0]
+    return groups > 1 and groups == filters
+
+
+def _needs_no_tensor_cores(problem: Problem, gpu: GpuSpec) -> bool:
+    """Whether the other cores multiply faster than the tensors can be read and written once."""
+    return problem.flops / gpu.flops[DType.F32] <= problem.workload.compulsory_bytes / gpu.dram_bytes_per_s
 
 
 def _name(node: torch.fx.Node) -> str:

@@ -19,7 +19,7 @@ from cutegen_lab.core.roofline import speed_of_light
 from cutegen_lab.providers.asks import asks
 from cutegen_lab.providers.cutespec_replies import grammar
 from cutegen_lab.providers.evidence import evidence_text, failure_text, history_line
-from cutegen_lab.providers.prompt_topics import HINTS, work_class
+from cutegen_lab.providers.prompt_topics import EXAMPLES, work_class
 from cutegen_lab.providers.replies import SPEC_BLOCK
 
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
@@ -39,12 +39,11 @@ def render(request: GenerateRequest) -> RenderedPrompt:
     """The prompt for ``request``: ``generate``, ``fix`` or ``refine``; in the spec language, one of these with
     ``_spec``."""
     parent, in_spec = request.parent, request.language == "spec"
-    example = (prompts_dir() / "example_softmax.py").read_text().rstrip()
     values: dict[str, object] = {
         **_problem_values(request),
-        **(grammar(request.arch) if in_spec else {"example": example}),
+        **(grammar(request.arch) if in_spec else _guidance(request)),
         "feedback": request.feedback,
-        "history": [history_line(attempt) for attempt in request.history[-8:]],
+        "history": [history_line(attempt) for attempt in _others(request)[-8:]],
         "asks": (asked := asks(request)),
         "asks_fence": _fence("\n".join(each.quote for each in asked), None),
     }
@@ -52,7 +51,7 @@ def render(request: GenerateRequest) -> RenderedPrompt:
         written = parent.candidate.proposal.spec if in_spec else ""
         values["candidate"] = (written or parent.candidate.source).rstrip()
         values["fence"] = _fence(values["reference"], parent)
-        values |= {"block": SPEC_BLOCK if written else "python"} if in_spec else {}
+        values["block"] = SPEC_BLOCK if written else "python"
         values["verdict"] = parent.trial.verdict.value if parent.trial else "not judged"
         values["failure" if request.kind == "fix" else "evidence"] = (
             failure_text(parent) if request.kind == "fix" else evidence_text(parent)
@@ -102,10 +101,15 @@ def _environment() -> SandboxedEnvironment:
     )
 
 
+def _others(request: GenerateRequest) -> list[Attempt]:
+    """Earlier candidates besides the one that is to be changed."""
+    parent = request.parent.candidate.id if request.parent else None
+    return [attempt for attempt in request.history if attempt.candidate.id != parent]
+
+
 def _problem_values(request: GenerateRequest) -> dict[str, object]:
     problem = request.problem
     sol = speed_of_light(problem, request.gpu)
-    kind = work_class(problem)
     return {
         "problem_name": problem.name,
         "reference": problem.source.strip("\n"),
@@ -114,15 +118,24 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
         "arch": request.arch,
         "sol_us": f"{sol.time_us:.3g}",
         "limiter": sol.limiter,
-        "work_class": kind,
-        "hint": HINTS[kind],
         "workloads": [
             {"name": w.name, "text": w.describe(), "why": w.why} for w in problem.workloads + problem.check_workloads
         ],
         "deterministic": problem.deterministic,
-        "strided": any(spec.strides for spec in problem.workload.inputs),
-        "products": problem.flops > 0,
         "budget": f"{problem.tolerances.budget:g}",
+    }
+
+
+def _guidance(request: GenerateRequest) -> dict[str, object]:
+    """What a model is told about the problem's class of work."""
+    kind = work_class(request.problem, request.gpu)
+    example, what = EXAMPLES[kind]
+    return {
+        "work_class": kind,
+        "hint": (prompts_dir() / "classes" / f"{kind.replace(' ', '_').replace('-', '_')}.md").read_text().rstrip(),
+        "products": kind in ("matmul", "convolution", "attention"),
+        "example": (prompts_dir() / "examples" / f"{example}.py").read_text().rstrip(),
+        "example_is": what,
     }
 
 

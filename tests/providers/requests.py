@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cutegen_lab.core.candidate import Candidate, Proposal
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.protocols import Attempt, GenerateKind, GenerateRequest
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.core.trial import CheckResult, OutputError, Provenance, Timing, Trial, WorkloadCheck
+from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Timing, Trial, WorkloadCheck
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 
 SOURCE = "import cutegen_nothing\n\n\ndef launch(x, y, stream):\n    pass\n"
@@ -39,6 +41,16 @@ def attempt(verdict: Verdict = Verdict.PASSED, source: str = SOURCE, reason: str
     timing = Timing("predicted", 12.5, "model", "emulator") if verdict.passed else None
     trial = Trial("c1", verdict, reason, "emulator", PROVENANCE, diagnostics, check, timing=timing)
     return Attempt(candidate, trial)
+
+
+def profiled() -> Attempt:
+    """A candidate with a profile: what limits it, what each term takes, and its hot lines."""
+    start = attempt()
+    assert start.trial is not None
+    counters = {"predicted_memory_us": 6.08, "predicted_waits_us": 0.5, "predicted_launch_us": 2.0}
+    counters["predicted_copy_us"] = 6.08
+    profile = Profile("emulator", "memory bandwidth", counters)
+    return replace(start, trial=replace(start.trial, profile=profile))
 
 
 def request(

@@ -7,7 +7,9 @@ from typing import get_args
 
 import pytest
 
-from cutegen_lab.providers.prompt_topics import HINTS, WorkClass, work_class
+from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.providers.prompt_topics import EXAMPLES, WorkClass, work_class
+from cutegen_lab.providers.prompting import prompts_dir
 from tests.harness.checking import problem_of
 
 X = "x: f32[8,16]"
@@ -17,12 +19,16 @@ X = "x: f32[8,16]"
     ("expression", "inputs", "expected"),
     [
         ("torch.softmax(torch.cumsum(x, -1), -1)", X, "scan"),
-        ("x @ w.T", f"{X}, w: f32[4,16]", "matmul"),
-        ("F.gelu(F.linear(x, w)).softmax(-1)", f"{X}, w: f32[4,16]", "matmul"),
-        ("F.conv2d(x, w)", "x: f32[2,3,8,8], w: f32[4,3,3,3]", "matmul"),
-        ("F.scaled_dot_product_attention(x, x, x)", "x: f32[1,2,8,16]", "matmul"),
-        ("F.avg_pool2d(x, 2)", "x: f32[2,3,8,8]", "pooling"),
-        ("F.adaptive_max_pool1d(x, 4)", "x: f32[2,3,8]", "pooling"),
+        ("x @ w.T", "x: bf16[512,512], w: bf16[512,512]", "matmul"),
+        ("x @ w.T", "x: bf16[4,4096], w: bf16[512,4096]", "memory-bound product"),
+        ("x @ w", "x: f32[256,4096], w: f32[4096]", "memory-bound product"),
+        ("F.gelu(F.linear(x, w)).softmax(-1)", "x: bf16[512,512], w: bf16[512,512]", "matmul"),
+        ("F.conv2d(x, w)", "x: f32[2,3,8,8], w: f32[4,3,3,3]", "convolution"),
+        ("F.conv2d(x, w, groups=4)", "x: f32[2,4,8,8], w: f32[4,1,3,3]", "stencil"),
+        ("F.scaled_dot_product_attention(x, x, x)", "x: f32[1,2,8,16]", "attention"),
+        ("torch.softmax(x @ x.T, -1) @ x", X, "attention"),
+        ("F.avg_pool2d(x, 2)", "x: f32[2,3,8,8]", "stencil"),
+        ("F.adaptive_max_pool1d(x, 4)", "x: f32[2,3,8]", "stencil"),
         ("torch.softmax(x, dim=-1)", X, "row reduction"),
         ("torch.softmax(x, dim=1)", X, "row reduction"),
         ("x / x.norm(dim=-1, keepdim=True)", X, "row reduction"),
@@ -43,20 +49,23 @@ X = "x: f32[8,16]"
     ],
 )
 def test_work_class(expression: str, inputs: str, expected: WorkClass) -> None:
-    assert work_class(problem_of(expression, inputs)) == expected
+    assert work_class(problem_of(expression, inputs), GPUS["H200"]) == expected
 
 
 def test_names_that_hide_the_work_do_not_matter() -> None:
     problem = problem_of("torch.softmax(x, -1)", X)
     source = problem.source.replace("torch.softmax(x, -1)", "getattr(x, 'soft' + 'max')(-1)")
-    assert source != problem.source and work_class(replace(problem, source=source)) == "row reduction"
+    assert source != problem.source and work_class(replace(problem, source=source), GPUS["H200"]) == "row reduction"
 
 
 def test_what_cannot_be_exported_has_a_hint_too() -> None:
     problem = problem_of("x * 2", X)
     source = problem.source.replace("x * 2", "x * 2 if float(x.sum()) > 0 else x")
-    assert source != problem.source and work_class(replace(problem, source=source)) == "other"
+    assert source != problem.source and work_class(replace(problem, source=source), GPUS["H200"]) == "other"
 
 
-def test_every_class_has_a_hint() -> None:
-    assert set(HINTS) == set(get_args(WorkClass))
+def test_every_class_has_guidance_and_an_example() -> None:
+    assert set(EXAMPLES) == set(get_args(WorkClass))
+    stems = {kind.replace(" ", "_").replace("-", "_") for kind in get_args(WorkClass)}
+    assert {path.stem for path in (prompts_dir() / "classes").iterdir()} == stems
+    assert {path.stem for path in (prompts_dir() / "examples").iterdir()} == {name for name, _ in EXAMPLES.values()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 
@@ -9,16 +10,16 @@ import pytest
 from jinja2 import UndefinedError
 
 from cutegen_lab.core.hashing import sha256
-from cutegen_lab.core.trial import Profile
+from cutegen_lab.core.trial import LineCounters
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.providers import prompting
 from cutegen_lab.providers.prompting import front_matter, render, render_reask
-from tests.providers.requests import attempt, problem, request
+from tests.providers.requests import attempt, problem, profiled, request
 
 
 def test_generate_holds_problem_contract_rules_and_example() -> None:
     prompt = render(request())
-    for needed in ("torch.cumsum(x, dim=-1)", "The candidate contract", "range_constexpr", "def softmax_kernel",
+    for needed in ("torch.cumsum(x, dim=-1)", "The candidate contract", "range_constexpr", "def scan_kernel",
                    "`main`: (x: f32[1024,4096])", "prime columns", "H200", "sm_90a", "How to answer"):  # fmt: skip
         assert needed in prompt.text, needed
     assert prompt.ref.id == "generate"
@@ -26,27 +27,28 @@ def test_generate_holds_problem_contract_rules_and_example() -> None:
     assert len(prompt.text) < 6000 * 4, "the prompt's budget is about 6,000 tokens"
 
 
-def test_only_matrix_products_get_their_rules() -> None:
-    product = render(request(task=problem("def reference(x):\n    return x @ x.T\n"))).text
-    assert "`tma_bar_ptr=`" in product and "Matrix products: tile" in product
+def test_only_products_on_tensor_cores_get_their_rules() -> None:
+    product = render(request(task=replace(problem("def reference(x):\n    return x @ x.T\n"), flops=10**12))).text
+    assert "`tma_bar_ptr=`" in product and "## This class of work: matmul" in product
     assert len(product) < 6000 * 4
     plain = render(request()).text
-    assert "`tma_bar_ptr=`" not in plain and "A scan: give each thread" in plain
+    assert "`tma_bar_ptr=`" not in plain and "## This class of work: scan" in plain
 
 
-def test_a_waived_determinism_is_not_asked_for() -> None:
-    assert "bit for bit" in render(request()).text
-    assert "bit for bit" not in render(request(task=replace(problem(), deterministic=False))).text
+def test_a_waived_determinism_is_said() -> None:
+    waived = "Two runs on the same inputs may differ"
+    assert waived not in render(request()).text
+    assert waived in render(request(task=replace(problem(), deterministic=False))).text
 
 
-def test_strided_inputs_are_explained_where_there_are_some() -> None:
-    assert "Every tensor is contiguous, row-major" in render(request()).text
-    assert "with strides after their" not in render(request()).text
-    scan = problem()
-    columns = replace(scan.workload, inputs=(replace(scan.workload.inputs[0], strides=(1, 1024)),))
-    text = render(request(task=replace(scan, workloads=(columns,)))).text
-    assert "with strides after their" in text and "`main`: (x: f32[1024,4096]:(1,1024))" in text
-    assert "Tensors of any rank are contiguous" not in text
+def test_what_is_the_same_for_each_problem_of_a_class_comes_first() -> None:
+    """So that a provider's cache of prefixes serves every later request."""
+    other = problem("def reference(x):\n    return torch.cumprod(x, dim=-1)\n")
+    texts = [render(request()).text, render(request(task=other)).text]
+    texts += [render(request("refine", attempt())).text, render(request("fix", attempt(Verdict.WRONG_RESULT))).text]
+    shared = os.path.commonprefix(texts)  # noqa: RUF071 - of texts
+    assert shared.endswith("## The problem: `scan`\n\n```python\ndef reference(x):\n    return torch.cum")
+    assert len(shared) > 0.85 * len(texts[0])
 
 
 def test_fix_sends_the_worst_element() -> None:
@@ -64,16 +66,41 @@ def test_refine_sends_evidence_and_the_analysts_reason() -> None:
     text = render(request("refine", attempt(), feedback="too many registers")).text
     assert "time (predicted): 12.5 µs" in text
     assert "too many registers" in text
-    assert "c1 “first version”: passed, 12.5 µs predicted" in text
+    assert "Tried before" not in text, "the candidate itself was not tried before"
+
+
+def test_what_was_tried_before_says_why_it_failed() -> None:
+    """A promise is told beside what came of it, and a slower candidate with what limits it."""
+    slower, wrong = profiled(), attempt(Verdict.WRONG_RESULT, reason="error 2e-2 on prime")
+    assert slower.trial is not None and slower.trial.profile is not None
+    profile = replace(slower.trial.profile, findings=("16-byte loads would halve them", "one wave", "a third finding"))
+    proposal = replace(slower.candidate.proposal, title="wider tiles", predicted_effect="−20%\ntime")
+    slower = replace(
+        slower, candidate=replace(slower.candidate, id="c2", proposal=proposal),
+        trial=replace(slower.trial, profile=profile), answer="rejected: slower",
+    )  # fmt: skip
+    wrong = replace(wrong, candidate=replace(wrong.candidate, id="c3"))
+    asked = request("refine", attempt())
+    text = render(replace(asked, history=(*asked.history, slower, wrong))).text
+    lines = [line for line in text.splitlines() if line.startswith(("- c2", "- c3"))]
+    assert lines == [
+        "- c2 “wider tiles” (promised: −20% time): passed; 12.5 µs predicted; limited by memory bandwidth; "
+        "16-byte loads would halve them; one wave; rejected: slower",
+        "- c3 “first version”: wrong_result (error 2e-2 on prime)",
+    ]
+
+
+def test_hot_lines_are_quoted() -> None:
+    start = profiled()
+    assert start.trial is not None and start.trial.profile is not None
+    lines = (LineCounters(4, {"moved_bytes": 4096.0}), LineCounters(99, {"moved_bytes": 4096.0}))
+    hot = replace(start, trial=replace(start.trial, profile=replace(start.trial.profile, lines=lines)))
+    text = render(request("refine", hot)).text
+    assert "- line 4: 50% of global sectors: `def launch(x, y, stream):`" in text and "line 99" not in text
 
 
 def test_refine_says_what_each_term_takes_and_what_is_attainable() -> None:
-    start = attempt()
-    assert start.trial is not None
-    counters = {"predicted_memory_us": 6.08, "predicted_waits_us": 0.5, "predicted_launch_us": 2.0}
-    counters["predicted_copy_us"] = 6.08
-    profiled = replace(start, trial=replace(start.trial, profile=Profile("emulator", "memory bandwidth", counters)))
-    text = render(request("refine", profiled)).text
+    text = render(request("refine", profiled())).text
     limiter, terms = text.index("limited by: memory bandwidth"), text.index("- predicted: memory 6.08, waits 0.5")
     assert limiter < terms and "launch 2 µs; attainable ≈ 8.08 µs\n" in text
 

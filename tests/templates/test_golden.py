@@ -6,17 +6,13 @@ is for the other tests to say.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from cutegen_lab.templates.recognise import template_for
+from tests.harness.accepted import GOLDEN, check_accepted, check_no_other
 from tests.harness.checking import ARCH, problem_of
-
-GOLDEN = Path(__file__).parents[1] / "golden"
-SHOWN = 60  # lines of a difference
 
 
 @dataclass(frozen=True)
@@ -63,23 +59,8 @@ def test_the_text_is_as_accepted(name: str, request: pytest.FixtureRequest) -> N
     case, path = CASES[name], GOLDEN / f"{name}.py"
     template = template_for(problem_of(case.expression, case.inputs), case.arch)
     text = template.write(template.default_config())
-    if request.config.getoption("--accept"):
-        path.parent.mkdir(exist_ok=True)
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
-            print(f"wrote {path}")
-    accepted = path.read_text() if path.exists() else ""
-    if text != accepted:
-        lines = list(
-            difflib.unified_diff(accepted.splitlines(), text.splitlines(), "accepted", "now", lineterm="", n=2)
-        )
-        more = [f"… {len(lines) - SHOWN} lines more"] if len(lines) > SHOWN else []
-        pytest.fail("\n".join([f"{path.name} differs; --accept writes it anew", *lines[:SHOWN], *more]), pytrace=False)
+    check_accepted(path, text, request.config)
 
 
 def test_every_accepted_text_is_looked_at(request: pytest.FixtureRequest) -> None:
-    stale = [path for path in GOLDEN.glob("*.py") if path.stem not in CASES]
-    for path in stale if request.config.getoption("--accept") else ():
-        path.unlink()
-        print(f"removed {path}")
-    assert not [path.name for path in stale if path.exists()], "no case writes these: --accept removes them"
+    check_no_other("*.py", set(CASES), request.config)
