@@ -39,9 +39,9 @@ _ALONG_ROWS = frozenset(
 _BATCH_NORMS = frozenset({"batch_norm", "native_batch_norm", "_native_batch_norm_legit"})
 EXAMPLES: dict[WorkClass, tuple[str, str]] = {
     "scan": ("scan", "a cumulative sum"),
-    "attention": ("row_reduction", "a softmax"),
-    "convolution": ("stencil", "average pooling"),
-    "matmul": ("row_reduction", "a softmax"),
+    "attention": ("matmul", "a product by TMA and wgmma"),
+    "convolution": ("matmul", "a product by TMA and wgmma"),
+    "matmul": ("matmul", "a product by TMA and wgmma"),
     "memory-bound product": ("memory_bound_product", "a linear layer for few rows"),
     "stencil": ("stencil", "average pooling"),
     "row reduction": ("row_reduction", "a softmax"),

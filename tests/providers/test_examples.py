@@ -16,6 +16,7 @@ EXAMPLES = {
     "elementwise": ("F.silu(x) * g", "x: bf16[64,1024], g: bf16[64,1024]"),
     "scan": ("torch.cumsum(x, -1)", "x: f32[32,3000]"),
     "stencil": ("F.avg_pool2d(x, 3, 2, 1)", "x: f32[2,8,40,40]"),
+    "matmul": ("F.linear(x, w)", "x: bf16[200,256], w: bf16[136,256]"),
     "memory_bound_product": ("F.linear(x, w)", "x: bf16[4,1024], w: bf16[256,1024]"),
 }
 
