@@ -17,9 +17,14 @@ def can_grow(state: RunState, parent_id: str) -> bool:
     return not by_templates(state) or state.candidates[parent_id].provider == _TEMPLATES
 
 
+def pinned(state: RunState) -> bool:
+    """Whether the analyst pinned something, and did not lift it."""
+    return any(note.pin for note in state.notes.values())
+
+
 def repeats_itself(state: RunState) -> bool:
-    """Whether the run's last failure is one that the provider would repeat."""
-    return state.failed_step is Step.GENERATE and by_templates(state)
+    """Whether the run's last failure is one that the provider would repeat, as nothing it reads can have changed."""
+    return state.failed_step is Step.GENERATE and by_templates(state) and not state.notes_made
 
 
 def can_retry(state: RunState) -> bool:

@@ -16,6 +16,7 @@ class Advice(StrEnum):
     """Next actions in words without option names, for errors shown outside a front end."""
 
     OTHER_PROVIDER = "Use another provider"
+    LIFT_PIN = "Lift a pin and retry, branch from another candidate, or stop"
     OTHER_ARCH = "Use another arch"
     KNOWN_ARCH = "Use a known arch"
     KNOWN_GPU = "Use a known GPU"
@@ -36,6 +37,7 @@ class Advice(StrEnum):
     MAKE_WRITABLE = "Make it writable, or choose another place by the work directory, CUTEGEN_CACHE or TMPDIR"
     LIST_RUNS = "See the list of runs"
     DECLARE_INPUTS = "Declare the inputs, or define inputs()"
+    DECLARE_ON_LINE = "Declare the inputs on its line, or define inputs()"
     DROP_INPUTS = "Leave out the declared inputs"
     MAKE_TUNABLE = "Add a TUNABLE, or have the kernel made a template"
     SEE_EVIDENCE = "Judge the kernel to see the evidence"

@@ -27,8 +27,13 @@ class Standing:
 
 
 def best_id(state: RunState) -> str | None:
-    """The fastest candidate that passed; predicted times count only if none is measured."""
-    timed = [(key, t.timing) for key, t in state.trials.items() if t.timing is not None and t.verdict.passed]
+    """The fastest candidate that passed and was not rejected; predicted times count only if none is measured."""
+    rejected = {key for key, answer in state.answers.items() if answer.kind == "reject"}
+    timed = [
+        (key, t.timing)
+        for key, t in state.trials.items()
+        if t.timing is not None and t.verdict.passed and key not in rejected
+    ]
     measured = [found for found in timed if found[1].kind == "measured"]
     return min(measured or timed, key=lambda found: found[1].time_us, default=(None, None))[0]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.growth import pinned
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.run import (
     Answered,
@@ -115,6 +116,8 @@ def _generate_failed(state: RunState, event: GenerateFailed) -> RunState:
     state = replace(state, wasted=state.wasted + event.usage)
     if event.exhausted and _editing(state):
         return replace(state, step=Step.REVIEW, problem_note=event.reason)
+    if event.exhausted and pinned(state) and not state.settings.auto:
+        return _step_lost(state, Step.GENERATE, replace(event, hint=Hint(Advice.LIFT_PIN)))
     if event.exhausted:
         return finish(state, event.reason)
     return _step_lost(state, Step.GENERATE, event)

@@ -258,7 +258,9 @@ class CutegenMagics(Magics):
             from cutegen_lab.session.kernels import read_text_file
 
             argument = read_text_file(Path(argument))
-        self._run(run_id).handle.perform(known, argument, said)
+        run = self._run(run_id)
+        run.handle.perform(known, argument, said)
+        print(f"{run.run_id}: {VERBS[known].past}{' from' if takes == 'candidate' else ''} {argument}".rstrip())
 
     def _listing(self) -> str:
         runs = self.session("").runs()

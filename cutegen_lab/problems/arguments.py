@@ -20,6 +20,7 @@ from cutegen_lab.problems.source import LoadedSource, describe
 
 MAX_INPUT_BYTES = 16 << 30
 _MAKERS = ("inputs", "get_inputs")
+_LIKE = "bf16[4096,8192]"  # an example in messages
 HOW = Hint(Advice.DECLARE_INPUTS)
 
 
@@ -86,9 +87,11 @@ def _comment(source: str) -> str:
 
 
 def _from_comment(comment: str, names: list[str]) -> list[Arguments]:
-    missing = f"the inputs of reference({', '.join(names)}) are not declared"
+    signature = f"reference({', '.join(names)})"
+    missing = f"the inputs of {signature} are not declared"
     if "[" not in comment:
-        raise ProblemError(missing, HOW)
+        declared = ", ".join(f"{name}: {_LIKE if at == 0 else '…'}" for at, name in enumerate(names))
+        raise ProblemError(missing, Hint(Advice.DECLARE_ON_LINE, (f"def {signature}:  # {declared}",)))
     try:
         return _from_text(comment, names)
     except ProblemError as error:

@@ -91,6 +91,8 @@ _TEXTS: Mapping[Advice, str] = {
     Advice.FREE_SPACE: "Free some space, or choose another place with {workdir}, CUTEGEN_CACHE or TMPDIR.",
     Advice.MAKE_WRITABLE: "Make it writable, or choose another place with {workdir}, CUTEGEN_CACHE or TMPDIR.",
     Advice.LIST_RUNS: "{runs} lists the runs.",
+    Advice.LIFT_PIN: "Lift a pin and retry, branch from another candidate, or stop.",
+    Advice.DECLARE_ON_LINE: "Write `{first}`, or give {inputs}, or define inputs().",
     Advice.DECLARE_INPUTS: 'Give {inputs} "x: bf16[4096,8192]" or define inputs().',
     Advice.DROP_INPUTS: "Leave out {inputs}.",
     Advice.MAKE_TUNABLE: (

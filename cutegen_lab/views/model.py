@@ -239,9 +239,12 @@ class WorkloadView(View):
 
 
 class ProblemView(View):
+    """``code``: hash of the source without comments and layout; "" in views of older versions."""
+
     name: str
     kind: str
     source: str
+    code: str = ""
     workloads: list[WorkloadView]
     check_workloads: list[WorkloadView]
 
@@ -267,8 +270,9 @@ class SolView(View):
 class RunView(View):
     """A whole run. ``verbs``: those the analyst may use now on ``current_id``; none if no process drives the run,
     except ``resume``. ``timeline``: steps of the attempt in progress from its generation on, until it is a
-    candidate. ``incumbent_id``: the candidate accepted last. ``best_id``: the fastest that passed, by measured times if
-    there are any. ``title``: what the analyst calls the run; "" if nothing, or if no server's store was asked."""
+    candidate. ``incumbent_id``: the candidate accepted last. ``best_id``: the fastest that passed and was not
+    rejected, by measured times if there are any. ``title``: what the analyst calls the run; "" if nothing, or if no
+    server's store was asked."""
 
     schema_version: Literal[1] = 1
     run_id: str

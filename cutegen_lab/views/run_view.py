@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.cost import tokens
 from cutegen_lab.core.gains import scope_end
 from cutegen_lab.core.growth import can_grow, can_retry
+from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import RunStarted, RunState, Step, StoredEvent
 from cutegen_lab.core.standing import best_id
+from cutegen_lab.core.syntax import parse
 from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verbs import Verb, in_words
 from cutegen_lab.core.verdict import Verdict
@@ -238,9 +242,19 @@ def _problem(problem: Problem) -> ProblemView:
         name=problem.name,
         kind=problem.kind,
         source=problem.source,
+        code=_code_of(problem.source),
         workloads=[_workload(w) for w in problem.workloads],
         check_workloads=[_workload(w) for w in problem.check_workloads],
     )
+
+
+@lru_cache(maxsize=64)
+def _code_of(source: str) -> str:
+    """Equal for texts that differ in comments and layout only."""
+    try:
+        return sha256(ast.dump(parse(source)))
+    except SyntaxError:  # of a run in a file from elsewhere
+        return sha256(source)
 
 
 def _workload(workload: Workload) -> WorkloadView:

@@ -4,8 +4,9 @@ import {trans} from './run/words';
 /**
  * A whole run. ``verbs``: those the analyst may use now on ``current_id``; none if no process drives the run,
  * except ``resume``. ``timeline``: steps of the attempt in progress from its generation on, until it is a
- * candidate. ``incumbent_id``: the candidate accepted last. ``best_id``: the fastest that passed, by measured times if
- * there are any. ``title``: what the analyst calls the run; "" if nothing, or if no server's store was asked.
+ * candidate. ``incumbent_id``: the candidate accepted last. ``best_id``: the fastest that passed and was not
+ * rejected, by measured times if there are any. ``title``: what the analyst calls the run; "" if nothing, or if no
+ * server's store was asked.
  */
 export interface RunView {
   schema_version: 1;
@@ -48,6 +49,8 @@ export interface RunView {
   updated_at: number;
 }
 /**
+ * ``code``: hash of the source without comments and layout; "" in views of older versions.
+ *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "ProblemView".
  */
@@ -55,6 +58,7 @@ export interface ProblemView {
   name: string;
   kind: string;
   source: string;
+  code: string;
   workloads: WorkloadView[];
   check_workloads: WorkloadView[];
 }

@@ -359,11 +359,22 @@ async function completed(page, text, offered) {
   await until(`${offered} is in the cell`, async () => offered.test(await content.innerText()));
 }
 
+/** A run that has ended is saved without its widget, but its kernel goes on answering: what to export. */
+async function ended(page) {
+  const live = page.locator(LIVE).last();
+  await live.getByRole('button', { name: 'Approve c1', exact: true }).click();
+  await live.getByText('Done · accepted').first().waitFor();
+  await live.locator('summary', { hasText: 'Export c1' }).click();
+  await live.locator('[aria-label="Export formats of c1"] button').first().waitFor();
+  await picture(page, 'ended');
+}
+
 async function otherCells(page, base) {
   await openNotebook(page, base, 'others.ipynb');
   await kernelIdle(page);
   await runCell(page, '%load_ext cutegen_lab');
   await part(paintedSoon, page);
+  await part(ended, page);
   await completed(page, '%%cutegen --prov', /--provider/);
   await completed(page, '%cutegen show fi', /first-[0-9a-f]{4}/);
   const drawn = await runCell(page, '%cute_layout');

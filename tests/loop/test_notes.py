@@ -8,11 +8,14 @@ import pytest
 
 from cutegen_lab.core.candidate import Candidate, Proposal
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.growth import can_retry
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.run import (
     Answer,
     Answered,
     Event,
     Generated,
+    GenerateFailed,
     NoteLifted,
     RunSettings,
     RunState,
@@ -177,3 +180,16 @@ def test_a_comment_does_not_disturb_the_step_at_work(store: SqliteStore) -> None
     assert state.trials["c2"].verdict.passed and state.notes["n1"].text == "said meanwhile"
     kinds = [stored.event.type for stored in store.events("r1")]
     assert [k for k in kinds if k == "compiled"] == ["compiled", "compiled"], "no step was done twice"
+
+
+@pytest.mark.parametrize(("auto", "step"), [(False, Step.REVIEW), (True, Step.DONE)])
+def test_a_pin_that_leaves_the_provider_nothing_can_be_lifted_and_asked_again(auto: bool, step: Step) -> None:
+    settings = RunSettings(provider="templates", auto=auto)
+    state = fold([started(settings=settings), *with_text(passing("c1"), KERNEL)])
+    state = noting(state, ("pin", "stages", "keep the pipeline"))
+    state = advance(advance(state, APPROVE), GenerateFailed("every config breaks a pin: n1", exhausted=True))
+    assert state.step is step and state.problem_note == "every config breaks a pin: n1"
+    if not auto:
+        assert state.problem_hint == Hint(Advice.LIFT_PIN) and can_retry(state)
+        state = advance(advance(state, NoteLifted("n1")), Answered(Answer("retry")))
+        assert isinstance(next_step(state), Generate)

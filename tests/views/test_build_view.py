@@ -15,6 +15,7 @@ from cutegen_lab.core.trial import Comparison, LineCounters, Profile
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.views.evidence import profile_rows
 from cutegen_lab.views.model import RunView
+from cutegen_lab.views.run_view import _code_of
 
 
 def statuses(view: RunView, index: int = -1) -> dict[str, str]:
@@ -184,6 +185,15 @@ def test_best_is_the_fastest_by_measured_times_where_there_are_any():
     assert script.view().best_id == "c2"
 
 
+def test_best_is_none_that_was_rejected():
+    """It would be shown as what the run achieved."""
+    script = Script()
+    for time_us, answer in ((36.0, "approve"), (35.5, "reject"), (35.8, "approve")):
+        parent = {"parent": "c1"} if script.candidates else {}
+        script.generate(**parent).compile().check().time(timing(time_us)).profile().answer(answer)
+    assert script.view().best_id == "c3"
+
+
 def test_what_was_decided_is_no_pending_review():
     script = Script().proven().answer("approve")
     script.proven(parent="c1").answer("reject", "slower")
@@ -344,3 +354,9 @@ def test_hot_lines_are_shown_with_text_that_cannot_act():
     rows = profile_rows(profile, "x = '\x1b[31m<b>'\n")
     assert (rows[-1].key, rows[-1].label, rows[-1].value) == ("hot_line_1", "Line 1", "100% of global sectors")
     assert rows[-1].detail == r"x = '\x1b[31m<b>'"  # markup is text: whoever shows it escapes it
+
+
+def test_problems_that_differ_in_comments_only_are_the_same_code() -> None:
+    texts = ("def reference(x):  # x: f32[4]\n    return x\n", "def reference(x):\n    # x: f32[4]\n    return x\n")
+    codes = [_code_of(text) for text in (*texts, texts[0].replace("return x", "return -x"), "def f(:")]
+    assert codes[0] == codes[1] and len(set(codes)) == 3

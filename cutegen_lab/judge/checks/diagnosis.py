@@ -108,6 +108,7 @@ def _of_precision(
         return abs(math.log(error.norm / effect)) if 0 < effect < math.inf else math.inf
 
     mine = "the TF32 that the problem allows" if lower is _BELOW_TF32 else f"the problem's {dtype.value}"
+    mine = "float32" if dtype is DType.BF16 else mine
     if tf32.allowed(reference) and apart(tf32.truncated_result(reference, inputs)) < math.log(_TRUNCATION_FACTOR):
         return f"; {tf32.ADVICE}"
     found = [(apart(perturbed(reference, inputs, unit, index + 1)), name) for name, unit in lower]

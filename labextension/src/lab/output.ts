@@ -56,7 +56,8 @@ export class RunOutput extends Panel implements IRenderMime.IRenderer {
 
   /** Makes the widget view that the bundle and the notebook's widget factory ask for; one that is right stays. */
   private readonly follow = (): void => {
-    const modelId = widgetModelId(this.model);
+    // A finished run is saved without its widget, but what lives goes on answering: what to export, what to compare.
+    const modelId = widgetModelId(this.model) ?? (this.saved.isHidden ? this.modelId : null);
     const factory = modelId === null || modelId === this.lostId ? null : this.kernel.widgetFactory;
     if (modelId === this.modelId && factory === this.factory) {
       return;

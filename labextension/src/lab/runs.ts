@@ -24,6 +24,7 @@ import { makingKernel, notebookOf, resuming } from './notebook';
 import { Notifier } from './notifier';
 import { CommandIDs as Quickstart, noKernel } from './quickstart';
 import { RunTab } from './run-tab';
+import { showIn, type INotebookWidget } from './shown-run';
 import { RunsSidebar } from './sidebar';
 import { StatusItem } from './status';
 
@@ -96,7 +97,10 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
       const { rows } = await server.list({ q: key.run_id, limit: 500 });
       const row = rows.find(each => keyOf(each) === keyOf(key));
       if (row?.notebook) {
-        await openNotebook(row.notebook);
+        const opened = (await openNotebook(row.notebook)) as INotebookWidget | null;
+        if (opened !== null) {
+          await showIn(opened, key.run_id, commands);
+        }
         return;
       }
       await openNewNotebook(app, {

@@ -32,7 +32,7 @@ export function deviceOf({ view, candidate }: ISide): string {
 /** Whether both runs have the same reference and are timed on the same workloads. */
 export function sameProblem(one: RunView, other: RunView): boolean {
   const texts = ({ problem }: RunView) =>
-    JSON.stringify([problem.source.trim(), problem.workloads.map(each => each.text)]);
+    JSON.stringify([problem.code || problem.source.trim(), problem.workloads.map(each => each.text)]);
   return one === other || texts(one) === texts(other);
 }
 
