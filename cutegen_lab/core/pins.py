@@ -4,7 +4,7 @@ change."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from functools import lru_cache
@@ -14,7 +14,7 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.follow import followed, lines_of
 from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.notes import Note, Place
-from cutegen_lab.core.syntax import launch_defaults, parse
+from cutegen_lab.core.syntax import code_of, launch_defaults, parse
 from cutegen_lab.core.verdict import Diagnostic
 
 CODE = "pin"
@@ -167,7 +167,7 @@ def _statements(source: str) -> Sequence[_Statement]:
         node, scope, depth, block = left.pop()
         blocks = {name: value for name in _BLOCKS if isinstance(value := getattr(node, name, None), list)}
         first, last = _head_lines(node, bool(blocks))
-        found.append(_Statement(first, last, scope, depth, block, _code(node, blocks)))
+        found.append(_Statement(first, last, scope, depth, block, code_of(node, blocks)))
         inner = f"{scope}.{node.name}" if isinstance(node, _Definition) else scope
         below = [(child, inner, depth + 1, name) for name, value in blocks.items() for child in value]
         left += reversed(below)
@@ -184,29 +184,6 @@ def _head_lines(node: ast.AST, has_blocks: bool) -> tuple[int, int]:
     firsts = [getattr(each, "lineno", 0) for each in (node, *placed) if hasattr(each, "lineno")]
     lasts = [getattr(each, "end_lineno", 0) or 0 for each in placed] or firsts
     return min(firsts), max(lasts)
-
-
-def _code(node: ast.AST, without: Collection[str] = ()) -> str:
-    """The tree below ``node`` as text, without positions; the fields of ``node`` in ``without`` are left out.
-    (``ast.dump`` is recursive and fails on a sum of hundreds of terms.)"""
-    out: list[str] = []
-    left: list[object] = [value for name, value in reversed([*ast.iter_fields(node)]) if name not in without]
-    out.append(type(node).__name__)
-    while left:
-        match left.pop():
-            case ast.AST() as each:
-                out.append(type(each).__name__)
-                left += [value for _, value in reversed([*ast.iter_fields(each)])]
-            case list() as several:
-                out.append(f"[{len(several)}]")
-                left += reversed(several)
-            case bool() | float() | complex() | str() | bytes() | None as value:
-                out.append(repr(value))
-            case int() as value:
-                out.append(hex(value))  # Python limits decimal conversion to 4,300 digits
-            case value:
-                out.append(repr(value))
-    return " ".join(out)
 
 
 def _definitions(source: str) -> Iterator[tuple[str, ast.stmt]]:
@@ -226,7 +203,7 @@ def _definitions(source: str) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def _named(source: str, name: str) -> list[tuple[str, str]]:
-    return [(full, _code(node)) for full, node in _definitions(source) if _is(full, name)]
+    return [(full, code_of(node)) for full, node in _definitions(source) if _is(full, name)]
 
 
 def _names(source: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from cutegen_lab.core.errors import ProblemError
@@ -150,3 +150,26 @@ def merged_imports(lines: Iterable[str]) -> list[str]:
         module, _, names = line.partition(" import ")
         found.setdefault(module, set()).update(names.split(", "))
     return [f"{module} import {', '.join(sorted(names))}" for module, names in found.items()]
+
+
+def code_of(node: ast.AST, without: Collection[str] = ()) -> str:
+    """The tree below ``node`` as text, without positions; the fields of ``node`` in ``without`` are left out.
+    (``ast.dump`` is recursive and fails on a sum of hundreds of terms.)"""
+    out: list[str] = []
+    left: list[object] = [value for name, value in reversed([*ast.iter_fields(node)]) if name not in without]
+    out.append(type(node).__name__)
+    while left:
+        match left.pop():
+            case ast.AST() as each:
+                out.append(type(each).__name__)
+                left += [value for _, value in reversed([*ast.iter_fields(each)])]
+            case list() as several:
+                out.append(f"[{len(several)}]")
+                left += reversed(several)
+            case bool() | float() | complex() | str() | bytes() | None as value:
+                out.append(repr(value))
+            case int() as value:
+                out.append(hex(value))  # Python limits decimal conversion to 4,300 digits
+            case value:
+                out.append(repr(value))
+    return " ".join(out)

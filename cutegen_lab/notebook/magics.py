@@ -260,7 +260,7 @@ class CutegenMagics(Magics):
             argument = read_text_file(Path(argument))
         run = self._run(run_id)
         run.handle.perform(known, argument, said)
-        print(f"{run.run_id}: {VERBS[known].past}{' from' if takes == 'candidate' else ''} {argument}".rstrip())
+        print(f"{run.run_id}: {VERBS[known].past}{' from' if takes == 'candidate' else ''} {' '.join(words)}".rstrip())
 
     def _listing(self) -> str:
         runs = self.session("").runs()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
@@ -16,7 +15,7 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import RunStarted, RunState, Step, StoredEvent
 from cutegen_lab.core.standing import best_id
-from cutegen_lab.core.syntax import parse
+from cutegen_lab.core.syntax import code_of, parse
 from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verbs import Verb, in_words
 from cutegen_lab.core.verdict import Verdict
@@ -252,7 +251,7 @@ def _problem(problem: Problem) -> ProblemView:
 def _code_of(source: str) -> str:
     """Equal for texts that differ in comments and layout only."""
     try:
-        return sha256(ast.dump(parse(source)))
+        return sha256(code_of(parse(source)))
     except SyntaxError:  # of a run in a file from elsewhere
         return sha256(source)
 

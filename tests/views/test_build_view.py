@@ -360,3 +360,4 @@ def test_problems_that_differ_in_comments_only_are_the_same_code() -> None:
     texts = ("def reference(x):  # x: f32[4]\n    return x\n", "def reference(x):\n    # x: f32[4]\n    return x\n")
     codes = [_code_of(text) for text in (*texts, texts[0].replace("return x", "return -x"), "def f(:")]
     assert codes[0] == codes[1] and len(set(codes)) == 3
+    _code_of("x = " + " + ".join(["1"] * 450))  # a tree that is deep, not wide

@@ -107,8 +107,10 @@ def _of_precision(
         effect = distances(result, result, exact)[0].norm
         return abs(math.log(error.norm / effect)) if 0 < effect < math.inf else math.inf
 
-    mine = "the TF32 that the problem allows" if lower is _BELOW_TF32 else f"the problem's {dtype.value}"
-    mine = "float32" if dtype is DType.BF16 else mine
+    if lower is _BELOW_TF32:
+        mine = "the TF32 that the problem allows"
+    else:
+        mine = "float32" if dtype is DType.BF16 else f"the problem's {dtype.value}"
     if tf32.allowed(reference) and apart(tf32.truncated_result(reference, inputs)) < math.log(_TRUNCATION_FACTOR):
         return f"; {tf32.ADVICE}"
     found = [(apart(perturbed(reference, inputs, unit, index + 1)), name) for name, unit in lower]
