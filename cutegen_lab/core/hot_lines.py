@@ -35,6 +35,11 @@ class HotLine:
     cost: str
     """Cost of an access there in words ("bulk loads of 4,096 B"); empty if nothing stands out."""
 
+    def text(self, source: str) -> str:
+        """The line's text in ``source``, without indentation; empty if ``source`` has no such line."""
+        lines = source.splitlines()
+        return lines[self.line - 1].strip() if self.line <= len(lines) else ""
+
     def __str__(self) -> str:
         return ", ".join(filter(None, (f"line {self.line}: {self.share}", self.cost)))
 

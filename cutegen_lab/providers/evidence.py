@@ -3,8 +3,6 @@ the bound."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cutegen_lab.core.hot_lines import hottest
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.predicted import terms_text
@@ -52,7 +50,7 @@ def evidence_text(attempt: Attempt) -> str:
         lines.append(
             f"- registers {r.registers}, spilled bytes {r.spill_bytes}, shared memory {r.smem_bytes} bytes per block"
         )
-    lines.extend(_timing_lines(trial, attempt.candidate.source.splitlines()))
+    lines.extend(_timing_lines(trial, attempt.candidate.source))
     for diagnostic in trial.diagnostics:
         lines.append(f"- note: {diagnostic}")
     return "\n".join(lines)
@@ -74,7 +72,7 @@ def history_line(attempt: Attempt) -> str:
     return f"{attempt.candidate.id} “{proposal.title}”{promised}: {'; '.join([*said, *answer])}"
 
 
-def _timing_lines(trial: Trial, source: Sequence[str]) -> list[str]:
+def _timing_lines(trial: Trial, source: str) -> list[str]:
     lines = []
     if trial.timing:
         gap = f", {trial.sol_gap:.2f} × speed of light" if trial.sol_gap else ""
@@ -84,9 +82,7 @@ def _timing_lines(trial: Trial, source: Sequence[str]) -> list[str]:
         if terms := terms_text(trial.profile, trial.sol):
             lines.append(f"- {terms}")
         lines.extend(f"- {finding}" for finding in trial.profile.findings)
-        lines.extend(
-            f"- {hot}: `{source[hot.line - 1].strip()}`" for hot in hottest(trial.profile) if hot.line <= len(source)
-        )
+        lines.extend(f"- {hot}: `{text}`" for hot in hottest(trial.profile) if (text := hot.text(source)))
     return lines
 
 

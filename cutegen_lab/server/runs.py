@@ -104,8 +104,7 @@ class Runs:
         elsewhere = "" if state.finished else opened.store.driven_by(run_id)
         texts = ShownTexts(place.path / "specialised", _no_compiler).known(state)
         view = build_view(state, events, [], False, elsewhere, NOTEBOOK, texts)
-        title = next((run.title for run in opened.store.runs() if run.run_id == run_id), "")
-        return view.model_copy(update={"title": title})
+        return view.model_copy(update={"title": opened.store.title(run_id)})
 
     def change(self, store: str, run_id: str, change: Change, notebooks: Notebooks) -> RunRow:
         """Renames a run, puts it in the trash or takes it out; returns its new row. Raises InputError, StoreError."""

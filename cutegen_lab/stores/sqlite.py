@@ -112,6 +112,12 @@ class SqliteStore:
             (others,) = connection.execute("PRAGMA data_version").fetchone()
             return others, connection.total_changes
 
+    def title(self, run_id: str) -> str:
+        """The title of a run; "" if it has the name of its problem, or is unknown."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT title FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        return str(row[0]) if row else ""
+
     def rename(self, run_id: str, title: str) -> None:
         """Sets the title of a run; "" for the name of its problem. Raises StoreError for an unknown run."""
         self._mark(run_id, "title", title)

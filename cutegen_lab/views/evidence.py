@@ -184,9 +184,7 @@ def profile_rows(profile: Profile | None, source: str, sol: SpeedOfLight | None 
 
 def _hot_row(number: int, hot: HotLine, source: str) -> EvidenceRow:
     """A line of the candidate with its cost and its text, with control characters escaped."""
-    lines = source.splitlines()
-    text = lines[hot.line - 1].strip() if hot.line <= len(lines) else ""
-    shown = plain(text[:_EXCERPT])
+    shown = plain(hot.text(source)[:_EXCERPT])
     return _row(f"hot_line_{number}", f"Line {hot.line}", hot.share, ": ".join(filter(None, (hot.cost, shown))))
 
 

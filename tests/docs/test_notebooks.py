@@ -76,13 +76,13 @@ def time_of(candidate: CandidateView) -> float:
     return next((metric.value for metric in candidate.metrics if metric.key == "time"), None) or math.inf
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+# 07 ends in a kernel that is not a cheat; 04 and 08 search and draw.
+MADE_FASTER = [path for path in TUTORIALS if not path.stem.startswith(("04", "07", "08"))]
+
+
+@pytest.mark.parametrize("path", MADE_FASTER, ids=lambda path: path.stem)
 def test_a_tutorial_ends_in_a_kernel_that_its_reader_made_faster(path: Path) -> None:
-    """But 07, which ends in one that is not a cheat, and 04 and 08, which search and draw."""
-    runs = runs_of(path)
-    if path.stem.startswith(("04", "07", "08")):
-        return
-    *others, last = runs[-1].candidates
+    *others, last = runs_of(path)[-1].candidates
     parent = next(other for other in others if other.id == last.parent_id)
     assert (last.provider, last.verdict, last.accepted) == ("analyst", "passed", True)
     assert time_of(last) <= 0.9 * time_of(parent)
