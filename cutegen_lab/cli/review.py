@@ -57,6 +57,10 @@ def give(handle: RunHandle, verb: Verb, scope: str = "") -> None:
     state = handle.state
     match VERBS[verb].takes:
         case "scope":
+            can = handle.view().approvable
+            named = ", ".join(can)
+            if state.current_id not in can and not scope.startswith("c"):
+                scope = f"{ask(f'which of {named}? ').strip()} {scope}"
             handle.perform(verb, scope)
         case "reason":
             handle.perform(verb, ask("why? "))

@@ -12,7 +12,28 @@ MARGIN = {"measured": 0.01, "predicted": 0.0}
 """Minimum relative gain over the fastest accepted candidate, if the two were not timed in the same rounds: measured
 times are noisy, predicted ones are not."""
 
+COME_TRUE = ((0.0, 7), (0.05, 8), (0.10, 9), (0.20, 10))
+"""(minimum predicted gain, which is 1 - new time / old time; how many of ten such gains come true when both kernels are
+measured), from benchmarks/perfmodel/predicted_gains.py."""
+
 _WORDS = {"slower": "slower", "same": "not faster", "ambiguous": "not proven faster"}
+
+
+def come_true(gain: float) -> int:
+    """How many of ten predicted gains of this size come true when measured, for a ``gain`` (1 - new time / old time) of
+    at least 0."""
+    return max(of_ten for least, of_ten in COME_TRUE if gain >= least)
+
+
+def predicted_odds(candidate_id: str, state: RunState) -> int | None:
+    """:func:`come_true` of a candidate's predicted gain over the current kernel; None if either has no predicted time
+    or the candidate is not faster."""
+    mine, other = (state.trials.get(each or "") for each in (candidate_id, state.incumbent_id))
+    if mine is None or other is None or mine.timing is None or other.timing is None:
+        return None
+    gain = 1 - mine.timing.time_us / other.timing.time_us
+    predicted = mine.timing.kind == other.timing.kind == "predicted"
+    return come_true(gain) if predicted and gain > 0 else None
 
 
 def scope_end(state: RunState) -> str:

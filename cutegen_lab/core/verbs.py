@@ -7,6 +7,7 @@ A new verb is its name in :data:`AnswerKind`, an entry in :data:`VERBS`, and its
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -36,14 +37,17 @@ class VerbSpec:
     help: str
     """One line of help."""
     takes: Takes = "nothing"
-    """Its argument: nothing, a scope (:mod:`cutegen_lab.core.scopes`), a reason, a kernel's text, a candidate's id (and
-    feedback), a place in a candidate's text (and words), or the id of a comment or pin."""
+    """Its argument: nothing, a scope (:mod:`cutegen_lab.core.scopes`; before it the id of another candidate than the
+    one under review; both optional), a reason, a kernel's text, a candidate's id (and feedback), a place in a
+    candidate's text (and words), or the id of a comment or pin."""
 
 
 VERBS: Mapping[Verb, VerbSpec] = {
     "approve": VerbSpec(
         "a", "approve", "Approve {id}", "approved",
-        "accept the candidate under review, and those of a scope (3 steps, within 5%, until slower)", "scope",
+        "accept the candidate under review or another that passed (c1), and those of a scope (3 steps, within 5%, "
+        "until slower)",
+        "scope",
     ),
     "approve_unproven": VerbSpec(
         "u", "approve without proof", "Approve without proof…", "approved without proof",
@@ -93,10 +97,15 @@ class Answer:
     """Scope of an approval, or the earlier scope that gave this answer; None for this step alone."""
 
 
+_CANDIDATE = re.compile(r"\s*(c\d+)(?:\s+|$)")  # at the start of an approval's argument
+
+
 def answer_of(kind: AnswerKind, argument: str = "", note: str = "") -> Answer:
-    """The answer ``kind`` with the argument that it takes; ``note`` is the feedback of a branch."""
+    """The answer ``kind`` with the argument that it takes; ``note`` is the feedback of a branch. Raises InputError for
+    a scope that cannot be read."""
     if VERBS[kind].takes == "scope":
-        return Answer(kind, scope=scope_of(argument))
+        named = _CANDIDATE.match(argument)
+        return Answer(kind, named[1] if named else None, scope=scope_of(argument[named.end() :] if named else argument))
     if VERBS[kind].takes == "candidate":
         return Answer(kind, target_id=argument, text=note)
     return Answer(kind, text=argument)

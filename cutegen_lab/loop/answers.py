@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from cutegen_lab.core.approval import approvable_unproven
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.growth import can_grow
 from cutegen_lab.core.run import Answer, RunState, Step
+from cutegen_lab.core.syntax import parse
 from cutegen_lab.loop.budget import spent
 from cutegen_lab.loop.edits import edited
 from cutegen_lab.loop.notes import breaks_a_pin, broken_by
@@ -28,10 +30,10 @@ def answered(state: RunState, answer: Answer) -> RunState:
             f"cannot {answer.kind}: the run is at {state.step.value} {what}".rstrip(),
             "The run takes answers only at review, but stop at any step.",
         )
-    if answer.candidate_id not in (None, state.current_id) and answer.kind != "branch":
+    if answer.candidate_id not in (None, state.current_id) and answer.kind not in ("approve", "branch"):
         raise InputError(
             f"cannot {answer.kind} {answer.candidate_id}: {state.current_id} is under review",
-            f"Answer {state.current_id}, or branch from {answer.candidate_id}.",
+            f"Answer {state.current_id}, branch from {answer.candidate_id}, or approve it if it passed.",
         )
     if answer.by == "scope":
         return _HANDLERS[answer.kind](replace(state, scope_used=state.scope_used + 1), answer)
@@ -98,12 +100,19 @@ def next_id(state: RunState) -> str:
 
 def _approve(state: RunState, answer: Answer) -> RunState:
     current = _under_review(state, "approve")
+    if answer.candidate_id not in (None, current.id):  # the analyst prefers it to the candidate under review
+        current = _known(state, "approve", answer.candidate_id)
+        if current.id == state.incumbent_id:
+            raise InputError(f"{current.id} is the current kernel already", f"Answer {state.current_id} instead.")
+        state = replace(state, current_id=current.id)
     trial = state.trials.get(current.id)
     if trial is None or not trial.verdict.passed or trial.check is None:
         seen = f"it ended {trial.verdict.value}" if trial else "it has no check evidence"
         raise InputError(
             f"cannot approve {current.id}: {seen}",
-            "Retry or edit it, reject it, or accept it unproven with approve_unproven.",
+            "Retry or edit it, reject it, or accept it unproven with approve_unproven."
+            if approvable_unproven(state)
+            else "Retry or edit it, or reject it.",
         )
     return _accept(state, answer, current)
 
@@ -116,6 +125,10 @@ def _approve_unproven(state: RunState, answer: Answer) -> RunState:
     if breaks_a_pin(state, current.id):
         raise InputError(
             f"{current.id} breaks a pin: {trial.reason if trial else ''}", "Lift the pin, or reject the candidate."
+        )
+    if not approvable_unproven(state):
+        raise InputError(
+            f"{current.id} did not compile: there is no kernel to accept", "Edit or retry it, or reject it."
         )
     return _accept(state, answer, current)
 
@@ -140,6 +153,13 @@ def _edit(state: RunState, answer: Answer) -> RunState:
     current = _under_review(state, "edit")
     if not answer.text.strip():
         raise InputError("the edited text is empty", "Give the whole candidate module.")
+    try:
+        parse(answer.text)
+    except SyntaxError as error:
+        raise InputError(
+            f"the edited text does not parse: {error.msg} (line {error.lineno})",
+            "Correct that line, then run it again.",
+        ) from None
     candidate = edited(current, answer.text, next_id(state))
     if found := broken_by(state, candidate.proposal):
         raise InputError(f"the edited text breaks {found[0].message}", "Keep the pinned text, or lift the pin.")
@@ -157,10 +177,7 @@ def _retry(state: RunState, answer: Answer) -> RunState:
 
 
 def _branch(state: RunState, answer: Answer) -> RunState:
-    target = answer.target_id
-    if target is None or target not in state.candidates:
-        known = ", ".join(state.candidates) or "none yet"
-        raise InputError(f"cannot branch from {target!r}: no such candidate", f"Candidates: {known}.")
+    target = _known(state, "branch from", answer.target_id).id
     state = replace(_with_answer(state, answer), base_id=target, failed_in_a_row=0)
     return ask(state, _kind(state, target), target, answer.text, unlimited=True, wanted=answer.by == "analyst")
 
@@ -169,6 +186,14 @@ def _under_review(state: RunState, verb: str) -> Candidate:
     if state.current is None:
         raise InputError(f"cannot {verb}: there is no candidate yet", "Retry, or stop the run.")
     return state.current
+
+
+def _known(state: RunState, verb: str, candidate_id: str | None) -> Candidate:
+    candidate = state.candidates.get(candidate_id or "")
+    if candidate is None:
+        known = ", ".join(state.candidates) or "none yet"
+        raise InputError(f"cannot {verb} {candidate_id!r}: no such candidate", f"Candidates: {known}.")
+    return candidate
 
 
 def _with_answer(state: RunState, answer: Answer) -> RunState:

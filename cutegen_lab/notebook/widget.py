@@ -200,4 +200,4 @@ class RefineWidget(anywidget.AnyWidget):
                 argument = command.target_id or ""
             case _:
                 argument = command.text
-        self._run.handle.perform(command.verb, argument, command.text)
+        self._run.handle.perform(command.verb, argument, command.text, command.candidate_id or "")

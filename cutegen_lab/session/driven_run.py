@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Self
 
 from cutegen_lab.core.errors import CutegenError, InputError
@@ -94,9 +95,10 @@ class DrivenRun:
         self._act(go_on)
         return self
 
-    def perform(self, verb: Verb, argument: str = "", note: str = "") -> RunState:
+    def perform(self, verb: Verb, argument: str = "", note: str = "", candidate_id: str = "") -> RunState:
         """Performs ``verb`` with its argument (:data:`~cutegen_lab.core.verbs.VERBS`); ``note`` is the feedback of a
-        branch, or the words of a comment or pin. The other verbs of the table are methods too: ``approve()``,
+        branch, or the words of a comment or pin. ``candidate_id``: the candidate that the analyst saw, if another may
+        be under review by now. The other verbs of the table are methods too: ``approve()``,
         ``reject(reason)``, ``pin("c2", lines=(10, 14))``, …"""
         match verb:
             case "resume":
@@ -106,6 +108,8 @@ class DrivenRun:
             case "comment" | "pin" | "lift" as noting:
                 return self._act(lambda driver: driver.note(noting, argument, note))
         answer = answer_of(verb, argument, note)
+        if candidate_id:
+            answer = replace(answer, candidate_id=candidate_id)
         return self._act(lambda driver: driver.answer(answer))
 
     def wait(self, timeout: float | None = None) -> RunState:

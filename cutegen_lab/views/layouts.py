@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from math import prod
 
+from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.layouts.conflicts import ConflictingAccess
 from cutegen_lab.layouts.drawing import svg
@@ -23,10 +26,11 @@ class LayoutView(View):
 
 
 class LayoutsView(View):
-    """The layouts that a candidate makes and uses."""
+    """The layouts that a candidate makes and uses. ``opens_at``: number of the one to show first."""
 
     candidate_id: str
     layouts: list[LayoutView]
+    opens_at: int = 0
 
 
 class LayoutTable(View):
@@ -58,7 +62,27 @@ def layouts_view(
         first = text[places[0] - 1] if places and places[0] <= len(text) else ""
         return LayoutView(layout=one.layout, what=one.what, lines=places, text=one_line(first.strip())[:_TEXT])
 
-    return LayoutsView(candidate_id=candidate_id, layouts=[shown(one) for one in made])
+    telling = sorted(range(len(made)), key=lambda at: _tells(made[at]), reverse=True)
+    opens_at = next((at for at in telling if _drawable(made[at])), 0)
+    return LayoutsView(candidate_id=candidate_id, layouts=[shown(one) for one in made], opens_at=opens_at)
+
+
+def _drawable(one: MadeLayout | ConflictingAccess) -> bool:
+    try:
+        one.picture()
+    except InputError:  # too large
+        return False
+    return True
+
+
+def _tells(one: MadeLayout | ConflictingAccess) -> tuple[int, int]:
+    """The greater, the more a picture of it says: bank conflicts, then tiled copies and operands of tensor cores, then
+    swizzles and TMA boxes, then the layout of the most elements."""
+    if isinstance(one, ConflictingAccess):
+        return 4, 0
+    rank = {"tensor-core operand": 3, "tiled copy": 3, "TMA box": 2}.get(one.kind, 1)
+    extents = one.layout.rpartition(" o ")[2].partition(":")[0]
+    return max(rank, 2 * one.layout.startswith("Sw<")), prod(map(int, re.findall(r"\d+", extents)))
 
 
 def layout_picture(candidate_id: str, number: int, made: MadeLayout | ConflictingAccess) -> LayoutPicture:

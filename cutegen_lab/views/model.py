@@ -215,6 +215,7 @@ class CandidateView(View):
     verdict_reason: str
     answer: str  # "", "approved", "approved by auto", "rejected: …", "edited", …
     accepted: bool
+    predicted_odds: int | None = None  # of ten predicted gains like its over the current kernel, how many come true
     config_changes: list[ConfigChange] = []  # changes from the parent's config
     specialised: SpecialisedView | None = None
     provenance: dict[str, str] = {}  # hashes, seeds, tolerances, versions, prompts
@@ -293,6 +294,7 @@ class RunView(View):
     verbs: list[Verb]
     scope: ScopeView | None = None
     cost: CostView | None = None  # None if no model was asked
+    approvable: list[str] = []  # candidates that "approve" may name
     branch_points: list[str] = []  # candidates that "branch" may name
     log: list[str]
     versions: dict[str, str] = {}

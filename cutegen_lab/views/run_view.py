@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
+from cutegen_lab.core.approval import approvable, approvable_unproven
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.cost import tokens
-from cutegen_lab.core.gains import scope_end
+from cutegen_lab.core.gains import predicted_odds, scope_end
 from cutegen_lab.core.growth import can_grow, can_retry
 from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.problem import Problem, Workload
@@ -18,7 +19,6 @@ from cutegen_lab.core.standing import best_id
 from cutegen_lab.core.syntax import code_of, parse
 from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verbs import Verb, in_words
-from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
 from cutegen_lab.views.heat import heat
@@ -90,6 +90,7 @@ def build_view(
         verbs=allowed_verbs(state, attached),
         scope=scope,
         cost=_cost(state, streamed),
+        approvable=approvable(state),
         branch_points=branch_points(state),
         log=list(log)[-LOG_LINES:],
         versions=_versions(events),
@@ -99,8 +100,8 @@ def build_view(
 
 
 def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
-    """Verbs the analyst may use now. "approve" needs a passed verdict with compile and check evidence; without it the
-    verb is "approve_unproven"."""
+    """Verbs the analyst may use now. "approve" needs a candidate with a passed verdict and compile and check
+    evidence (:func:`approvable`); "approve_unproven" needs one under review that did not fail to compile."""
     if state.imported:
         return []
     if not attached and not state.finished:
@@ -124,12 +125,11 @@ def _answers(state: RunState) -> list[Verb]:
     current = state.current
     if current is None:
         return [*retry, "stop"]
+    approve: list[Verb] = ["approve"] if approvable(state) else []
     if state.failed_step is Step.GENERATE:  # the shown candidate was answered: the failure belongs to the next one
-        return [*retry, "edit", *branch, "stop"]
-    trial = state.trials.get(current.id)
-    approve: list[Verb] = ["approve" if proven(trial) else "approve_unproven"]
-    if trial is not None and trial.verdict is Verdict.PIN_BROKEN:
-        approve = []
+        return [*approve, *retry, "edit", *branch, "stop"]
+    if approvable_unproven(state):
+        approve.append("approve_unproven")
     if branch_points(state) == [current.id]:  # a rejection has the same effect
         branch = []
     return [*approve, "reject", "edit", *retry, *branch, "stop"]
@@ -138,11 +138,6 @@ def _answers(state: RunState) -> list[Verb]:
 def branch_points(state: RunState) -> list[str]:
     """Candidates that the provider can branch from."""
     return [each for each in state.candidates if can_grow(state, each)]
-
-
-def proven(trial: Trial | None) -> bool:
-    """Whether the candidate was compiled and checked, and every check passed."""
-    return trial is not None and trial.verdict.passed and trial.check is not None and trial.resources is not None
 
 
 def _cost(state: RunState, streamed: int) -> CostView | None:
@@ -206,6 +201,7 @@ def _candidate(
         verdict_reason=trial.reason if trial else "",
         answer=in_words(state.answers.get(candidate.id)),
         accepted=candidate.id in state.accepted,
+        predicted_odds=predicted_odds(candidate.id, state),
         config_changes=config_changes(parent.config if parent else None, candidate.config),
         specialised=specialised_view(candidate, state, texts),
         provenance=provenance(candidate, record),

@@ -40,6 +40,7 @@ export interface RunView {
   )[];
   scope: ScopeView | null;
   cost: CostView | null;
+  approvable: string[];
   branch_points: string[];
   log: string[];
   versions: {
@@ -129,6 +130,7 @@ export interface CandidateView {
   verdict_reason: string;
   answer: string;
   accepted: boolean;
+  predicted_odds: number | null;
   config_changes: ConfigChange[];
   specialised: SpecialisedView | null;
   provenance: {
@@ -429,7 +431,7 @@ export interface LayoutView {
   text: string;
 }
 /**
- * The layouts that a candidate makes and uses.
+ * The layouts that a candidate makes and uses. ``opens_at``: number of the one to show first.
  *
  * This interface was referenced by `RunView`'s JSON-Schema
  * via the `definition` "LayoutsView".
@@ -437,6 +439,7 @@ export interface LayoutView {
 export interface LayoutsView {
   candidate_id: string;
   layouts: LayoutView[];
+  opens_at: number;
 }
 /**
  * A panel of a picture as text: the first row and the first column are headings.
@@ -626,7 +629,7 @@ export type Verb = Command['verb'];
 export const VERBS: Readonly<Record<Verb, (id: string) => { label: string; help: string }>> = {
   approve: id => ({
     label: trans.__("Approve %1", id),
-    help: trans.__("accept the candidate under review, and those of a scope (3 steps, within 5%, until slower)")
+    help: trans.__("accept the candidate under review or another that passed (c1), and those of a scope (3 steps, within 5%, until slower)")
   }),
   approve_unproven: () => ({
     label: trans.__("Approve without proof…"),

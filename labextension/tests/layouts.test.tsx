@@ -29,17 +29,17 @@ const drawn = (number: number) =>
   );
 
 describe('the layouts of a candidate', () => {
-  it('are listed with their lines, and the first is drawn', async () => {
+  it('are listed with their lines, and the one that says most is drawn', async () => {
     const look = answering();
     show(look);
-    await drawn(0);
+    await drawn(LISTED.opens_at);
     expect([...host.querySelectorAll('code')].map(code => code.textContent)).toEqual(
       LISTED.layouts.map(each => each.layout)
     );
     expect(host.querySelector('label')?.textContent).toContain('bf16 tensor in shared memory · lines 2, 3');
     expect(look.mock.calls.map(([query]) => [query.query, query.text])).toEqual([
       ['layouts', undefined],
-      ['layout', '0']
+      ['layout', String(LISTED.opens_at)]
     ]);
     expect(host.querySelectorAll('.cg-drawing .o').length).toBeGreaterThan(0);
   });
@@ -47,7 +47,7 @@ describe('the layouts of a candidate', () => {
   it('are drawn one by one as they are chosen, and never asked for again while one is shown', async () => {
     const look = answering();
     show(look);
-    await drawn(0);
+    await drawn(LISTED.opens_at);
     host.querySelectorAll<HTMLInputElement>('input')[2]?.click();
     await drawn(2);
     expect(look.mock.lastCall?.[0]).toMatchObject({ query: 'layout', candidate_id: 'c5', text: '2' });
@@ -58,7 +58,7 @@ describe('the layouts of a candidate', () => {
 
   it('are saved as they are drawn, as a picture of its own', async () => {
     show(answering());
-    await drawn(0);
+    await drawn(LISTED.opens_at);
     const files: string[] = [];
     const made = vi.fn((file: Blob) => `blob:${file.type}`);
     vi.stubGlobal('URL', Object.assign(URL, { createObjectURL: made, revokeObjectURL: vi.fn() }));
@@ -66,18 +66,20 @@ describe('the layouts of a candidate', () => {
       files.push(`${this.href} ${this.download}`);
     });
     button(host, 'SVG').click();
-    expect(files).toEqual(['blob:image/svg+xml softmax-1-c5-layout-0.svg']);
+    expect(files).toEqual(['blob:image/svg+xml softmax-1-c5-layout-4.svg']);
     const reader = new FileReader();
     reader.readAsText(made.mock.calls[0]?.[0] as Blob);
     await vi.waitFor(() => expect(reader.result).toContain('</svg>'));
-    expect(drawingOf(reader.result as string)?.outerHTML).toBe(drawingOf(PICTURES[0]?.svg ?? '')?.outerHTML);
+    expect(drawingOf(reader.result as string)?.outerHTML).toBe(
+      drawingOf(PICTURES[LISTED.opens_at]?.svg ?? '')?.outerHTML
+    );
     vi.restoreAllMocks();
   });
 
   it('show text of a candidate as text', async () => {
     expect(LISTED.layouts.some(each => each.text.includes('<img'))).toBe(true);
     show(answering());
-    await drawn(0);
+    await drawn(LISTED.opens_at);
     expect(host.querySelector('img')).toBeNull();
   });
 

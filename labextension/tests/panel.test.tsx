@@ -243,6 +243,47 @@ describe('verbs', () => {
     expect(verbs(host)).toContain('approve');
   });
 
+  it('approves another candidate that passed, and asks once more where it is slower', async () => {
+    const sent: IAnswer[] = [];
+    const view = sample('review');
+    const point = view.trend.find(each => each.candidate_id === 'c4');
+    await show(view, answer => (sent.push(answer), Promise.resolve()));
+    await click(/c4 /);
+    expect(verbs(host)).toContain('approve');
+    expect(verbs(host)).not.toContain('reject');
+    const now = view.trend.find(each => each.candidate_id === view.incumbent_id);
+    await click('Approve c4');
+    if ((point?.time_us ?? 0) > (now?.time_us ?? 0)) {
+      await click('Approve c4 nevertheless');
+    }
+    expect(sent).toEqual([{ verb: 'approve', candidate_id: 'c4' }]);
+  });
+
+  it('says how sure a small predicted gain is', async () => {
+    const view = sample('review');
+    const current = view.candidates.find(each => each.id === view.current_id);
+    const unsure = view.candidates.map(each => (each === current ? { ...each, predicted_odds: 7 } : each));
+    await show({ ...view, candidates: unsure });
+    expect(host.querySelector('.cg-actions')?.textContent).toContain(
+      '7 of 10 such predicted gains come true'
+    );
+    expect(host.querySelector('.cg-action-bar .cg-tone-good')).toBeNull();
+    await show(view);
+    expect(host.querySelector('.cg-actions')?.textContent).not.toContain('such predicted gains');
+  });
+
+  it('closes the help of its keys by Escape', async () => {
+    await show(sample('review'));
+    await click('Keys');
+    expect(host.querySelector('.cg-keys')).not.toBeNull();
+    await act(() => {
+      host
+        .querySelector('.cg-root')
+        ?.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+    });
+    expect(host.querySelector('.cg-keys')).toBeNull();
+  });
+
   it('rejects only with a reason', async () => {
     const sent: IAnswer[] = [];
     await show(sample('review'), answer => (sent.push(answer), Promise.resolve()));

@@ -127,7 +127,9 @@ describe('the German catalogue', () => {
     leaveWords('de-DE', CATALOGUE);
     await act(() => mount(host, sample('review'), { ask: vi.fn(), look: vi.fn() }));
     expect(button(host, 'c5 annehmen').title).toBe(
-      trans.__('accept the candidate under review, and those of a scope (3 steps, within 5%, until slower)')
+      trans.__(
+        'accept the candidate under review or another that passed (c1), and those of a scope (3 steps, within 5%, until slower)'
+      )
     );
     expect(host.querySelector('.cg-summary')?.textContent).toContain('er ist 47% schneller als c1');
     expect(host.querySelector('[role=tab]')?.textContent).toBe('Beurteilung');

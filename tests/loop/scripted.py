@@ -41,7 +41,7 @@ def started(run_id: str = "r1", settings: RunSettings | None = None) -> RunStart
 
 
 def script_of(source: str) -> dict[str, str]:
-    return dict((*line.split(maxsplit=1), "")[:2] for line in source.splitlines() if line.strip())
+    return dict((*line.replace(":", "", 1).split(maxsplit=1), "")[:2] for line in source.splitlines() if line.strip())
 
 
 def act(source: str, cancel: Cancel) -> None:

@@ -87,8 +87,36 @@ def test_a_failure_goes_back_to_the_provider_while_fixes_remain(failure: str) ->
     state, effect = run(*events, settings=RunSettings(budget=Budget(max_fixes=0)))
     assert effect == AskReview("c1")
     assert state.failed_in_a_row == 1
-    with pytest.raises(InputError, match="approve_unproven"):
+    compiled_at_all = failure != "compile"
+    with pytest.raises(InputError, match="approve_unproven" if compiled_at_all else "Retry or edit it, or reject it"):
         advance(state, APPROVE)
+    unproven = Answered(Answer("approve_unproven"))
+    if compiled_at_all:
+        assert advance(state, unproven).accepted == ("c1",)
+    else:
+        with pytest.raises(InputError, match="did not compile"):
+            advance(state, unproven)
+
+
+def test_a_candidate_that_passed_earlier_can_be_approved_instead() -> None:
+    retry = Answered(Answer("retry"))
+    state, _ = run(*passing("c1"), APPROVE, *passing("c2", "c1"), retry, *passing("c3", "c1"))
+    chosen = advance(state, Answered(Answer("approve", "c2")))
+    assert (chosen.accepted, chosen.incumbent_id, chosen.ask_parent_id) == (("c1", "c2"), "c2", "c2")
+    assert "c3" not in chosen.answers
+    failed, _ = run(
+        *passing("c1"),
+        retry,
+        generated("c2", parent=None),
+        compile_failed("c2"),
+        settings=RunSettings(budget=Budget(max_fixes=0)),
+    )
+    assert advance(failed, Answered(Answer("approve", "c1"))).accepted == ("c1",)
+    for candidate, why in [("c1", "the current kernel already"), ("c9", "no such candidate")]:
+        with pytest.raises(InputError, match=why):
+            advance(state, Answered(Answer("approve", candidate)))
+    with pytest.raises(InputError, match="c3 is under review"):
+        advance(state, Answered(Answer("reject", "c2")))
 
 
 def test_fixes_are_counted_in_a_row() -> None:
@@ -132,7 +160,7 @@ def test_rejection_refines_the_incumbent_or_the_rejected() -> None:
 def test_what_was_edited_is_reviewed_again_where_nothing_grows_from_the_edit() -> None:
     """Templates cannot go on from the analyst's text: after its rejection the kernel that passed can be approved."""
     reject = Answered(Answer("reject", text="broken parenthesis"))
-    events = [*passing("c1"), Answered(Answer("edit", text="def launch(: ...")), compile_failed("c2"), reject]
+    events = [*passing("c1"), Answered(Answer("edit", text="def launch(): ...")), compile_failed("c2"), reject]
     templates = RunSettings(provider="templates", budget=Budget(max_fixes=0))
     state, effect = run(*events, settings=templates)
     assert effect == AskReview("c1", None) and state.answers["c2"].text == "broken parenthesis"
@@ -260,7 +288,7 @@ def test_answers_only_at_review_and_only_to_the_candidate_shown() -> None:
         advance(at_check, APPROVE)
     state, _ = run(*passing("c1"), APPROVE, *passing("c2", "c1"))
     with pytest.raises(InputError, match="c2 is under review"):
-        advance(state, Answered(Answer("approve", "c1")))
+        advance(state, Answered(Answer("reject", "c1")))
     nothing, _ = run(GenerateFailed("no key"))
     for kind in ("approve", "approve_unproven", "reject", "edit"):
         with pytest.raises(InputError, match="no candidate yet"):

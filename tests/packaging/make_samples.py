@@ -34,6 +34,7 @@ from cutegen_lab.core.run import (
     Step,
     StepFailed,
     StepStarted,
+    Stopped,
     StoredEvent,
     Timed,
 )
@@ -363,7 +364,7 @@ def main() -> None:
     write("interrupted", upto_review(), attached=False)
     done = upto_review()
     done.answer("approve", "c5")
-    done.say(GenerateFailed("no further change is predicted to help", exhausted=True), 0.2)
+    done.say(Stopped("no further change is predicted to help"), 0.2)
     write("done", done)
     unproven = Script()
     unproven.generate("c1", None, proposal("row softmax", "A sound default.", "", 64, 4, 1))

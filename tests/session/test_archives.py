@@ -112,7 +112,7 @@ def test_what_was_read_says_so_and_is_not_run(opened: Callable[[str], Session], 
     assert view.verbs == [] and view.status == "done"
     assert "read from softmax.cutegen: compiled and judged elsewhere" in view.note and "`cutegen judge`" in view.note
     runs: tuple[Callable[[], object], ...] = (
-        there.resume, lambda: there.branch("c1"), lambda: there.edit("time 1"), lambda: there.profile("c1", "cuda"),
+        there.resume, lambda: there.branch("c1"), lambda: there.edit("time: 1"), lambda: there.profile("c1", "cuda"),
         there.search, there.timelines, there.layouts,
     )  # fmt: skip
     for attempt in runs:

@@ -34,17 +34,17 @@ def test_another_session_takes_up_what_has_finished(opened: Opener) -> None:  # 
     first, second = opened(["time 10", "time 9", "time 8"]), opened(["time 10", "time 9", "time 8"])
     run = first.run(PROBLEM, AUTO)
     other = second.attach(run.run_id)
-    other.edit("time 7\n")
+    other.edit("time: 7\n")
     assert "c4" in other.wait(10).candidates
     assert run.state == other.state and run.view().candidates == other.view().candidates
-    run.edit("time 6\n")  # and back: the second has finished with it, too
+    run.edit("time: 6\n")  # and back: the second has finished with it, too
     assert "c5" in run.wait(10).candidates
 
 
 def test_verbs_on_a_finished_run_never_fall_between_two_drivers(opened: Opener) -> None:  # noqa: F811
     run = opened().run(PROBLEM, AUTO)
     for number in range(3, 43):
-        run.edit("time 5\n")
+        run.edit("time: 5\n")
         if number % 2:
             run.wait(10)
         else:

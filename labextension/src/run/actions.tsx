@@ -120,6 +120,9 @@ function Slower({
   );
 }
 
+/** Of ten predicted gains, how many have to come true when measured for one to be shown as good. */
+const SURE = 9;
+
 /** Every verb the run allows now, and none it does not. */
 export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) {
   const [panel, setPanel] = useState<Panel | null>(null);
@@ -130,10 +133,17 @@ export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) 
   const current = view.candidates.find(candidate => candidate.id === view.current_id) ?? null;
   const id = current?.id ?? '';
   const elsewhere = current !== null && selected !== null && selected.id !== current.id;
-  const ratio = current === null ? null : timeRatio(view, current.id);
-  const how = ratio === null ? '' : standsTo(id, ratio, view.incumbent_id ?? '');
+  // Another candidate that passed may be approved instead of the one under review.
+  const judged = elsewhere ? selected.id : id;
+  const approvable = can('approve') && view.approvable.includes(judged);
+  const ratio = current === null ? null : timeRatio(view, judged);
+  const how = ratio === null ? '' : standsTo(judged, ratio, view.incumbent_id ?? '');
   const slower = ratio !== null && ratio > 1.0005;
-  const open = panel !== null && can(panel) && current !== null && !elsewhere ? panel : null;
+  const odds = view.candidates.find(candidate => candidate.id === judged)?.predicted_odds ?? null;
+  const open =
+    panel !== null && can(panel) && current !== null && (panel === 'approve' ? approvable : !elsewhere)
+      ? panel
+      : null;
 
   const say = (verb: Verb, more: Partial<IAnswer> = {}) => {
     void send({ verb, candidate_id: view.current_id, ...more }).then(taken => {
@@ -146,7 +156,11 @@ export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) 
       }
     });
   };
-  const approve = () => say('approve', scope.until === '' ? {} : { text: scopeText(scope) });
+  const approve = () =>
+    say('approve', {
+      candidate_id: judged,
+      ...(scope.until === '' ? {} : { text: scopeText(scope) })
+    });
   const toggle = (next: Panel) => setPanel(open === next ? null : next);
   const button = (verb: Verb, onClick: () => void, kind = '', expanded?: boolean, about = id) => {
     const { label, help } = buttonOf(verb, about);
@@ -171,21 +185,22 @@ export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) 
     <section class="cg-actions" aria-label={trans.__('Actions')}>
       <div class="cg-action-bar">
         <div class="cg-row">
-          {elsewhere ? (
-            (view.status === 'review' || view.status === 'running') && (
-              <button type="button" class="cg-button" onClick={() => onSelect(id)}>
-                {view.status === 'review' ? trans.__('Review %1', id) : trans.__('Back to %1', id)}
-              </button>
-            )
-          ) : (
+          {elsewhere && (view.status === 'review' || view.status === 'running') && (
+            <button type="button" class="cg-button" onClick={() => onSelect(id)}>
+              {view.status === 'review' ? trans.__('Review %1', id) : trans.__('Back to %1', id)}
+            </button>
+          )}
+          {approvable &&
+            button(
+              'approve',
+              () => (slower ? toggle('approve') : approve()),
+              slower || elsewhere ? '' : 'cg-primary',
+              slower ? open === 'approve' : undefined,
+              judged
+            )}
+          {approvable && !view.settings.auto && <ScopeChoice scope={scope} onChange={setScope} />}
+          {!elsewhere && (
             <>
-              {button(
-                'approve',
-                () => (slower ? toggle('approve') : approve()),
-                slower ? '' : 'cg-primary',
-                slower ? open === 'approve' : undefined
-              )}
-              {can('approve') && !view.settings.auto && <ScopeChoice scope={scope} onChange={setScope} />}
               {button('reject', () => toggle('reject'), '', open === 'reject')}
               {button('edit', () => toggle('edit'), '', open === 'edit')}
               {button('retry', () => say('retry'))}
@@ -196,8 +211,16 @@ export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) 
             view.branch_points.includes(selected.id) &&
             button('branch', () => say('branch', { target_id: selected.id }), '', undefined, selected.id)}
           {button('resume', () => say('resume'), 'cg-primary')}
-          {ratio !== null && !elsewhere && (
-            <span class={slower ? 'cg-tone-warn' : 'cg-tone-good'}>{how}</span>
+          {ratio !== null && (approvable || !elsewhere) && (
+            <span class={slower ? 'cg-tone-warn' : odds === null || odds >= SURE ? 'cg-tone-good' : ''}>
+              {how}
+              {odds !== null && odds < 10 && (
+                <span class="cg-muted">
+                  {' · '}
+                  {trans.__('%1 of 10 such predicted gains come true when measured', odds)}
+                </span>
+              )}
+            </span>
           )}
         </div>
         {button('stop', () => say('stop'), 'cg-danger')}
@@ -215,7 +238,7 @@ export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) 
         />
       )}
       {open === 'approve' && slower && (
-        <Slower id={id} how={how} busy={busy} onApprove={approve} onCancel={() => setPanel(null)} />
+        <Slower id={judged} how={how} busy={busy} onApprove={approve} onCancel={() => setPanel(null)} />
       )}
       {open === 'approve_unproven' && (
         <Unproven

@@ -92,7 +92,7 @@ function linesOf(lines: readonly number[]): string {
 /** The layouts that a candidate makes and uses, and a picture of the chosen one. */
 export function Layouts({ id, look, run }: ILayoutsProps) {
   const name = useId();
-  const [chosen, setChosen] = useState(0);
+  const [picked, setPicked] = useState<number | null>(null);
   const { found, error } = useAnswer<LayoutsView>(look, id, { query: 'layouts', candidate_id: id });
   if (found === null) {
     return (
@@ -108,6 +108,7 @@ export function Layouts({ id, look, run }: ILayoutsProps) {
       </p>
     );
   }
+  const chosen = picked ?? found.opens_at;
   return (
     <section class="cg-layouts" aria-label={trans.__('Layouts')}>
       <fieldset class="cg-choices cg-layout-list">
@@ -121,7 +122,7 @@ export function Layouts({ id, look, run }: ILayoutsProps) {
               name={name}
               value={at}
               checked={at === chosen}
-              onChange={() => setChosen(at)}
+              onChange={() => setPicked(at)}
             />
             <code>{layout}</code>
             <span class="cg-muted">{[what, linesOf(lines)].filter(Boolean).join(' · ')}</span>

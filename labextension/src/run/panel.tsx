@@ -150,6 +150,12 @@ export function RunPanel({ view, backend, awaited = false, away = null }: IRunPa
   useKeptFocus(root);
   useLatchedHeight(root);
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Escape' && help) {
+      setHelp(false);
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
     const command = commandOf(event, currentKeys());
     if (command === null) {
       return;
@@ -233,7 +239,11 @@ export function RunPanel({ view, backend, awaited = false, away = null }: IRunPa
         </aside>
         <main class="cg-main">
           {selected === null ? (
-            <p class="cg-empty">{trans.__('The first candidate shows here as soon as it is written.')}</p>
+            <p class="cg-empty">
+              {view.status === 'done'
+                ? trans.__('The run ended before it had a candidate.')
+                : trans.__('The first candidate shows here as soon as it is written.')}
+            </p>
           ) : (
             <Tabs
               view={view}

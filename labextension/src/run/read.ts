@@ -58,7 +58,7 @@ function completed(view: RunView): RunView {
     notes: []
   };
   return {
-    ...{ branch_points: view.candidates.map(each => each.id), scope: null, cost: null },
+    ...{ approvable: [], branch_points: view.candidates.map(each => each.id), scope: null, cost: null },
     ...view,
     candidates: view.candidates.map(each => {
       const { config, specialised } = { ...added, ...each };
