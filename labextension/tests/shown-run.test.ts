@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { showIn } from '../src/lab/shown-run';
+import { cellOf, resumeIn, showIn } from '../src/lab/shown-run';
 import { MIME_TYPE } from '../src/run/read';
 
 const cell = (runId?: string) => {
@@ -34,6 +34,21 @@ describe('a run in its notebook', () => {
     await showIn(opened, 'mine', { execute });
     expect(opened.content.activeCellIndex).toBe(1);
     expect(opened.content.activeCell?.model.sharedModel.setSource).toHaveBeenCalledWith('%cutegen show mine');
+    expect(execute.mock.calls.map(([command]) => command)).toEqual([
+      'notebook:insert-cell-below',
+      'notebook:run-cell'
+    ]);
+  });
+
+  it('is resumed in a new cell below the last one that shows it', async () => {
+    const { opened, execute } = notebook(cell('mine'), cell('other'), cell('mine'), cell());
+    expect(cellOf(opened, 'mine')).toBe(2);
+    expect(cellOf(opened, 'nowhere')).toBe(-1);
+    await resumeIn(opened, 'mine', { execute });
+    expect(opened.content.activeCellIndex).toBe(2);
+    expect(opened.content.activeCell?.model.sharedModel.setSource).toHaveBeenCalledWith(
+      '%load_ext cutegen_lab\n%cutegen resume mine'
+    );
     expect(execute.mock.calls.map(([command]) => command)).toEqual([
       'notebook:insert-cell-below',
       'notebook:run-cell'

@@ -228,7 +228,8 @@ async function exported(page, root) {
 /** What a saved run looks like where no kernel can show it: our static view, and no word of a missing widget. */
 async function staysStatic(page, id, name) {
   const saved = page.locator(`${SAVED}:visible`).first();
-  await saved.getByText('A saved run, as it stood').waitFor();
+  await saved.getByText('Shown from the store: no kernel of this notebook drives the run.').waitFor();
+  await saved.getByRole('button', { name: 'Resume in this notebook' }).waitFor();
   const output = await page.locator('.jp-OutputArea:visible').first().innerText();
   assert.match(output, new RegExp(`\\b${id}\\b`));
   assert.doesNotMatch(output, /Loading widget|model not found|Error displaying/);
@@ -277,8 +278,11 @@ async function afterRestart(page, base, path) {
   await page.locator(`${SAVED}:visible`).first().waitFor();
   await picture(page, 'restarted');
   await kernelIdle(page);
-  await runCell(page, '%load_ext cutegen_lab');
-  await runCell(page, '%cutegen show');
+  await page
+    .locator(`${SAVED}:visible`)
+    .getByRole('button', { name: 'Resume in this notebook' })
+    .first()
+    .click();
   await reviewing(page, 'c6');
   await picture(page, 'shown-again');
   await click(page, 'Approve c6');

@@ -3,7 +3,7 @@ import { Panel } from '@lumino/widgets';
 import { REST_EVENT, readRest, sameMoment } from '../rest';
 import { MIME_TYPE } from '../run/read';
 import { WIDGET_MIME, type INotebookKernel } from './kernel';
-import { SavedRun } from './saved';
+import { SavedRun, type IStored } from './saved';
 
 /** How long a live view may take to appear before the saved one says that no kernel is attached. */
 const PATIENCE_MS = 4000;
@@ -28,7 +28,11 @@ function widgetBundle(modelId: string): IRenderMime.IMimeModel {
  * there. "Really" is judged by the page alone: our own root element inside what ipywidgets rendered, still connected.
  */
 export class RunOutput extends Panel implements IRenderMime.IRenderer {
-  constructor(private readonly kernel: INotebookKernel) {
+  /** `find` reads a run from a store of this server; null where none has it. */
+  constructor(
+    private readonly kernel: INotebookKernel,
+    private readonly find: (runId: string) => Promise<IStored | null> = () => Promise.resolve(null)
+  ) {
     super();
     this.addClass('cg-output');
     this.addWidget(this.saved);
@@ -41,6 +45,7 @@ export class RunOutput extends Panel implements IRenderMime.IRenderer {
     this.model = model;
     this.follow();
     await this.saved.renderModel(model);
+    void this.readStored();
   }
 
   override dispose(): void {
@@ -78,11 +83,26 @@ export class RunOutput extends Panel implements IRenderMime.IRenderer {
     this.observer = new MutationObserver(() => this.swap());
     this.observer.observe(live.node, { childList: true, subtree: true, attributeFilter: ['class'] });
     this.saved.awaited = true;
-    this.patience = setTimeout(() => (this.saved.awaited = false), PATIENCE_MS);
+    this.patience = setTimeout(() => {
+      this.saved.awaited = false;
+      void this.readStored();
+    }, PATIENCE_MS);
     view.renderModel(widgetBundle(modelId)).catch((error: unknown) => {
       console.warn('cutegen-lab: the live view did not start; the saved one stays.', error);
     });
   };
+
+  /** What was answered after the output was saved is in the store. */
+  private async readStored(): Promise<void> {
+    const saved = this.model?.data[MIME_TYPE] as { run_id?: unknown } | null | undefined;
+    if (typeof saved?.run_id !== 'string' || this.saved.awaited) {
+      return;
+    }
+    const stored = await this.find(saved.run_id).catch(() => null);
+    if (!this.isDisposed && !this.saved.isHidden) {
+      this.saved.stored = stored;
+    }
+  }
 
   /** Shows the live view where it is there and connected, else the saved one. The keyboard's place goes along. */
   private swap(): void {
@@ -94,6 +114,7 @@ export class RunOutput extends Panel implements IRenderMime.IRenderer {
     const focused = this.node.contains(document.activeElement);
     this.live?.setHidden(!alive);
     this.saved.setHidden(alive);
+    this.saved.stored = null;
     clearTimeout(this.patience);
     this.saved.awaited = false;
     if (focused) {
@@ -117,6 +138,7 @@ export class RunOutput extends Panel implements IRenderMime.IRenderer {
   private readonly onLost = (): void => {
     this.lostId = this.modelId;
     this.follow();
+    void this.readStored();
   };
 
   /** Keeps what the live view last rested at in the output, where the kernel has not already put it there. */

@@ -20,11 +20,11 @@ import { addArchives } from './archive';
 import { addComparisons } from './comparisons';
 import { cutegenIcon } from './icon';
 import { openNewNotebook } from './new-notebook';
-import { makingKernel, notebookOf, resuming } from './notebook';
+import { makingKernel, notebookOf } from './notebook';
 import { Notifier } from './notifier';
 import { CommandIDs as Quickstart, noKernel } from './quickstart';
+import { resumeRun } from './resume';
 import { RunTab } from './run-tab';
-import { showIn, type INotebookWidget } from './shown-run';
 import { RunsSidebar } from './sidebar';
 import { StatusItem } from './status';
 
@@ -85,38 +85,13 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
     const tracker = new WidgetTracker<RunTab>({ namespace: 'cutegen-runs' });
     addArchives(app, server, trans);
 
-    const folderOf = async (key: RunKey): Promise<string> => {
-      const { stores } = await server.list({ limit: 1 });
-      const folder = stores.find(store => store.name === key.store)?.folder ?? '';
-      return folder === '.' ? '' : folder;
-    };
     const openNotebook = (path: string) => commands.execute('docmanager:open', { path, factory: 'Notebook' });
-
-    /** To the notebook whose kernel drives the run; where there is none, to a new one that takes it up. */
-    const resume = async (key: RunKey): Promise<void> => {
-      const { rows } = await server.list({ q: key.run_id, limit: 500 });
-      const row = rows.find(each => keyOf(each) === keyOf(key));
-      if (row?.notebook) {
-        const opened = (await openNotebook(row.notebook)) as INotebookWidget | null;
-        if (opened !== null) {
-          await showIn(opened, key.run_id, commands);
-        }
-        return;
-      }
-      await openNewNotebook(app, {
-        folder: await folderOf(key),
-        name: `${key.run_id}.ipynb`,
-        content: kernel => notebookOf(resuming(key.run_id), kernel),
-        runs: true,
-        noKernel: noKernel(trans)
-      });
-    };
     const away = (key: RunKey): IAway => ({
       reason: trans.__(
         'Shown from the store. A run is answered in a notebook, whose kernel compiles and checks.'
       ),
       label: trans.__('Resume in a notebook'),
-      go: () => void resume(key)
+      go: () => void resumeRun(app, server, key, trans)
     });
 
     const openRun = (key: RunKey): RunTab => {
@@ -138,7 +113,7 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
       server,
       {
         onOpen: row => void openRun(row),
-        onResume: row => void resume(row),
+        onResume: row => void resumeRun(app, server, row, trans),
         onCompare: compare,
         onNew: () => void commands.execute(Quickstart.newNotebook)
       },

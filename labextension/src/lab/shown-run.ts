@@ -1,5 +1,8 @@
 import type { CommandRegistry } from '@lumino/commands';
 import { MIME_TYPE } from '../run/read';
+import { resuming } from './notebook';
+
+type Commands = Pick<CommandRegistry, 'execute'>;
 
 interface ICellWidget {
   readonly model: { toJSON(): unknown; readonly sharedModel: { setSource(text: string): void } };
@@ -24,22 +27,42 @@ function shows(cell: ICellWidget, runId: string): boolean {
   );
 }
 
+/** Number of the last cell that shows the run; -1 where none does. */
+export function cellOf({ content }: INotebookWidget, runId: string): number {
+  return content.widgets.map(cell => shows(cell, runId)).lastIndexOf(true);
+}
+
+async function goTo({ content }: INotebookWidget, at: number): Promise<void> {
+  content.activeCellIndex = at;
+  await content.scrollToItem?.(at);
+}
+
+async function runBelow({ content }: INotebookWidget, source: string, commands: Commands): Promise<void> {
+  await commands.execute('notebook:insert-cell-below');
+  content.activeCell?.model.sharedModel.setSource(source);
+  await commands.execute('notebook:run-cell');
+}
+
 /** Goes to the run in the notebook whose kernel drives it; where no cell shows it, a new one at the end does. */
-export async function showIn(
-  notebook: INotebookWidget,
-  runId: string,
-  commands: Pick<CommandRegistry, 'execute'>
-): Promise<void> {
-  const { context, content } = notebook;
-  await context.ready;
-  const at = content.widgets.findIndex(cell => shows(cell, runId));
+export async function showIn(notebook: INotebookWidget, runId: string, commands: Commands): Promise<void> {
+  await notebook.context.ready;
+  const at = cellOf(notebook, runId);
   if (at >= 0) {
-    content.activeCellIndex = at;
-    await content.scrollToItem?.(at);
+    await goTo(notebook, at);
     return;
   }
-  content.activeCellIndex = content.widgets.length - 1;
-  await commands.execute('notebook:insert-cell-below');
-  content.activeCell?.model.sharedModel.setSource(`%cutegen show ${runId}`);
-  await commands.execute('notebook:run-cell');
+  notebook.content.activeCellIndex = notebook.content.widgets.length - 1;
+  await runBelow(notebook, `%cutegen show ${runId}`, commands);
+}
+
+/** Resumes the run in a new cell below the one that shows it. */
+export async function resumeIn(notebook: INotebookWidget, runId: string, commands: Commands): Promise<void> {
+  await goTo(notebook, cellOf(notebook, runId));
+  await runBelow(
+    notebook,
+    resuming(runId)
+      .map(({ source }) => source)
+      .join('\n'),
+    commands
+  );
 }

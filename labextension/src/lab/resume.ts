@@ -1,0 +1,61 @@
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Widget } from '@lumino/widgets';
+import { keyOf } from '../runs/words';
+import type { RunServer } from '../runs/server';
+import type { RunKey, RunRow } from '../schema';
+import { openNewNotebook } from './new-notebook';
+import { notebookOf, resuming } from './notebook';
+import { noKernel } from './quickstart';
+import { cellOf, resumeIn, showIn, type INotebookWidget } from './shown-run';
+
+/** The run's row in the list; null where no store of this server has it. */
+export async function rowOf(server: RunServer, runId: string, key?: RunKey): Promise<RunRow | null> {
+  const { rows } = await server.list({ q: runId, limit: 500 });
+  return rows.find(row => (key === undefined ? row.run_id === runId : keyOf(row) === keyOf(key))) ?? null;
+}
+
+function isNotebook(widget: Widget): widget is Widget & INotebookWidget {
+  const { content } = widget as { content?: { widgets?: unknown; activeCellIndex?: unknown } };
+  return Array.isArray(content?.widgets) && typeof content.activeCellIndex === 'number';
+}
+
+/**
+ * To the notebook whose kernel drives the run. Where none does, it is resumed: in an open notebook with a cell that
+ * shows it, otherwise in a new one.
+ */
+export async function resumeRun(
+  app: JupyterFrontEnd,
+  server: RunServer,
+  key: RunKey,
+  trans: TranslationBundle
+): Promise<void> {
+  const { commands, shell } = app;
+  const row = await rowOf(server, key.run_id, key);
+  if (row?.notebook) {
+    const opened: unknown = await commands.execute('docmanager:open', {
+      path: row.notebook,
+      factory: 'Notebook'
+    });
+    if (opened !== null && opened !== undefined) {
+      await showIn(opened as INotebookWidget, key.run_id, commands);
+    }
+    return;
+  }
+  for (const widget of shell.widgets('main')) {
+    if (isNotebook(widget) && cellOf(widget, key.run_id) >= 0) {
+      shell.activateById(widget.id);
+      await resumeIn(widget, key.run_id, commands);
+      return;
+    }
+  }
+  const { stores } = await server.list({ limit: 1 });
+  const folder = stores.find(store => store.name === key.store)?.folder ?? '';
+  await openNewNotebook(app, {
+    folder: folder === '.' ? '' : folder,
+    name: `${key.run_id}.ipynb`,
+    content: kernel => notebookOf(resuming(key.run_id), kernel),
+    runs: true,
+    noKernel: noKernel(trans)
+  });
+}
