@@ -1,7 +1,7 @@
 import { act } from 'preact/test-utils';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { mount } from '../src/run/mount';
-import { ownLines, shownLines } from '../src/run/notes';
+import { linesAround, ownLines, shownLines } from '../src/run/notes';
 import type { Ask, IAnswer } from '../src/run/verbs';
 import type { RunView } from '../src/schema';
 import { host } from './host';
@@ -160,10 +160,23 @@ describe('comments and pins', () => {
     await select(3, 3);
     await click('Comment…');
     await act(() => type(area(), 'x'));
-    expect(button(host, 'Comment').disabled).toBe(true);
-    expect(host.querySelector('.cg-source [role=status]')?.textContent).toContain(
-      'of the specialised text alone'
-    );
+    expect(host.querySelector('.cg-source [role=status]')?.textContent).toContain('the comment quotes them');
+    expect(host.querySelector('.cg-source')?.textContent).toContain('Templates read no comments');
+    await click('Comment');
+    expect(sent[1]?.target_id).toMatch(/^c5:\d+-\d+$/);
+    expect(sent[1]?.text).toMatch(/^x \(of the specialised text: .+\)$/);
+    await select(3, 3);
+    await click('Pin…');
+    expect(button(host, 'Pin').disabled).toBe(true);
+    expect(host.querySelector('.cg-source [role=status]')?.textContent).toContain('choose others');
+  });
+
+  it('find the lines around those that only the specialised text has', () => {
+    const same = { 10: 3, 11: 4, 20: 8 };
+    expect(linesAround({ first: 5, last: 6 }, same)).toEqual({ first: 11, last: 20 });
+    expect(linesAround({ first: 9, last: 9 }, same)).toEqual({ first: 20, last: 20 });
+    expect(linesAround({ first: 1, last: 2 }, same)).toEqual({ first: 10, last: 10 });
+    expect(linesAround({ first: 1, last: 2 }, {})).toBeNull();
   });
 
   it('map lines both ways', () => {

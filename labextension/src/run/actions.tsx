@@ -1,7 +1,7 @@
 import { useRef, useState } from 'preact/hooks';
 import type { CandidateView, RunView } from '../schema';
 import { Editor } from './editor';
-import { standsTo, timeRatio } from './format';
+import { byTemplates, standsTo, timeRatio } from './format';
 import { Phrase } from './phrase';
 import { ScopeChoice, scopeText, THIS_STEP } from './scope';
 import { Prompt, useSending } from './sending';
@@ -20,11 +20,13 @@ interface IActionsProps {
 
 function Reject({
   id,
+  templates,
   busy,
   onReject,
   onCancel
 }: {
   id: string;
+  templates: boolean;
   busy: boolean;
   onReject: (reason: string) => void;
   onCancel: () => void;
@@ -33,7 +35,9 @@ function Reject({
   return (
     <Prompt label={trans.__('Reject %1', id)} onCancel={onCancel}>
       <label>
-        {trans.__('Why is %1 not good enough? The next refinement starts from this.', id)}
+        {templates
+          ? trans.__('Why is %1 not good enough? Templates do not read it; it stays with the run.', id)
+          : trans.__('Why is %1 not good enough? The next refinement starts from this.', id)}
         <textarea
           class="cg-input"
           rows={2}
@@ -232,6 +236,7 @@ export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) 
       {open === 'reject' && (
         <Reject
           id={id}
+          templates={byTemplates(view)}
           busy={busy}
           onReject={text => say('reject', { text })}
           onCancel={() => setPanel(null)}
@@ -252,6 +257,7 @@ export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) 
         <Editor
           id={id}
           original={current.source}
+          templates={byTemplates(view)}
           draft={drafts.current.get(id) ?? current.source}
           busy={busy}
           look={look}

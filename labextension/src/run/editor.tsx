@@ -15,6 +15,8 @@ interface IEditorProps {
   id: string;
   original: string;
   draft: string;
+  /** Whether the run's provider are the templates. */
+  templates: boolean;
   busy: boolean;
   look: Look | null;
   onDraft: (text: string) => void;
@@ -47,7 +49,17 @@ function findings(id: string, look: Look): Extension {
 }
 
 /** A candidate's source to change by hand, beside what it was. Escape, then Tab leaves the text. */
-export function Editor({ id, original, draft, busy, look, onDraft, onRun, onCancel }: IEditorProps) {
+export function Editor({
+  id,
+  original,
+  draft,
+  templates,
+  busy,
+  look,
+  onDraft,
+  onRun,
+  onCancel
+}: IEditorProps) {
   const [start] = useState({ id, original, draft, look });
   const [text, setText] = useState(draft);
   const host = useRef<HTMLDivElement>(null);
@@ -99,7 +111,14 @@ export function Editor({ id, original, draft, busy, look, onDraft, onRun, onCanc
   };
   return (
     <div class="cg-prompt" role="group" aria-label={trans.__('Edit %1', id)}>
-      <p>{trans.__('Edit %1. Exactly this text runs next, as a new candidate.', id)}</p>
+      <p>
+        {trans.__('Edit %1. Exactly this text runs next, as a new candidate.', id)}{' '}
+        {templates && (
+          <span class="cg-muted">
+            {trans.__('Templates refine kernels of their own only: after your text, edit again or branch.')}
+          </span>
+        )}
+      </p>
       <div class="cg-editor" ref={host} />
       <div class="cg-row">
         <button

@@ -126,6 +126,11 @@ export function timeRatio(view: RunView, id: string, than: string | null = view.
   return mine.time_us / other.time_us;
 }
 
+/** Whether the templates propose the run's kernels. */
+export function byTemplates({ settings }: RunView): boolean {
+  return settings.provider.split(':')[0] === 'templates';
+}
+
 /** How far a ratio is from one that is shown as none. */
 const AS_MUCH = 0.0005;
 

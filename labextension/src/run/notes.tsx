@@ -50,6 +50,36 @@ export function ownLines({ first, last }: ILines, same: Same): ILines | null {
   return lines.length ? { first: Math.min(...lines), last: Math.max(...lines) } : null;
 }
 
+/** The lines of the candidate's own text between which lines of the specialised text are that it does not have. */
+export function linesAround({ first, last }: ILines, same: Readonly<Record<string, number>>): ILines | null {
+  const pairs = Object.entries(same).map(([own, line]) => ({ own: Number(own), line }));
+  const above = pairs.filter(each => each.line < first).map(each => each.own);
+  const below = pairs.filter(each => each.line > last).map(each => each.own);
+  const found = [
+    ...(above.length ? [Math.max(...above)] : []),
+    ...(below.length ? [Math.min(...below)] : [])
+  ];
+  return found.length ? { first: Math.min(...found), last: Math.max(...found) } : null;
+}
+
+/** Characters of a quoted text. */
+const QUOTED = 200;
+
+/** Where a comment or pin on shown lines is, and what a comment quotes of them if it is only near them. */
+function placeOf(kind: Kind, lines: ILines, same: Same, text: string): { at: ILines; quote: string } | null {
+  const own = ownLines(lines, same);
+  if (own !== null || same === null || kind === 'pin') {
+    return own && { at: own, quote: '' };
+  }
+  const near = linesAround(lines, same);
+  const quote = text
+    .split('\n')
+    .slice(lines.first - 1, lines.last)
+    .map(each => each.trim())
+    .join(' ');
+  return near && { at: near, quote: quote.length > QUOTED ? `${quote.slice(0, QUOTED)}…` : quote };
+}
+
 const NO_KERNEL: Ask = () => Promise.reject(new Error(trans.__('No kernel is attached.')));
 
 /** The selected lines, which form is open, and what the kernel says. */
@@ -77,11 +107,13 @@ export function useNoting(candidate: CandidateView, same: Same, ask: Ask | null,
     lift: (id: string) => say('lift', id),
     /** On `name`, or on the selected lines; false where these have no lines in the candidate's own text. */
     note: (kind: Kind, name: string, text: string): boolean => {
-      const own = name ? null : ownLines(lines, same);
-      if (!name && own === null) {
+      const place = name ? null : placeOf(kind, lines, same, candidate.source);
+      if (!name && place === null) {
         return false;
       }
-      say(kind, `${candidate.id}:${own === null ? name : `${own.first}-${own.last}`}`, text);
+      const { at, quote = '' } = place ?? {};
+      const words = quote ? `${text} (of the specialised text: ${quote})` : text;
+      say(kind, `${candidate.id}:${at === undefined ? name : `${at.first}-${at.last}`}`, words);
       return true;
     }
   };
@@ -101,16 +133,19 @@ interface INoteFormProps {
   candidate: CandidateView;
   noting: INoting;
   same: Same;
+  /** Whether the run's provider are the templates. */
+  templates: boolean;
 }
 
 /** What to note, and the analyst's words. */
-export function NoteForm({ candidate, noting, same }: INoteFormProps) {
+export function NoteForm({ candidate, noting, same, templates }: INoteFormProps) {
   const kind = noting.open ?? 'comment';
   const [name, setName] = useState('');
   const [words, setWords] = useState('');
   const { first, last } = noting.lines;
   const count = candidate.source.split('\n').length;
-  const nowhere = name === '' && ownLines(noting.lines, same) === null;
+  const place = placeOf(kind, noting.lines, same, candidate.source);
+  const nowhere = name === '' && place === null;
   const number = (label: string, value: number, set: (line: number) => void) => (
     <input
       class="cg-input cg-line-number"
@@ -165,6 +200,20 @@ export function NoteForm({ candidate, noting, same }: INoteFormProps) {
           {trans.__(
             'These lines are of the specialised text alone: choose others, or show the tunable text.'
           )}
+        </p>
+      )}
+      {name === '' && place?.quote && (
+        <p class="cg-muted" role="status">
+          {trans.__(
+            'These lines are of the specialised text alone: the comment quotes them, and stands at lines %1–%2 of the tunable text.',
+            place.at.first,
+            place.at.last
+          )}
+        </p>
+      )}
+      {templates && kind === 'comment' && (
+        <p class="cg-muted">
+          {trans.__('Templates read no comments: it stays with the run. They heed pins on parameters.')}
         </p>
       )}
       <div class="cg-row">

@@ -1,7 +1,7 @@
 import { useRef, useState } from 'preact/hooks';
 import { Comparison } from './comparison';
 import { Diagnostics, Evidence, Summary } from './evidence';
-import { timeRatio, words } from './format';
+import { byTemplates, timeRatio, words } from './format';
 import { usePointed } from './pointed';
 import { Source } from './source';
 import type { ITabProps } from './tabs';
@@ -37,6 +37,7 @@ export function Review({ view, candidate, parent, ask, look }: ITabProps) {
         before={before}
         tunable={specialised === null ? null : tunable}
         onTunable={setTunable}
+        templates={byTemplates(view)}
         verbs={view.verbs}
         ask={ask}
         look={look}

@@ -60,6 +60,8 @@ interface ISourceProps {
   /** Whether the text shown has parameters; null where the candidate has one text only. */
   tunable: boolean | null;
   onTunable: (tunable: boolean) => void;
+  /** Whether the run's provider are the templates. */
+  templates: boolean;
   /** What the analyst may do now. */
   verbs: readonly Verb[];
   /** null where no kernel hears the view. */
@@ -262,7 +264,9 @@ export function Source(props: ISourceProps) {
           {loading ? trans.__('Reading the machine code…') : error || trans.__('No SASS: %1', missing)}
         </p>
       )}
-      {noting.open !== null && <NoteForm candidate={candidate} noting={noting} same={same} />}
+      {noting.open !== null && (
+        <NoteForm candidate={candidate} noting={noting} same={same} templates={props.templates} />
+      )}
       <Notes notes={candidate.notes} same={same} noting={noting} onLine={reveal} pointed={pointed} />
       <div class="cg-code" data-panes={1 + beside.size}>
         <Pane
