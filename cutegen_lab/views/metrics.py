@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from cutegen_lab.core.predicted import terms_to_show
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import INCUMBENT
 from cutegen_lab.core.trial import Resources, Timing, Trial
-from cutegen_lab.views.model import MetricView, TermView
+from cutegen_lab.views.model import IntervalView, MetricView, TermView
 from cutegen_lab.views.units import count, microseconds, relative, size
 
 _COUNTED = (
@@ -45,6 +47,14 @@ def baselines(trial: Trial | None) -> dict[str, float]:
     column of its own."""
     timing = trial.timing if trial else None
     return {name: time for name, time in timing.baselines.items() if name != INCUMBENT} if timing else {}
+
+
+def baseline_intervals(trial: Trial | None) -> dict[str, IntervalView]:
+    """95% intervals of the candidate's time divided by that of each baseline that it was compared with, by name."""
+    timing = trial.timing if trial else None
+    found = timing.comparisons if timing else ()
+    return {each.against: IntervalView(low=each.low, high=each.high) for each in found
+            if each.against != INCUMBENT and math.isfinite(each.high)}  # fmt: skip
 
 
 def terms(trial: Trial | None) -> list[TermView]:

@@ -74,6 +74,13 @@ class ComparedMetric(View):
     tone: Tone = "neutral"
 
 
+class IntervalView(View):
+    """Both ends of an interval."""
+
+    low: float
+    high: float
+
+
 class TermView(View):
     """A term of a predicted time in microseconds; ``part``: whether it is a part of the last term before it that is not
     itself a part."""
@@ -207,6 +214,7 @@ class CandidateView(View):
     metrics: list[MetricView] = []
     counters: list[MetricView] = []  # counters of its profile
     baselines: dict[str, float] = {}  # µs, by name
+    baseline_intervals: dict[str, IntervalView] = {}  # 95%, of the time divided by the baseline's, by name
     terms: list[TermView] = []  # terms of the predicted time
     diagnostics: list[DiagnosticView]
     notes: list[NoteView] = []  # comments and pins, pins first

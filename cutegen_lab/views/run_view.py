@@ -23,7 +23,7 @@ from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
 from cutegen_lab.views.heat import heat
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling, note_of
-from cutegen_lab.views.metrics import baselines, counters, metrics, terms
+from cutegen_lab.views.metrics import baseline_intervals, baselines, counters, metrics, terms
 from cutegen_lab.views.model import (
     CandidateView,
     ConfigValue,
@@ -193,6 +193,7 @@ def _candidate(
         metrics=metrics(trial, compiled.resources if compiled else None, GPUS.get(state.sol.gpu)),
         counters=counters(trial),
         baselines=baselines(trial),
+        baseline_intervals=baseline_intervals(trial),
         terms=terms(trial),
         diagnostics=diagnostics(trial.diagnostics if trial else compiled.notes if compiled else ()),
         notes=note_views(candidate, state),

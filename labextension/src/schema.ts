@@ -122,6 +122,9 @@ export interface CandidateView {
   baselines: {
     [k: string]: number;
   };
+  baseline_intervals: {
+    [k: string]: IntervalView;
+  };
   terms: TermView[];
   diagnostics: DiagnosticView[];
   notes: NoteView[];
@@ -199,6 +202,16 @@ export interface MetricView {
   text: string;
   basis: '' | 'measured' | 'predicted';
   better: 'less' | 'more';
+}
+/**
+ * Both ends of an interval.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "IntervalView".
+ */
+export interface IntervalView {
+  low: number;
+  high: number;
 }
 /**
  * A term of a predicted time in microseconds; ``part``: whether it is a part of the last term before it that is not

@@ -272,6 +272,19 @@ describe('verbs', () => {
     expect(host.querySelector('.cg-actions')?.textContent).not.toContain('such predicted gains');
   });
 
+  it('has the interval of a ratio to a baseline, and calls no ratio good whose interval has one in it', async () => {
+    await show(sample('measured'));
+    const said = new Map(
+      [...host.querySelectorAll('.cg-comparison tr')].map(row => [row.querySelector('th')?.textContent, row])
+    );
+    const eager = said.get('eager PyTorch');
+    expect(eager?.textContent).toMatch(/c2 is 49% faster than it · 95%: 0\.497× to 0\.519× of its time/);
+    expect(eager?.querySelector('.cg-tone-good')).not.toBeNull();
+    const compiled = said.get('torch.compile');
+    expect(compiled?.textContent).toMatch(/0\.6% faster than it · 95%: 0\.983× to 1[.0]*×/);
+    expect(compiled?.querySelector('.cg-tone-neutral')).not.toBeNull();
+  });
+
   it('closes the help of its keys by Escape', async () => {
     await show(sample('review'));
     await click('Keys');

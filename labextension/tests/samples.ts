@@ -5,7 +5,16 @@ import type { ITabProps } from '../src/run/tabs';
 import type { RunView } from '../src/schema';
 
 export type SampleName =
-  'review' | 'running' | 'interrupted' | 'done' | 'unproven' | 'started' | 'hostile' | 'pinned' | 'model';
+  | 'review'
+  | 'running'
+  | 'interrupted'
+  | 'done'
+  | 'unproven'
+  | 'started'
+  | 'hostile'
+  | 'pinned'
+  | 'model'
+  | 'measured';
 
 /** A run as Python's build_view wrote it (tests/packaging/make_samples.py); a fresh copy each time. */
 export function sample(name: SampleName): RunView {

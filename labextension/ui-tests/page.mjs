@@ -251,6 +251,7 @@ const noted = name => async page => {
 await looks('pinned', 'pinned', { act: noted('Pin…') });
 await looks('comment', 'pinned', { act: noted('Comment…') });
 await looks('model', 'model');
+await looks('measured', 'measured');
 await looks('scope', 'review', {
   act: page => page.getByRole('combobox', { name: 'Approve for' }).selectOption('floor')
 });

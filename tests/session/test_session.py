@@ -114,7 +114,7 @@ def test_blocking_runs_and_the_list(opened: Opener) -> None:
     (line,) = session.runs()
     assert (line.run_id, line.step, line.outcome, line.candidates) == (run.run_id, Step.DONE, "accepted", 2)
     assert "accepted" in repr(run)
-    session.services.store.trash(run.run_id)  # type: ignore[attr-defined]
+    session.services.store.trash(run.run_id)
     assert session.runs() == [] and session.attach(run.run_id) is run
 
 
@@ -172,7 +172,7 @@ def test_text_that_cannot_be_recorded_changes_nothing(opened: Opener) -> None:
     run = opened().start(PROBLEM)
     before = run.wait(10)
     for verb in (run.edit, run.reject, lambda text: run.branch("c1", text)):
-        with pytest.raises(InputError, match="cannot be recorded|half of a surrogate pair"):
+        with pytest.raises(InputError, match=r"cannot be recorded|half of a surrogate pair"):
             verb("time: 5 # \ud800")
     assert run.state == before
     run.edit("time: 5")

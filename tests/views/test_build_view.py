@@ -14,7 +14,7 @@ from cutegen_lab.core.run import GenerateFailed, Resumed, RunSettings, Step, Ste
 from cutegen_lab.core.trial import Comparison, LineCounters, Profile
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.views.evidence import profile_rows
-from cutegen_lab.views.model import RunView
+from cutegen_lab.views.model import IntervalView, RunView
 from cutegen_lab.views.run_view import _code_of
 
 
@@ -208,12 +208,20 @@ def test_numbers_to_compare_by_come_as_they_are_known():
     assert script.view().candidates[0].metrics == []
     compiled = [metric.key for metric in script.compile().view().candidates[0].metrics]
     assert compiled == ["registers", "spills", "shared_memory"]
-    half = replace(timing(36.5, "measured"), half_width_us=0.2, baselines={"eager PyTorch": 90.0, "incumbent": 40.0})
+    half = replace(
+        timing(36.5, "measured"), half_width_us=0.2, baselines={"eager PyTorch": 90.0, "incumbent": 40.0},
+        comparisons=(
+            Comparison("eager PyTorch", "faster", 0.406, 0.4, 0.41, 40),
+            Comparison("incumbent", "faster", 0.91, 0.9, 0.92, 40),
+            Comparison("few", "ambiguous", 1.0, -math.inf, math.inf, 3),
+        ),
+    )  # fmt: skip
     seen = script.check(error=replace(BAD_ERROR, norm=math.inf)).time(half).profile().view().candidates[0]
     found = {metric.key: metric for metric in seen.metrics}
     assert (found["time"].value, found["time"].basis, found["time"].text) == (36.5, "measured", "36.5 µs ± 0.2 µs")
     assert found["error"].value is None and found["error"].text == "not finite"
     assert seen.baselines == {"eager PyTorch": 90.0}
+    assert seen.baseline_intervals == {"eager PyTorch": IntervalView(low=0.4, high=0.41)}
 
 
 @pytest.mark.parametrize(("provider", "again"), [("templates", False), ("openai", True)])
@@ -354,6 +362,20 @@ def test_hot_lines_are_shown_with_text_that_cannot_act():
     rows = profile_rows(profile, "x = '\x1b[31m<b>'\n")
     assert (rows[-1].key, rows[-1].label, rows[-1].value) == ("hot_line_1", "Line 1", "100% of global sectors")
     assert rows[-1].detail == r"x = '\x1b[31m<b>'"  # markup is text: whoever shows it escapes it
+
+
+def test_a_long_hot_line_ends_after_a_token():
+    lines = (LineCounters(1, {"moved_bytes": 64.0}),)
+    profile = Profile("emulator", "memory bandwidth", {}, (), lines)
+    call = "cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), "
+    for text, shown in (
+        (f"    {call}cache_policy=EVICT_LAST)\n", f"{call.rstrip()}…"),
+        (f"    {call}cache)\n", f"{call}cache)"),  # 80 characters
+        (f"{'x' * 100}\n", f"{'x' * 79}…"),
+    ):
+        assert profile_rows(profile, text)[-1].detail == shown
+    (hot,) = hottest(profile)
+    assert hot.text(f"{call}cache_policy=EVICT_LAST)", 200).endswith("cache_policy=EVICT_LAST)")
 
 
 def test_problems_that_differ_in_comments_only_are_the_same_code() -> None:

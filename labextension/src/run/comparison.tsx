@@ -1,5 +1,5 @@
 import type { CandidateView, ConfigChange, MetricView, RunView } from '../schema';
-import { basisWord, beside, change, microseconds } from './format';
+import { basisWord, beside, change, microseconds, significant } from './format';
 import { trans } from './words';
 
 interface IColumn {
@@ -72,6 +72,23 @@ export function ConfigChanges({ changes }: { changes: readonly ConfigChange[] })
   );
 }
 
+/** How a candidate stands to a baseline, with the interval of the ratio if both were timed in the same rounds. */
+function Beside({ candidate, name, ratio }: { candidate: CandidateView; name: string; ratio: number }) {
+  const { low, high } = candidate.baseline_intervals[name] ?? { low: ratio, high: ratio };
+  const sure = high <= 1 ? 'good' : low > 1 ? 'bad' : 'neutral';
+  return (
+    <>
+      <span class={`cg-delta cg-tone-${sure}`}>{beside(candidate.id, ratio)}</span>
+      {high > low && (
+        <span class="cg-muted">
+          {' · '}
+          {trans.__('95%: %1 to %2 of its time', `${significant(low)}×`, `${significant(high)}×`)}
+        </span>
+      )}
+    </>
+  );
+}
+
 /** A candidate's numbers beside those of its parent, the current kernel and the best. */
 export function Comparison({ view, candidate }: { view: RunView; candidate: CandidateView }) {
   const columns = others(view, candidate);
@@ -123,11 +140,7 @@ export function Comparison({ view, candidate }: { view: RunView; candidate: Cand
                 <th scope="row">{name}</th>
                 <td colSpan={columns.length + 1}>
                   {microseconds(us)}{' '}
-                  {time !== null && (
-                    <span class={`cg-delta cg-tone-${time <= us ? 'good' : 'bad'}`}>
-                      {beside(candidate.id, time / us)}
-                    </span>
-                  )}
+                  {time !== null && <Beside candidate={candidate} name={name} ratio={time / us} />}
                 </td>
               </tr>
             ))}

@@ -54,6 +54,7 @@ function completed(view: RunView): RunView {
     metrics: [],
     counters: [],
     baselines: {},
+    baseline_intervals: {},
     terms: [],
     notes: []
   };
