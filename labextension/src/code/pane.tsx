@@ -29,12 +29,14 @@ export function Pane(props: IPaneProps) {
   const more = useRef(new Compartment());
   const now = useRef({ extra, onHover, onPick, onSelect });
   now.current = { extra, onHover, onPick, onSelect };
+  const configured = useRef(extra);
   const revealed = useRef(reveal);
   useLayoutEffect(() => {
     const parent = host.current;
     if (parent === null) {
       return;
     }
+    configured.current = now.current.extra;
     const root = parent.getRootNode();
     const made = new EditorView({
       parent,
@@ -59,7 +61,12 @@ export function Pane(props: IPaneProps) {
       made.destroy();
     };
   }, [text, language, label]);
-  useEffect(() => view.current?.dispatch({ effects: more.current.reconfigure(extra) }), [extra]);
+  useEffect(() => {
+    if (configured.current !== extra) {
+      configured.current = extra;
+      view.current?.dispatch({ effects: more.current.reconfigure(extra) });
+    }
+  }, [extra]);
   useEffect(() => {
     if (view.current !== null) {
       markLines(view.current, linked, reveal !== revealed.current);
