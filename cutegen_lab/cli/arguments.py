@@ -16,7 +16,7 @@ from cutegen_lab.layouts import options as layouts
 from cutegen_lab.views.hints import misspelt_argument
 
 _DEFAULTS, _BUDGET = RunSettings(), Budget()
-_RUN = "a run of the store: its id, the beginning of it, or its name"
+_RUN = "a run of the store: its id, the beginning of it, its title or its problem's name"
 
 
 class Parser(argparse.ArgumentParser):
@@ -192,7 +192,9 @@ def _add_spec(spec: Parser) -> None:
 
 def _add_runs(runs: Parser) -> None:
     runs.set_defaults(verb="list")
-    verbs = runs.add_subparsers(metavar="list|show|export|import|resume")
+    in_trash = "list the runs in the trash instead"
+    runs.add_argument("--trash", action="store_true", help=in_trash)
+    verbs = runs.add_subparsers(metavar="list|show|export|import|resume|rename|trash|restore")
     common = _common(argparse.SUPPRESS)  # SUPPRESS keeps the value of an option that is before the verb
     for verb, summary in (
         ("list", "every run, the latest first"),
@@ -200,6 +202,9 @@ def _add_runs(runs: Parser) -> None:
         ("export", "a kernel, or the whole of RUN, as files in one of several formats (as `cutegen export`)"),
         ("import", "look at a run that somebody sent (.cutegen); nothing of it is run"),
         ("resume", "continue a run where it stopped"),
+        ("rename", "give a run a title, by which it is listed and found"),
+        ("trash", "put runs in the trash: they are no longer listed, and nothing is deleted"),
+        ("restore", "take runs out of the trash"),
     ):
         added = verbs.add_parser(verb, help=summary, description=summary, parents=[common])
         added.set_defaults(module="runs", verb=verb)
@@ -208,8 +213,18 @@ def _add_runs(runs: Parser) -> None:
             _add_export(added)
         elif verb == "import":
             added.add_argument("file", metavar="FILE", type=Path)
-        elif verb != "list":
+        elif verb == "list":
+            added.add_argument("--trash", action="store_true", default=argparse.SUPPRESS, help=in_trash)
+        elif verb == "trash":
+            added.add_argument("run_ids", metavar="RUN", nargs="+", help=_RUN)
+        elif verb == "restore":
+            added.add_argument(
+                "run_ids", metavar="ID", nargs="+", help="the id of a run that `runs list --trash` lists"
+            )
+        else:
             added.add_argument("run_id", metavar="RUN", help=_RUN)
+        if verb == "rename":
+            added.add_argument("title", metavar="TITLE", help="the title; '' for the name of its problem")
         if verb == "show":
             added.add_argument("--candidate", metavar="ID", help="a candidate other than the accepted one")
         if verb == "resume":

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,16 +16,20 @@ from cutegen_lab.cli.main import INTERRUPTED
 from cutegen_lab.cli.output import Output, note
 from cutegen_lab.cli.run import told
 from cutegen_lab.config import Settings
+from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Say
+from cutegen_lab.core.run import RunSettings
 from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.session import Session
 from cutegen_lab.session.factories import make_judge, make_provider
 from cutegen_lab.session.kernels import for_one_config, read_text_file
 from cutegen_lab.session.outputs import may_write, write_out
-from cutegen_lab.session.tuned import PlainKernel, Tunable, TuningResult, kernel_text, report
+from cutegen_lab.session.tuned import PlainKernel, Tunable, TuningResult, duration, kernel_text, report
+from cutegen_lab.tuning.gain import gain_over_default
+from cutegen_lab.tuning.space import brief
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
@@ -61,10 +66,40 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         if arguments.out and found.best is not None:
             _write(session, problem, found, arguments)
             output.line(f"written to {arguments.out}")
-    output.result({**_facts(problem, found), **stage_one})
+        following = _against_default(found, arguments, output)
+    output.result({**_facts(problem, found), **stage_one, "next": following})
     if found.interrupted:
         return INTERRUPTED
     return 0 if found.best is not None else OTHER_VERDICT
+
+
+def _against_default(found: TuningResult, arguments: argparse.Namespace, output: Output) -> str | None:
+    """Prints the default config, its time, how much faster the best is, and the next step, which it returns; None if no
+    config passed."""
+    if found.best is None or found.timing is None:
+        return None
+    default, default_us = found.tunable.space.default, found.rows[0].default_us
+    gain = gain_over_default(found.best == default, found.timing, default_us)
+    following = _next_step(arguments, found.best if gain.faster else None)
+    output.line(f"default: {brief(default)}; {duration(default_us)} {found.kind}")
+    output.line(f"the best config {gain.text}")
+    output.line(f"next: {following}")
+    return following
+
+
+def _next_step(arguments: argparse.Namespace, faster: Config | None) -> str:
+    """How to judge the kernel that was written; without ``--out`` how to get it: by a run that begins with the config
+    ``faster`` (None: the default is as fast), or by the same search."""
+    if arguments.kernel and not arguments.out:
+        return f"the same command with --out {Path(arguments.kernel).stem}_tuned.py, which writes this kernel"
+    words = ["judge", arguments.problem, arguments.out] if arguments.out else ["run", arguments.problem]
+    if faster and not arguments.out:
+        words += ["--provider", f"templates:{','.join(f'{name}={value}' for name, value in faster.items())}"]
+    usual = RunSettings()
+    defaults = {"inputs": "", "device": usual.device, "arch": usual.arch, "gpu": usual.gpu, "workdir": None}
+    given = {name: getattr(arguments, name) for name in defaults}
+    options = [word for name, value in given.items() if value != defaults[name] for word in (f"--{name}", value)]
+    return shlex.join(["cutegen", *words, *options])
 
 
 def _write(session: Session, problem: Problem, found: TuningResult, arguments: argparse.Namespace) -> None:
@@ -100,7 +135,6 @@ def _provider(arguments: argparse.Namespace) -> Any:
     """The provider to ask for more parameters; None without --provider."""
     if not arguments.provider:
         return None
-    from cutegen_lab.core.run import RunSettings
     from cutegen_lab.providers.conversation import ConversationProvider
 
     settings = Settings.from_environment()
@@ -149,7 +183,9 @@ def _facts(problem: Problem, found: Any) -> dict[str, Any]:
     return {
         "problem": problem.name, "verdict": verdict, "reason": found.check.reason if found.check else stats["stopped"],
         "kernel": found.tunable.what, "kind": found.kind, "device": found.device, "best": found.best,
-        "default": found.tunable.space.default, "time_us": found.timing.time_us if found.timing else None,
+        "default": found.tunable.space.default,
+        "default_us": found.rows[0].default_us if found.rows else None,
+        "time_us": found.timing.time_us if found.timing else None,
         "timing": asdict(found.timing) if found.timing else None, "interrupted": found.interrupted,
         "leading": found.leading and {"config": found.leading[0], "time_us": found.leading[1]},
         "space": {"configs": len(found.tunable.space.configs), "total": found.tunable.space.total,

@@ -11,6 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+OTHER_NAMES = {
+    "swish": "silu", "hswish": "hardswish", "hsigmoid": "hardsigmoid", "lrelu": "leaky_relu", "logistic": "sigmoid",
+    "expit": "sigmoid", "ln": "log", "lse": "logsumexp", "inv_sqrt": "rsqrt", "invsqrt": "rsqrt", "inv": "reciprocal",
+    "average": "mean", "select": "where",
+}  # fmt: skip
+"""Other names of functions, with PyTorch's: their spelling is closer to that of another function, or to none."""
+
 
 class Advice(StrEnum):
     """Next actions in words without option names, for errors shown outside a front end."""
@@ -82,7 +89,9 @@ class Hint:
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """A question that names the most similar of ``known``; empty if none is similar. ``cutoff`` (0 to 1): minimum
-    similarity, as in :func:`difflib.get_close_matches`."""
-    near = difflib.get_close_matches(word, list(known), 1, cutoff)
+    """A question that names the one of ``known`` that ``word`` is another name of, else the most similar; empty if none
+    is similar. ``cutoff`` (0 to 1): minimum similarity, as in :func:`difflib.get_close_matches`."""
+    possible = list(known)
+    same = OTHER_NAMES.get(word, "")
+    near = [same] if same in possible else difflib.get_close_matches(word, possible, 1, cutoff)
     return f"Did you mean {near[0]!r}?" if near else ""

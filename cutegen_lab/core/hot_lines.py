@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.trial import Profile
 
 SHOWN = 3
+EXCERPT = 80  # maximum number of characters of a line's text in a table
+_TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 _DIVERGED = 0.85  # fraction of active lanes below which divergence is mentioned
 _RESOURCES = (  # word in a profile's limiter -> (the counter that measures it, name of the resource)
     ("shared memory", "shared_wavefronts", "shared-memory wavefronts"),
@@ -35,10 +38,15 @@ class HotLine:
     cost: str
     """Cost of an access there in words ("bulk loads of 4,096 B"); empty if nothing stands out."""
 
-    def text(self, source: str) -> str:
-        """The line's text in ``source``, without indentation; empty if ``source`` has no such line."""
+    def text(self, source: str, most: int = EXCERPT) -> str:
+        """The line's text in ``source``, without indentation; empty if ``source`` has no such line. A longer one than
+        ``most`` characters ends after one of its tokens, with an ellipsis."""
         lines = source.splitlines()
-        return lines[self.line - 1].strip() if self.line <= len(lines) else ""
+        whole = lines[self.line - 1].strip() if self.line <= len(lines) else ""
+        if len(whole) <= most:
+            return whole
+        ends = [token.end() for token in _TOKEN.finditer(whole, 0, most) if token.end() < most]
+        return f"{whole[: ends[-1] if ends else most - 1].rstrip()}…"
 
     def __str__(self) -> str:
         return ", ".join(filter(None, (f"line {self.line}: {self.share}", self.cost)))

@@ -285,6 +285,14 @@ class Store(Protocol):
         """Every run, including those in the trash."""
         ...
 
+    def rename(self, run_id: str, title: str) -> None:
+        """Sets the title of a run, on one line; "" for the name of its problem."""
+        ...
+
+    def trash(self, run_id: str, away: bool = True) -> None:
+        """Puts a run in the trash, or takes it out again; nothing is deleted."""
+        ...
+
     def put_artifact(self, artifact: Artifact, prefix: str = "") -> str:
         """Stores ``artifact`` under the key ``prefix`` + its hash, and returns this key."""
 

@@ -399,6 +399,9 @@ class StoredEvent:
     """The event."""
 
 
+MOST_TITLE = 200  # maximum number of characters of a run's title
+
+
 @dataclass(frozen=True)
 class RunSummary:
     """One line of a list of runs."""

@@ -29,6 +29,8 @@ STATEMENTS = ("kernel", "in", "out", "tmp", "size", "step", "tile", "cluster", "
 """Words that statements begin with."""
 DTYPES = ("bf16", "f16", "f32", "f64", "f8e4m3fn", "f8e5m2", "i8", "i32", "i64", "bool")
 """Element types that a spec may name."""
+_FORMS = {"in": "in NAME: DTYPE[SIZES]", "out": "out NAME: DTYPE[SIZES] = EXPRESSION",
+          "tmp": "tmp NAME: DTYPE = EXPRESSION"}  # fmt: skip
 _WORDS = {  # names of the grammar's terminals, for messages
     "_NL": "the end of the line", "$END": "the end", "NAME": "a name", "INT": "a whole number", "NUMBER": "a number",
     "DTYPE": "a dtype (bf16, f16, f32, …)", "ARCH": "an architecture (sm_90a)", "EXTENTS": "sizes such as 128x256x64",
@@ -63,15 +65,29 @@ def _unexpected(error: UnexpectedInput, text: str) -> SpecError:
         return SpecError(f"{error.char!r} is not allowed in a statement", _expected(error.allowed or ()), line, column)
     token = error.token if isinstance(error, UnexpectedToken) else None
     allowed: Iterable[str] = getattr(error, "accepts", None) or getattr(error, "expected", None) or ()
+    whole = text.split("\n")[line - 1].partition("#")[0]
+    if lacking := _lacking(whole, column, allowed):
+        return SpecError(*lacking, line, column)
     if token is None or token.type in ("$END", "_NL"):
         return SpecError("the line ends too early", _expected(allowed), line, column)
-    first, *rest = text.split("\n")[line - 1][: column - 1].split() or [str(token)]
+    first, *rest = whole[: column - 1].split() or [str(token)]
     misspelt = not rest and first not in STATEMENTS  # a name here may be a misspelled keyword
     hint = did_you_mean(first, STATEMENTS, 0.5) if misspelt else ""
     expected = _expected(allowed)
     if misspelt and "EQUAL" in allowed:  # a single name, which may begin a definition
         expected = f"A line begins with one of {', '.join(STATEMENTS)}, or with a name and '='."
     return SpecError(f"{str(token)[:40]!r} does not fit here", f"{hint} {expected}".strip(), line, column)
+
+
+def _lacking(line: str, column: int, allowed: Iterable[str]) -> tuple[str, str] | None:
+    """What a statement that declares a tensor lacks at ``column``, and what to do; None if neither ':' nor '=' is
+    missing there."""
+    kind, name, *_ = [*line[: column - 1].split(), "", ""]
+    form, colon = _FORMS.get(kind, ""), "COLON" in allowed and ":" not in line[: column - 1]
+    if not form or not (colon or "EQUAL" in allowed):
+        return None
+    lacks = ["':'"] * colon + ["'='"] * ("=" in form and ("EQUAL" in allowed or "=" not in line))
+    return f"`{kind} {name.partition(':')[0][:40]}` lacks {' and '.join(lacks)}", f"Write it as `{form}`."
 
 
 def _expected(terminals: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ from cutegen_lab.notebook.search_figure import headline, plain_figure, search_fi
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
 from cutegen_lab.session.tuned import TuningResult, concluded, kernel_text, paragraph_html, report, searched, table_html
+from cutegen_lab.tuning.gain import gain_over_default
 from cutegen_lab.views.hints import NOTEBOOK, advised
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def summary_bundle(search: NotebookSearch) -> dict[str, Any]:
 def _text(search: NotebookSearch) -> str:
     searching = search.searching
     if searching.found is not None:
-        return "\n".join([*_stage_one(searching), *report(searching.problem, searching.found)])
+        return "\n".join([*_stage_one(searching), *report(searching.problem, searching.found), *_gain(searching.found)])
     return f"{search!r}" + (f"\n{advised(searching.error, NOTEBOOK)}" if searching.error else "")
 
 
@@ -231,8 +232,16 @@ def _html(search: NotebookSearch) -> str:
     if found is None:
         return f"<p>{escape(_text(search))}</p>"
     before, after = [*_stage_one(searching), *searched(searching.problem, found)], concluded(found)
-    return paragraph_html(before) + table_html(found) + paragraph_html(after)
+    return paragraph_html(before) + table_html(found) + paragraph_html([*after, *_gain(found)])
 
 
 def _stage_one(searching: Searching) -> list[str]:
     return account(searching.refactored) if searching.refactored else []
+
+
+def _gain(found: TuningResult) -> list[str]:
+    """The best config compared with the default one, if any passed."""
+    if found.best is None or found.timing is None:
+        return []
+    gain = gain_over_default(found.best == found.tunable.space.default, found.timing, found.rows[0].default_us)
+    return [f"the best config {gain.text}"]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
@@ -16,6 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
+from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.plain_text import misfit, plain
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import parts, rules
@@ -153,7 +155,7 @@ def _traced(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[tuple[TensorS
         message = f"the reference's shapes or control flow depend on data: {bound.explain(error)}"
         raise ProblemError(message, "A kernel's shapes must follow from its inputs' shapes.") from error
     except (Exception, SystemExit) as error:
-        raise ProblemError(f"the reference raises {bound.explain(error)}", "Fix it or its inputs.") from error
+        raise ProblemError(f"the reference raises {bound.explain(error)}", _mend(error)) from error
 
 
 def _traced_or_none(
@@ -233,10 +235,13 @@ def _validate(bound: Bound, checks: Sequence[Workload], main: Workload, determin
     return tuple(checks)
 
 
-def _mend(error: Exception) -> str:
+def _mend(error: BaseException) -> str:
     if "ZeroDivisionError" in str(error):
         return "Integer inputs are drawn as 0 too: write the divisor so that it is never 0, as y.clamp(min=1) does."
-    return "Fix it or its inputs."
+    meant = ""
+    if isinstance(error, AttributeError) and error.name and isinstance(error.obj, ModuleType | torch.Tensor):
+        meant = did_you_mean(error.name, dir(error.obj))
+    return f"{meant} Fix it or its inputs.".strip()
 
 
 def _runs(bound: Bound, workload: Workload) -> bool:

@@ -9,6 +9,7 @@ from cutegen_lab.core.predicted import terms_text
 from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.core.trial import OutputError, Trial, WorkloadCheck
 
+_HOT_LINE = 200  # maximum number of characters of a quoted hot line
 _FINDINGS_OF_OTHERS = 2  # findings that are repeated of a candidate other than the one to be changed
 
 
@@ -82,7 +83,7 @@ def _timing_lines(trial: Trial, source: str) -> list[str]:
         if terms := terms_text(trial.profile, trial.sol):
             lines.append(f"- {terms}")
         lines.extend(f"- {finding}" for finding in trial.profile.findings)
-        lines.extend(f"- {hot}: `{text}`" for hot in hottest(trial.profile) if (text := hot.text(source)))
+        lines.extend(f"- {hot}: `{text}`" for hot in hottest(trial.profile) if (text := hot.text(source, _HOT_LINE)))
     return lines
 
 

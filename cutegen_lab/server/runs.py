@@ -112,7 +112,7 @@ class Runs:
         with self._lock:
             opened = self._open(place)
         if change.title is not None:
-            opened.store.rename(run_id, one_line(change.title))
+            opened.store.rename(run_id, change.title)
         if change.trashed is not None:
             opened.store.trash(run_id, change.trashed)
         with self._lock:

@@ -24,10 +24,10 @@ def tutorials_dir() -> Path | None:
 
 
 def tutorials() -> list[TutorialView]:
-    """Every tutorial, in order."""
+    """Every tutorial, in order; titles begin with the numbers of their files."""
     folder = tutorials_dir()
     names = sorted(path.name for path in folder.glob("[0-9]*.ipynb")) if folder else []
-    return [TutorialView(name=name, title=_title(tutorial(name), name)) for name in names]
+    return [TutorialView(name=n, title=f"{int(n.partition('_')[0])} · {_title(tutorial(n), n)}") for n in names]
 
 
 def tutorial(name: str) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from cutegen_lab.core.artifact import Artifact
-from cutegen_lab.core.errors import StoreError
+from cutegen_lab.core.errors import InputError, StoreError
 from cutegen_lab.core.hints import Advice, Hint
-from cutegen_lab.core.run import Event, RunStarted, RunState, RunSummary, Step, StoredEvent
+from cutegen_lab.core.plain_text import one_line
+from cutegen_lab.core.run import MOST_TITLE, Event, RunStarted, RunState, RunSummary, Step, StoredEvent
 from cutegen_lab.core.standing import standing
 from cutegen_lab.stores.codec import artifact_from_blob, artifact_to_blob, event_from_json, event_to_json
 from cutegen_lab.stores.lease import Lease, holder
@@ -119,7 +120,11 @@ class SqliteStore:
         return str(row[0]) if row else ""
 
     def rename(self, run_id: str, title: str) -> None:
-        """Sets the title of a run; "" for the name of its problem. Raises StoreError for an unknown run."""
+        """Sets the title of a run, on one line and without control characters; "" for the name of its problem. Raises
+        InputError for a title that is too long, StoreError for an unknown run."""
+        title = one_line(title)
+        if len(title) > MOST_TITLE:
+            raise InputError(f"the title has {len(title)} characters", f"A title has at most {MOST_TITLE}.")
         self._mark(run_id, "title", title)
 
     def trash(self, run_id: str, away: bool = True) -> None:

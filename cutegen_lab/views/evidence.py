@@ -16,8 +16,6 @@ from cutegen_lab.views.model import DiagnosticView, EvidenceRow, Tone
 from cutegen_lab.views.speed import speed_rows
 from cutegen_lab.views.units import count, microseconds, plural, relative, size
 
-_EXCERPT = 80  # maximum number of characters of a source line
-
 
 def evidence_rows(
     candidate: Candidate, trial: Trial | None, resources: Resources | None, state: RunState
@@ -184,7 +182,7 @@ def profile_rows(profile: Profile | None, source: str, sol: SpeedOfLight | None 
 
 def _hot_row(number: int, hot: HotLine, source: str) -> EvidenceRow:
     """A line of the candidate with its cost and its text, with control characters escaped."""
-    shown = plain(hot.text(source)[:_EXCERPT])
+    shown = plain(hot.text(source))
     return _row(f"hot_line_{number}", f"Line {hot.line}", hot.share, ": ".join(filter(None, (hot.cost, shown))))
 
 

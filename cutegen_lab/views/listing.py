@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from cutegen_lab.core.plain_text import one_line
-from cutegen_lab.core.run import RunSummary, Step
+from cutegen_lab.core.run import MOST_TITLE, RunSummary, Step
 from cutegen_lab.views.model import Finite, View
 
 Status = Literal["running", "review", "done", "interrupted"]
@@ -95,7 +95,7 @@ class Change(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    title: str | None = Field(default=None, max_length=200)
+    title: str | None = Field(default=None, max_length=MOST_TITLE)
     trashed: bool | None = None
 
 

@@ -16,7 +16,10 @@ import pytest
 from cutegen_lab.cli import doctor
 from cutegen_lab.cli.judge import read_given
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.loop import fold
+from cutegen_lab.stores.sqlite import SqliteStore
 from tests.cli.command import KERNEL, cutegen, cutegen_process, environment, only_object, start
+from tests.loop.scripted import started
 
 
 def answer(folder: Path, *sources: str) -> None:
@@ -170,6 +173,34 @@ def test_a_run_through_a_written_answer_to_an_exported_kernel(place: Path) -> No
     assert cutegen(place, "runs", "export", data["run_id"], "--out", "page.pdf").returncode == 2
     ended = cutegen(place, "runs", "resume", data["run_id"], "--out", "resumed.py")
     assert ended.returncode == 0 and "launch" in (place / "resumed.py").read_text()
+
+
+def test_runs_are_renamed_and_put_in_the_trash(place: Path) -> None:
+    store = SqliteStore(place / "lab" / "lab.db")
+    for run_id in ("r1", "r2", "q3"):
+        store.append(run_id, started(run_id), fold([started(run_id)]))
+    store.close()
+    renamed = cutegen(place, "runs", "rename", "r2", " the\nfast one\x1b ")
+    assert renamed.stdout == "r2: the title is “the fast one\\x1b”\n"
+    assert only_object(cutegen(place, "runs", "rename", "r2", "mine", "--json"))["title"] == "mine"
+    assert " mine " in cutegen(place, "runs").stdout and " Soft Max! " in cutegen(place, "runs").stdout
+    many = cutegen(place, "runs", "trash", "mine", "r")
+    assert many.returncode == 2 and "'r' names 2 runs: " in many.stderr, "RUN is found as by every other command"
+    assert cutegen(place, "runs", "trash", "mine", "q").stdout.startswith(
+        "in the trash: r2, q3; `cutegen runs restore r2"
+    )
+    listed = only_object(cutegen(place, "runs", "--json"))
+    assert ([run["run_id"] for run in listed["runs"]], listed["trashed"]) == (["r1"], 2)
+    assert "2 runs in the trash: `cutegen runs --trash`" in cutegen(place, "runs", "list").stdout
+    away = cutegen(place, "runs", "--trash").stdout
+    assert away == cutegen(place, "runs", "list", "--trash").stdout and "r1" not in away and " mine " in away
+    there = cutegen(place, "runs", "restore", "r2", "r1")
+    assert there.returncode == 2 and "r1: not the id of a run in the trash" in there.stderr
+    assert cutegen(place, "runs", "restore", "r2", "q3").returncode == 0
+    assert cutegen(place, "runs", "--trash").stdout == "no run is in the trash\n"
+    assert only_object(cutegen(place, "runs", "rename", "mine", "", "--json"))["title"] == ""
+    long = cutegen(place, "runs", "rename", "r1", "x" * 201)
+    assert long.returncode == 2 and "the title has 201 characters. A title has at most 200." in long.stderr
 
 
 @pytest.mark.kernel

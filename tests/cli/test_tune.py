@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from cutegen_lab.cli import main
+from cutegen_lab.cli.arguments import build_parser
+from cutegen_lab.cli.tune import _next_step
 from cutegen_lab.session.kernels import read_kernel
 from tests.cli.command import KERNEL, cutegen, only_object, start
 
@@ -58,6 +60,8 @@ def test_a_template_is_tuned_and_a_second_search_goes_on_from_the_first(place: P
     first = only_object(cutegen(place, *tune("--budget", "4", "--out", "best.py", "--general")))
     assert (first["verdict"], first["kind"], first["search"]["evaluated"]) == ("passed", "predicted", 4)
     assert first["timing"]["kind"] == "predicted" and first["workloads"][0]["chosen_us"] > 0
+    assert first["default_us"] >= first["time_us"]
+    assert first["next"] == "cutegen judge double.py best.py --device emulator"
     text = (place / "best.py").read_text()
     assert read_kernel(text)[1] == first["best"] and "predicted on H200" in text
     cache = place / "lab" / "tuning.jsonl"
@@ -66,6 +70,9 @@ def test_a_template_is_tuned_and_a_second_search_goes_on_from_the_first(place: P
     second = only_object(done)
     assert (second["search"]["from_cache"], second["search"]["evaluated"]) == (3, 3)
     assert "1 damaged line" in done.stderr and "3 configs were evaluated before" in done.stderr
+    said = cutegen(place, "tune", "double.py", "--budget", "6", "--device", "emulator").stdout.splitlines()[-3:]
+    assert said[0].startswith("default: vec=") and said[0].endswith(" µs predicted") and "the default" in said[1]
+    assert said[2].startswith("next: cutegen run double.py ") and ("templates:vec=" in said[2]) == ("less" in said[1])
     done = cutegen(place, *tune("--simulate"))
     third = only_object(done)
     assert done.returncode == 0 and third["configs"] == 6 == len(third["steps"]) and 1 <= third["near"] <= 6
@@ -77,12 +84,15 @@ def test_a_kernels_own_space_and_the_judges_last_word(place: Path) -> None:
     done = cutegen(place, *search, "--general")
     assert done.returncode == 0, done.stderr
     assert "nothing was measured" in done.stdout and "not right: " in done.stdout and "2 ruled out" in done.stdout
+    assert "default: threads=32 skip=0; " in done.stdout
     source, config = read_kernel((place / "best.py").read_text())
     assert source == SCALE and config["skip"] == 0 and config["threads"] != 256
     assert cutegen(place, *search).returncode == 0
     text = (place / "best.py").read_text()
     assert "TUNABLE" not in text and f"THREADS = {config['threads']}\n" in text and "# for this config only: " in text
     assert read_kernel(text) == (text.partition("\n\n")[2], {})
+    done = cutegen(place, *search[:-2])
+    assert done.stdout.endswith("next: the same command with --out scale_tuned.py, which writes this kernel\n")
     done = cutegen(place, "judge", "double.py", "best.py", "--device", "emulator")
     assert done.returncode == 0, done.stdout + done.stderr
     done = cutegen(place, "tune", "double.py", "best.py", "--device", "emulator")
@@ -90,6 +100,19 @@ def test_a_kernels_own_space_and_the_judges_last_word(place: Path) -> None:
     assert "best.py was written for one config only" in done.stderr and "Write it with --general" in done.stderr
     rejected = [json.loads(line) for line in (place / "lab" / "tuning.jsonl").read_text().splitlines()]
     assert {e["config"]["skip"] for e in rejected if e["failure"] in ("unwritten_output", "wrong_result")} == {1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "faster", "says"),
+    [
+        ([], {"vec": 4, "order": "m"}, "cutegen run p.py --provider templates:vec=4,order=m"),
+        (["--inputs", "x: f32[8]", "--gpu", "H100"], None, "cutegen run p.py --inputs 'x: f32[8]' --gpu H100"),
+        (["--out", "k.py"], {"vec": 4}, "cutegen judge p.py k.py"),
+        (["k.py"], {"vec": 4}, "the same command with --out k_tuned.py, which writes this kernel"),
+    ],
+)
+def test_the_next_step(arguments: list[str], faster: dict[str, int | str] | None, says: str) -> None:
+    assert _next_step(build_parser().parse_args(["tune", "p.py", *arguments]), faster) == says
 
 
 def test_nothing_to_search(place: Path) -> None:

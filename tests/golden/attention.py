@@ -1,6 +1,6 @@
 """tested: 2 kernels, one after another; the tensors between them are workspace.
 
-gemm1: h1 = where((max(q @ k.mT · (q.shape[3]) ** -0.5) == -inf), 0, (exp(((q @ k.mT · (q.shape[3]) ** -0.5) - …
+gemm1: h1 = where((max((q @ k.mT) · (q.shape[3]) ** -0.5) == -inf), 0, (exp((((q @ k.mT) · (q.shape[3]) ** -0.5) - …
 gemm2: out = h1 @ v
 """
 

@@ -1,6 +1,6 @@
 """tested: matrix product.
 
-out = (a @ b.mT · sa) · sb
+out = ((a @ b.mT) · sa) · sb
 
 One warp loads tiles by TMA into swizzled shared memory, several stages ahead of the warpgroups that multiply
 them; a plain kernel serves small products and operands that TMA cannot address. Both apply the epilogue in
@@ -1039,7 +1039,7 @@ def opens(terms, number):
 
 
 def epilogue(acc, sa, sb):
-    """(a @ b.mT · sa) · sb, on fp32 vectors."""
+    """((a @ b.mT) · sa) · sb, on fp32 vectors."""
     return acc * sa * sb
 
 

@@ -1,6 +1,6 @@
 """tested: matrix product.
 
-out = (x @ g.mT · sigmoid(x @ g.mT)) · x @ u.mT
+out = ((x @ g.mT) · sigmoid(x @ g.mT)) · (x @ u.mT)
 
 One warp loads tiles by TMA into swizzled shared memory, several stages ahead of the warpgroups that multiply
 them; a plain kernel serves small products and operands that TMA cannot address. Both apply the epilogue in
@@ -1044,7 +1044,7 @@ def opens(terms, number):
 
 
 def epilogue(acc1, acc2):
-    """(x @ g.mT · sigmoid(x @ g.mT)) · x @ u.mT, on fp32 vectors."""
+    """((x @ g.mT) · sigmoid(x @ g.mT)) · (x @ u.mT), on fp32 vectors."""
     return acc1 * fast_sigmoid(acc1) * acc2
 
 

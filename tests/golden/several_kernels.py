@@ -1,6 +1,6 @@
 """tested: 2 kernels, one after another; the tensors between them are workspace.
 
-gemm1: h1 = (x @ w.mT · 0.5) · (erf((x @ w.mT · 0.707107)) + 1)
+gemm1: h1 = ((x @ w.mT) · 0.5) · (erf(((x @ w.mT) · 0.707107)) + 1)
 gemm2: out = h1 @ v.mT
 """
 
@@ -1097,7 +1097,7 @@ def opens(terms, number):
 
 
 def gemm1_epilogue(acc):
-    """(x @ w.mT · 0.5) · (erf((x @ w.mT · 0.707107)) + 1), on fp32 vectors."""
+    """((x @ w.mT) · 0.5) · (erf(((x @ w.mT) · 0.707107)) + 1), on fp32 vectors."""
     return acc * 0.5 * (fast_erf(acc * 0.7071067811865476) + 1.0)
 
 

@@ -125,7 +125,9 @@ def test_cancel_keeps_what_is_known_and_resume_goes_on(shell: InteractiveShell, 
     assert "; when measured, nine of ten such kernels take" in repr(found)
     assert "<caption>predicted times by workload</caption>" in found._repr_html_() and "best: " in found._repr_html_()
     assert len(repr(found.tunable)) < 120 and len(repr(search.trace)) < 300 and "best " in repr(search.trace)
+    assert summary_bundle(search)["text/plain"].splitlines()[-1].startswith("the best config ")
     words = summary_bundle(search)["text/html"]
+    assert "<br>the best config " in words
     assert "<caption>predicted times by workload</caption>" in words and "nothing was measured" in words
     shown = figure_bundle(search)
     ran = next(t for t in shown[PLOTLY_MIME]["data"] if t.get("name") == "ran")

@@ -258,6 +258,8 @@ def test_derived_workloads_keep_what_ties_inputs_together() -> None:
         ("def reference(x):\n    return x", "x: f32[_]", r"cannot read input 'x: f32\[_\]'"),
         ("def reference(x):\n    return x", "x: f32[4 4]", r"cannot read input 'x: f32\[4 4\]'"),
         ("def reference(x):\n    return x", "x: f32[4], x: f32[5]", r"input 'x' is declared twice\. Separate"),
+        ("def reference(x):\n    return torch.nn.functional.swish(x)", "x: f32[4]", r"'swish'\. Did you mean 'silu'\?"),
+        ("def reference(x):\n    return x.sigmod()", "x: f32[4]", r"'sigmod'\. Did you mean 'sigmoid'\?"),
         ("def reference(x):\n    exit(3)", "x: f32[4]", r"the reference raises SystemExit at line 2: 3"),
         ("def reference(x):\n    return x\nexit(3)", "x: f32[4]", r"the source raises SystemExit at line 3"),
         ("def reference(x):\n    return x", "", r"inputs of reference\(x\) are not declared\. Declare the inputs"),

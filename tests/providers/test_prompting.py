@@ -97,6 +97,13 @@ def test_hot_lines_are_quoted() -> None:
     hot = replace(start, trial=replace(start.trial, profile=replace(start.trial.profile, lines=lines)))
     text = render(request("refine", hot)).text
     assert "- line 4: 50% of global sectors: `def launch(x, y, stream):`" in text and "line 99" not in text
+    source = hot.candidate.source.replace(
+        "(x, y, stream)", f"(x, y, stream, {', '.join(f'a{n}=1' for n in range(60))})"
+    )
+    proposal = replace(hot.candidate.proposal, source=source)
+    text = render(request("refine", replace(hot, candidate=replace(hot.candidate, proposal=proposal)))).text
+    quoted = next(line for line in text.splitlines() if line.startswith("- line 4: ")).partition("`")[2]
+    assert 190 < len(quoted) <= 201 and quoted.endswith("…`")
 
 
 def test_refine_says_what_each_term_takes_and_what_is_attainable() -> None:

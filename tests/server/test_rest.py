@@ -266,7 +266,9 @@ def test_an_archive_is_looked_at_and_stored_nowhere(server: Server, store: Sqlit
 def test_tutorials(server: Server) -> None:
     found = server.ask("tutorials").body
     assert [each["name"] for each in found][:2] == ["01_quickstart.ipynb", "02_reading_the_evidence.ipynb"]
-    assert all(each["title"] and each["title"] != each["name"] for each in found)
+    assert found[0]["title"] == "1 · From a PyTorch reference to an approved kernel"
+    assert [each["title"].partition(" · ")[0] for each in found] == [str(n + 1) for n in range(len(found))]
+    assert all(each["name"] not in each["title"] for each in found)
     assert server.ask("tutorials", name="01_quickstart.ipynb").body["nbformat"] == 4
     for name, said in (
         ("02_reading_the_evidence.ipynb", "`run.plot` has more plots (`docs/commands.md`)"),

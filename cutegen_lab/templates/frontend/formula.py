@@ -55,6 +55,8 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
         return "…"
     args = [_text(graph, a, names, depth + 1) for a in node.args]
     if isinstance(node, Elementwise) and node.op in _INFIX:
+        if node.op in ("mul", "div"):  # `@` and `·` have no agreed order
+            args = [f"({t})" if isinstance(graph.nodes[a], Dot) else t for a, t in zip(node.args, args, strict=True)]
         text = f"{args[0]} {_INFIX[node.op]} {args[1]}"
         return text if depth == 0 else f"({text})"
     if isinstance(node, Elementwise):
