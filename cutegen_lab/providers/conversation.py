@@ -32,6 +32,12 @@ class Answer:
     """Tokens of the prompt and the answer."""
 
 
+def _shown_text(request: GenerateRequest) -> str:
+    """The module that the prompt shows and edits may change; "" where it shows none, or a spec."""
+    parent = request.parent.candidate.proposal if request.parent else None
+    return "" if parent is None or (request.language == "spec" and parent.spec) else parent.source
+
+
 class ConversationProvider(ABC):
     """A provider that asks a model. Subclasses implement :meth:`answer`.
 
@@ -63,7 +69,7 @@ class ConversationProvider(ABC):
             self._keep(prompts[-1], answer)
             spent += answer.usage
             try:
-                parsed = parse(answer.text, specs=request.language == "spec")
+                parsed = parse(answer.text, specs=request.language == "spec", before=_shown_text(request))
             except MalformedAnswer as error:
                 if len(prompts) > MAX_REASKS:
                     twice = ProviderError(f"{self.name}: {error.message}, twice", "Retry, or try another model.")

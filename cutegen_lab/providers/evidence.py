@@ -7,9 +7,11 @@ from cutegen_lab.core.hot_lines import hottest
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.predicted import terms_text
 from cutegen_lab.core.protocols import Attempt
-from cutegen_lab.core.trial import OutputError, Trial, WorkloadCheck
+from cutegen_lab.core.trial import OutputError, Profile, Trial, WorkloadCheck
 
 _HOT_LINE = 200  # maximum number of characters of a quoted hot line
+_CLASS = "warp_instructions_"  # begins the counter of a class of instructions
+_CLASSES = 5  # classes of instructions that are named
 _FINDINGS_OF_OTHERS = 2  # findings that are repeated of a candidate other than the one to be changed
 
 
@@ -51,7 +53,13 @@ def evidence_text(attempt: Attempt) -> str:
         lines.append(
             f"- registers {r.registers}, spilled bytes {r.spill_bytes}, shared memory {r.smem_bytes} bytes per block"
         )
-    lines.extend(_timing_lines(trial, attempt.candidate.source))
+    lines.extend(_timing_lines(trial))
+    proposal = attempt.candidate.proposal
+    if proposal.spec:
+        used = ", ".join(f"{name}={value}" for name, value in proposal.config.items())
+        lines.append(f"- settings in use, defaults included: {used or 'none'}")
+    else:
+        lines.extend(_hot_lines(trial, proposal.source))
     for diagnostic in trial.diagnostics:
         lines.append(f"- note: {diagnostic}")
     return "\n".join(lines)
@@ -73,7 +81,7 @@ def history_line(attempt: Attempt) -> str:
     return f"{attempt.candidate.id} “{proposal.title}”{promised}: {'; '.join([*said, *answer])}"
 
 
-def _timing_lines(trial: Trial, source: str) -> list[str]:
+def _timing_lines(trial: Trial) -> list[str]:
     lines = []
     if trial.timing:
         gap = f", {trial.sol_gap:.2f} × speed of light" if trial.sol_gap else ""
@@ -83,8 +91,27 @@ def _timing_lines(trial: Trial, source: str) -> list[str]:
         if terms := terms_text(trial.profile, trial.sol):
             lines.append(f"- {terms}")
         lines.extend(f"- {finding}" for finding in trial.profile.findings)
-        lines.extend(f"- {hot}: `{text}`" for hot in hottest(trial.profile) if (text := hot.text(source, _HOT_LINE)))
+        lines.extend(f"- {line}" for line in (_mix(trial.profile), _conflicts(trial.profile)) if line)
     return lines
+
+
+def _hot_lines(trial: Trial, source: str) -> list[str]:
+    hot = hottest(trial.profile) if trial.profile else ()
+    return [f"- {each}: `{text}`" for each in hot if (text := each.text(source, _HOT_LINE))]
+
+
+def _mix(profile: Profile) -> str:
+    """The classes of most warp instructions, with their shares."""
+    counted = {name: value for name, value in profile.counters.items() if name.startswith(_CLASS)}
+    total = profile.counters.get("warp_instructions", 0.0)
+    most = sorted(counted.items(), key=lambda each: -each[1])[:_CLASSES]
+    shares = [f"{name[len(_CLASS) :].replace('_', ' ')} {value / total:.0%}" for name, value in most if total and value]
+    return f"warp instructions: {', '.join(shares)}" if shares else ""
+
+
+def _conflicts(profile: Profile) -> str:
+    wavefronts, conflicts = (profile.counters.get(name, 0.0) for name in ("shared_wavefronts", "shared_conflicts"))
+    return f"bank conflicts: {conflicts / wavefronts:.0%} of the shared-memory wavefronts" if conflicts else ""
 
 
 def _failed_check(check: WorkloadCheck, source: str) -> str:

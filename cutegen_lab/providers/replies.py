@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cutegen_lab.core import syntax
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.plain_text import misfit
+from cutegen_lab.providers.line_edits import EDIT_BLOCK, EditError, apply_edits, read_edits
 
 _FENCE = re.compile(r"(`{3,})[ \t]*(\w*)")
 _MARKS = " \t\r*_"  # Markdown marks around a field's name and value
@@ -35,9 +36,10 @@ class ParsedAnswer:
     """Whether ``source`` is a spec, not a module."""
 
 
-def parse(text: str, specs: bool = False) -> ParsedAnswer:
-    """Parses an answer. ``specs``: a block marked ``cutespec`` is accepted too. Raises MalformedAnswer, whose
-    message says what is wrong: empty, no code block, no launch(), truncated, several modules."""
+def parse(text: str, specs: bool = False, before: str = "") -> ParsedAnswer:
+    """Parses an answer. ``specs``: a block marked ``cutespec`` is accepted too. ``before``: text that blocks of edits
+    (:mod:`cutegen_lab.providers.line_edits`) change; without it edits are not accepted. Raises MalformedAnswer, whose
+    message says what is wrong: empty, no code block, no launch(), truncated, several modules, edits that do not fit."""
     if not text.strip():
         raise MalformedAnswer("the answer is empty")
     if len(text) > MAX_ANSWER_CHARS:
@@ -54,7 +56,12 @@ def parse(text: str, specs: bool = False) -> ParsedAnswer:
         raise MalformedAnswer(f"{len(written)} different {SPEC_BLOCK} blocks; give one whole spec")
     if written:
         return _answer(written[0], text, is_spec=True)
+    edits = [block for language, block in found if before and language == EDIT_BLOCK]
     modules = list(dict.fromkeys(block for _, block in found if re.search(r"^def launch\b", block, re.MULTILINE)))
+    if edits and modules:
+        raise MalformedAnswer("the answer has edits and a whole module; give one of the two")
+    if edits:
+        modules = [_edited(before, edits)]
     if not modules:
         raise MalformedAnswer(f"no code block is marked {SPEC_BLOCK}" if specs else "no code block defines launch()")
     if len(modules) > 1:
@@ -65,6 +72,16 @@ def parse(text: str, specs: bool = False) -> ParsedAnswer:
     except SyntaxError as error:
         raise MalformedAnswer(f"the module has a syntax error at line {error.lineno}: {error.msg}") from None
     return answer
+
+
+def _edited(before: str, blocks: list[str]) -> str:
+    try:
+        after = apply_edits(before, read_edits(blocks))
+    except EditError as error:
+        raise MalformedAnswer(str(error)) from None
+    if after.split() == before.split():
+        raise MalformedAnswer("the edits change nothing")
+    return after
 
 
 def _answer(block: str, text: str, is_spec: bool = False) -> ParsedAnswer:

@@ -49,6 +49,8 @@ def profiled() -> Attempt:
     assert start.trial is not None
     counters = {"predicted_memory_us": 6.08, "predicted_waits_us": 0.5, "predicted_launch_us": 2.0}
     counters["predicted_copy_us"] = 6.08
+    counters |= {"warp_instructions": 1000.0, "warp_instructions_float": 480.0, "warp_instructions_integer": 300.0}
+    counters |= {"shared_wavefronts": 200.0, "shared_conflicts": 50.0}
     profile = Profile("emulator", "memory bandwidth", counters)
     return replace(start, trial=replace(start.trial, profile=profile))
 

@@ -15,7 +15,7 @@ from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.providers.manual import ManualProvider
 from cutegen_lab.providers.replay import ReplayProvider
-from tests.providers.requests import attempt, request
+from tests.providers.requests import SOURCE, attempt, request
 from tests.providers.test_replies import MODULE
 
 ANSWER = f"Title: by hand\nReason: shown\nPredicted effect: none\n\n```python\n{MODULE}```\n"
@@ -169,3 +169,15 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the conversation"):
         ReplayProvider(tmp_path / "gone.jsonl")
+
+
+def test_a_refinement_may_be_edits_of_the_candidates_lines(tmp_path: Path) -> None:
+    block = "<<<<<<< SEARCH\n    pass\n=======\n    return\n>>>>>>> REPLACE\n"
+    edits = f"Title: vec\nReason: r\nPredicted effect: e\n\n```edit\n{block}```\n"
+    provider = ManualProvider(tmp_path)
+    thread = answering(provider, edits.replace("    pass", "    gone"), edits)
+    proposal = provider.propose(request("refine", attempt()), quiet, threading.Event())
+    thread.join()
+    assert proposal.source == SOURCE.replace("    pass", "    return") and proposal.title == "vec"
+    asked = (tmp_path / "0002.request.md").read_text()
+    assert "Edit 1: the candidate has no line `gone`. Answer again" in asked

@@ -112,6 +112,23 @@ def test_refine_says_what_each_term_takes_and_what_is_attainable() -> None:
     assert limiter < terms and "launch 2 µs; attainable ≈ 8.08 µs\n" in text
 
 
+def test_refine_says_what_the_kernel_executes() -> None:
+    text = render(request("refine", profiled())).text
+    assert "- warp instructions: float 48%, integer 30%\n" in text
+    assert "- bank conflicts: 25% of the shared-memory wavefronts\n" in text
+
+
+def test_a_spec_is_told_its_settings_and_no_lines_of_the_module() -> None:
+    start = profiled()
+    assert start.trial is not None and start.trial.profile is not None
+    lines = (LineCounters(4, {"moved_bytes": 4096.0}),)
+    proposal = replace(start.candidate.proposal, spec="kernel scan for sm_90a\n", config={"vec": 4, "loads": 2})
+    trial = replace(start.trial, profile=replace(start.trial.profile, lines=lines))
+    spec = replace(start, candidate=replace(start.candidate, proposal=proposal), trial=trial)
+    text = render(replace(request("refine", spec), language="spec")).text
+    assert "- settings in use, defaults included: vec=4, loads=2\n" in text and "line 4:" not in text
+
+
 def test_template_syntax_in_a_reference_is_data() -> None:
     hostile = "def reference(x):\n    '''{{ 7*7 }} {% include \"x\" %} ``` ````'''\n    return x\n"
     text = render(request(task=problem(hostile))).text
