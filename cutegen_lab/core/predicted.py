@@ -74,7 +74,12 @@ def terms_text(profile: Profile, sol: SpeedOfLight | None) -> str:
 
 
 def attainable_us(profile: Profile, sol: SpeedOfLight | None) -> float | None:
-    """Attainable time in microseconds: a launch and the longer of a predicted copy of the compulsory bytes and the
-    matrix operations at peak rate; None for a profile without a prediction."""
+    """Attainable time in microseconds (:func:`with_launch`) with a predicted copy of the compulsory bytes; None for a
+    profile without a prediction."""
     copy_us = terms_us(profile).get(COPY, 0.0)
-    return LAUNCH_US + max(copy_us, sol.compute_us if sol else 0.0) if copy_us else None
+    return with_launch(copy_us, sol.compute_us if sol else 0.0) if copy_us else None
+
+
+def with_launch(copy_us: float, compute_us: float) -> float:
+    """A launch, and the longer of a copy of the bytes and the matrix operations at peak rate, in microseconds."""
+    return LAUNCH_US + max(copy_us, compute_us)

@@ -12,6 +12,8 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.problem import Problem
 
+_SCALED = "scaled from the H200's by DRAM bandwidth"
+
 
 @dataclass(frozen=True)
 class GpuSpec:
@@ -47,6 +49,14 @@ class GpuSpec:
     """Maximum number of threads per block."""
     max_cluster: int = 16
     """Maximum number of blocks per cluster; 1 if the GPU has no clusters."""
+    copy_source: str = _SCALED
+    """Where ``copy_bytes_per_s`` is from."""
+
+    @property
+    def special_per_s(self) -> float:
+        """Special functions (ex2, lg2, rcp, rsqrt, sin, cos) per second: 16 a cycle in each multiprocessor (CUDA C++
+        guide, throughput of native arithmetic instructions, compute capability 8.0 to 9.0)."""
+        return 16 * self.sm_count * self.clock_hz
 
     def peak(self, dtype: DType, tf32: bool = False) -> float:
         """Peak matrix operations per second for operands of ``dtype``.
@@ -60,7 +70,7 @@ class GpuSpec:
         return self.flops.get(dtype, self.flops[DType.BF16] if dtype.is_float else self.flops[DType.F32])
 
 
-def _hopper(name: str, dram: float, copy: float, l2_mib: int, sms: int = 132) -> GpuSpec:
+def _hopper(name: str, dram: float, copy: float, l2_mib: int, sms: int = 132, copy_source: str = _SCALED) -> GpuSpec:
     """Figures common to the SXM parts: NVIDIA H100/H200 datasheets; limits from the CUDA C++ guide, compute capability
     9.0."""
     return GpuSpec(
@@ -69,6 +79,7 @@ def _hopper(name: str, dram: float, copy: float, l2_mib: int, sms: int = 132) ->
         max_threads_per_sm=2048, max_blocks_per_sm=32,
         flops={DType.F64: 67e12, DType.F32: 67e12, DType.BF16: 989e12, DType.F16: 989e12, DType.I8: 1979e12,
                DType.F8E4M3: 1979e12, DType.F8E5M2: 1979e12},
+        copy_source=copy_source,
     )  # fmt: skip
 
 
@@ -86,10 +97,8 @@ _L40S = GpuSpec(  # NVIDIA L40S datasheet; limits of compute capability 8.9
            DType.F8E4M3: 733e12, DType.F8E5M2: 733e12},
 )  # fmt: skip
 
-# Copy rates: the H200's was measured (2026-11-20, 32768×8192 bf16), the others are scaled from their DRAM bandwidth by
-# its ratio.
 GPUS: Mapping[str, GpuSpec] = {
-    "H200": _hopper("H200", dram=4.8e12, copy=4.14e12, l2_mib=60),
+    "H200": _hopper("H200", dram=4.8e12, copy=4.14e12, l2_mib=60, copy_source="measured 2026-11-20, bf16 32768×8192"),
     "H100": _hopper("H100", dram=3.35e12, copy=2.9e12, l2_mib=50),
     "A100": _A100,
     "L40S": _L40S,
@@ -139,14 +148,16 @@ class SpeedOfLight:
         return time_us / self.time_us
 
 
-def speed_of_light(problem: Problem, gpu: GpuSpec) -> SpeedOfLight:
-    """Bound for ``problem.workloads[0]``: compulsory bytes at datasheet bandwidth, matrix operations at the highest
-    peak of any of its tensors' dtypes."""
-    workload = problem.workload
-    memory_us = workload.compulsory_bytes / gpu.dram_bytes_per_s * 1e6
-    peak = max(gpu.peak(tensor.dtype, problem.any_tf32) for tensor in workload.tensors)
-    compute_us = problem.flops / peak * 1e6
+def product_dtype(problem: Problem, gpu: GpuSpec) -> DType:
+    """The main workload's element type with the highest peak: that of the operands in the fastest exact product."""
+    return max((tensor.dtype for tensor in problem.workload.tensors), key=lambda d: gpu.peak(d, problem.any_tf32))
+
+
+def speed_of_light(problem: Problem, gpu: GpuSpec, nbytes: int | None = None) -> SpeedOfLight:
+    """Bound for ``problem.workloads[0]``: compulsory bytes (``nbytes``, or all of every tensor) at datasheet bandwidth,
+    matrix operations at the highest peak of any of its tensors' dtypes."""
+    nbytes = problem.workload.compulsory_bytes if nbytes is None else nbytes
+    memory_us = nbytes / gpu.dram_bytes_per_s * 1e6
+    compute_us = problem.flops / gpu.peak(product_dtype(problem, gpu), problem.any_tf32) * 1e6
     limiter: Literal["memory", "compute"] = "memory" if memory_us >= compute_us else "compute"
-    return SpeedOfLight(
-        max(memory_us, compute_us), memory_us, compute_us, workload.compulsory_bytes, problem.flops, limiter, gpu.name
-    )
+    return SpeedOfLight(max(memory_us, compute_us), memory_us, compute_us, nbytes, problem.flops, limiter, gpu.name)

@@ -21,9 +21,8 @@ Run = Callable[[Sequence[torch.Tensor]], object]
 Use = tuple[torch.Tensor, int, tuple[int, ...]]  # (index tensor, size that it indexes, further legal values)
 
 
-def ranged(specs: Sequence[TensorSpec], run: Callable[[Sequence[torch.Tensor]], object], made: Any) -> list[TensorSpec]:
-    """``specs`` with ranges for indices. ``run``: the reference; ``made(spec)``: a (fake) tensor for it."""
-    tensors = [made(spec) for spec in specs]
+def ranged(specs: Sequence[TensorSpec], run: Run, tensors: Sequence[torch.Tensor]) -> list[TensorSpec]:
+    """``specs`` with ranges for indices. ``run``: the reference; ``tensors``: a (fake) tensor for each spec."""
     watch = _Watch({id(t): {i} for i, t in enumerate(tensors) if _whole(t)})
     with watch:
         run(tensors)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
@@ -23,13 +20,14 @@ from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import parts, rules
 from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
+from cutegen_lab.problems.fakes import fake_tensors
 from cutegen_lab.problems.flops import Work, counted
 from cutegen_lab.problems.indices import accepted, ranged
 from cutegen_lab.problems.reference import Bound
 from cutegen_lab.problems.sensitivity import insensitive
 from cutegen_lab.problems.source import LoadedSource, default_precision, load, tf32_allowed
 from cutegen_lab.problems.summed import sums_of
-from cutegen_lab.problems.tensors import alike, empty, placed
+from cutegen_lab.problems.tensors import alike, placed
 from cutegen_lab.problems.tracing import tracing
 from cutegen_lab.problems.training import RefusesDropout
 from cutegen_lab.problems.workloads import derive
@@ -108,31 +106,10 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
     )  # fmt: skip
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences torch's error log: a shape that the reference refuses is an expected result. Disables fused attention
-    kernels, which accept fake tensors of any shape."""
-    logger = logging.getLogger("torch._subclasses.fake_tensor")
-    was, logger.disabled = logger.disabled, True
-    fused = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with sdpa_kernel(SDPBackend.MATH):
-            yield
-    finally:
-        logger.disabled = was
-        torch.backends.mha.set_fastpath_enabled(fused)
-
-
-def _fake(specs: tuple[TensorSpec, ...]) -> list[torch.Tensor]:
-    return [empty(spec) for spec in specs]
-
-
 def _outputs(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[tuple[TensorSpec, ...], Sequence[parts.Cut]]:
     """The outputs, and the cuts with which the reference divides tensors."""
     seen = parts.Cuts()
-    with seen, _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        tensors = _fake(inputs)
+    with seen, fake_tensors(inputs) as tensors:
         versions = [t._version for t in tensors]
         with RefusesDropout(bound.module):
             outputs = bound.call(tensors)
@@ -174,8 +151,8 @@ def _ranged(bound: Bound, workload: Workload, follows: bool = False) -> Workload
     reference indexes in this workload (``below 4099`` becomes 257, if 4099 columns have become 257)."""
     if all(spec.dtype.is_float or spec.dtype is DType.BOOL for spec in workload.inputs):
         return workload
-    with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        found = ranged(workload.inputs, bound.call, empty)
+    with fake_tensors(workload.inputs) as tensors:
+        found = ranged(workload.inputs, bound.call, tensors)
     inputs = [_with_range(spec, seen, follows) for spec, seen in zip(workload.inputs, found, strict=True)]
     if workload.compulsory_bytes <= _ASKED_BYTES:
         with torch.no_grad():
@@ -193,14 +170,12 @@ def _with_range(spec: TensorSpec, seen: TensorSpec, follows: bool) -> TensorSpec
 
 
 def _work(bound: Bound, main: Workload) -> Work:
-    with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        tensors = _fake(main.inputs)
-        return counted(lambda: bound.call(tensors))
+    with fake_tensors(main.inputs) as tensors:
+        return counted(lambda: bound.call(tensors), tensors)
 
 
 def _sums(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[int, ...]:
-    with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        tensors = _fake(inputs)
+    with fake_tensors(inputs) as tensors:
         return sums_of(lambda: bound.call(tensors))
 
 

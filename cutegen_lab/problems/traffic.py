@@ -1,0 +1,117 @@
+"""Elements in memory that an ATen operator reads and writes, each once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+# Operators that launch nothing, besides views: they allocate, or share memory without saying so in their schema.
+_FREE = {
+    "_unsafe_view", "empty", "empty_like", "empty_permuted", "empty_strided", "lift_fresh", "lift_fresh_copy",
+    "new_empty", "new_empty_strided", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes",
+}  # fmt: skip
+_OVERWRITING = {"copy_", "fill_", "zero_"}  # operators that write their first operand without reading it
+# Operators that read elements of their first operand by indices: as many as the result has.
+_GATHERING = {"_unsafe_index", "embedding", "gather", "index", "index_select", "take"}
+_BAGS = {"_embedding_bag", "_embedding_bag_forward_only"}  # operators that read a row for each index
+_LOSSES = {"nll_loss_forward", "nll_loss2d_forward"}  # operators that read an element for each target
+# In-place operators that change as many elements of their first operand as their largest other operand has; the second
+# set reads these elements first.
+_REPLACING = {"_index_put_impl_", "index_copy_", "index_put_", "masked_scatter_", "put_", "scatter_"}
+_ADDING = {"index_add_", "index_reduce_", "scatter_add_", "scatter_reduce_"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Elements of a tensor in memory; equal if they are the same elements."""
+
+    memory: int
+    """Identifies the allocation, as long as a tensor uses it."""
+    place: tuple[Any, ...]
+    """Dtype, offset, sizes and strides; for elements chosen by indices, also the indices' parts."""
+    nbytes: int
+    """Bytes, each element once; an upper limit for elements chosen by indices."""
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Part:
+        """All elements of ``tensor``. A sparse tensor, whose size is data, counts no bytes."""
+        if tensor.layout is not torch.strided:
+            return cls(id(tensor), (), 0)
+        place = (tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+        return cls(tensor.untyped_storage()._cdata, place, _distinct(tensor) * tensor.element_size())
+
+    def chosen(self, nbytes: int, indices: Sequence[Part]) -> Part:
+        """At most ``nbytes`` of it, chosen by ``indices``."""
+        return Part(self.memory, (*self.place, *indices), min(nbytes, self.nbytes))
+
+
+def written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[Part]:
+    """New results, and arguments that the operator changes; nothing if the operator launches no kernel."""
+    if func._opname in _FREE or torch.Tag.inplace_view in func.tags:
+        return
+    schema = func._schema
+    results = result if len(schema.returns) > 1 else (result,)
+    for returned, value in zip(schema.returns, results, strict=False):
+        if returned.alias_info is None:
+            yield from map(Part.of, tensors([value]))
+    given = {argument.name: value for argument, value in zip(schema.arguments, args, strict=False)} | dict(kwargs)
+    for argument in schema.arguments:
+        if argument.is_write and argument.name in given:
+            for tensor in tensors([given[argument.name]]):
+                yield _touched(func, args, Part.of(tensor))
+
+
+def read(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[Part]:
+    """Operands that the operator reads."""
+    operands = list(tensors([*args, *(value for name, value in kwargs.items() if name != "out")]))
+    if not operands:
+        return
+    first, name = operands[0], func._opname
+    own, *parts = map(Part.of, operands)
+    if (chosen := _chosen_elements(name, args, result)) is not None:
+        yield own.chosen(chosen * first.element_size(), parts)
+    elif name in _ADDING:
+        yield _touched(func, args, own)
+    elif name not in _OVERWRITING | _REPLACING:
+        yield own
+    yield from parts
+
+
+def tensors(values: Sequence[Any]) -> Iterator[torch.Tensor]:
+    """Tensors among ``values``, and in the sequences among them."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from tensors(value)
+
+
+def _touched(func: Any, args: Sequence[Any], own: Part) -> Part:
+    """The elements of ``own``, the first operand, that an in-place operator changes."""
+    if func._opname not in _REPLACING | _ADDING:
+        return own
+    others = list(tensors(args[1:]))
+    most = max((tensor.numel() for tensor in others), default=0)
+    return own.chosen(most * args[0].element_size(), [Part.of(tensor) for tensor in others])
+
+
+def _chosen_elements(name: str, args: Sequence[Any], result: torch.Tensor) -> int | None:
+    """Number of elements of the first operand that the operator chooses by indices; None if it reads all."""
+    if name in _GATHERING:
+        return int(result.numel())
+    if name in _BAGS:
+        return int(args[1].numel() * args[0].shape[-1])
+    return int(args[1].numel()) if name in _LOSSES else None
+
+
+def _distinct(tensor: torch.Tensor) -> int:
+    """Number of different elements in memory: an expanded dimension has one, and windows overlap."""
+    if not tensor.numel():
+        return 0
+    sizes = list(zip(tensor.shape, tensor.stride(), strict=True))
+    spanned = 1 + sum((size - 1) * step for size, step in sizes)
+    return int(min(math.prod(size for size, step in sizes if step), spanned))
