@@ -10,6 +10,8 @@ from pathlib import Path
 from cutegen_lab.core.secrets import without_credentials
 
 DEFAULT_WORKDIR = Path(".cutegen")
+DEFAULT_MODEL = "gpt-5"
+"""Model that the provider ``openai`` asks if none is named."""
 ALLOW_WEAK_CAGE = "CUTEGEN_ALLOW_WEAK_CAGE"
 
 
@@ -24,11 +26,13 @@ class Settings:
     cache_dir: Path
     editor: str
     allow_weak_cage: bool = False
+    prices: Path | None = None
+    """File of prices of models; None if there is none."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Reads OPENAI_API_KEY, OPENAI_BASE_URL, CUTEGEN_MODEL, CUTEGEN_HOME (the work directory), CUTEGEN_CACHE,
-        VISUAL or EDITOR, and CUTEGEN_ALLOW_WEAK_CAGE."""
+        CUTEGEN_PRICES, VISUAL or EDITOR, and CUTEGEN_ALLOW_WEAK_CAGE."""
         env = os.environ if environ is None else environ
         return cls(
             openai_api_key=env.get("OPENAI_API_KEY", ""),
@@ -38,6 +42,7 @@ class Settings:
             cache_dir=Path(env.get("CUTEGEN_CACHE") or Path("~/.cache/cutegen-lab")).expanduser(),
             editor=env.get("VISUAL") or env.get("EDITOR") or "vi",
             allow_weak_cage=env.get(ALLOW_WEAK_CAGE, "") not in ("", "0"),
+            prices=Path(env["CUTEGEN_PRICES"]).expanduser() if env.get("CUTEGEN_PRICES") else None,
         )
 
     def __repr__(self) -> str:

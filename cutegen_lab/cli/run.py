@@ -12,12 +12,11 @@ from cutegen_lab.cli.facts import proven, run_facts
 from cutegen_lab.cli.output import Output, note
 from cutegen_lab.cli.progress import Progress
 from cutegen_lab.cli.review import review
-from cutegen_lab.core.cost import price_of
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.session import RunHandle, Session
-from cutegen_lab.session.factories import make_judge
+from cutegen_lab.session.factories import make_judge, make_price
 from cutegen_lab.session.kernels import located, read_text_file
 from cutegen_lab.session.outputs import may_write
 
@@ -27,22 +26,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if out:
         may_write(out, arguments.problem)
     parse_problem(read_text_file(Path(arguments.problem)))  # errors are reported before anything starts
-    settings = RunSettings(
-        provider=arguments.provider,
-        model=arguments.model,
-        arch=arguments.arch,
-        gpu=arguments.gpu,
-        device=arguments.device,
-        auto=arguments.auto,
-        language=arguments.language,
-        budget=Budget(
-            max_steps=arguments.max_steps,
-            max_seconds=arguments.max_seconds,
-            max_tokens=arguments.max_tokens,
-            max_usd=arguments.max_cost,
-        ),
-        price=price_of(arguments.price),
-    )
+    settings = run_settings(arguments, auto=arguments.auto)
     judge = partial(make_judge, max_autotune=arguments.max_autotune)
     with Session.open(arguments.workdir, judge=judge) as session:
         session.wake(arguments.arch, arguments.device)
@@ -55,6 +39,29 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         with Progress(problem.name) as progress:
             handle = session.start(problem, settings, subscriber=progress)
             return see_through(handle, progress, output, out, general=arguments.general)
+
+
+def run_settings(arguments: argparse.Namespace, *, auto: bool) -> RunSettings:
+    """The settings that the options of ``run`` give. ``auto``: whether nobody is asked."""
+    return RunSettings(
+        provider=arguments.provider,
+        model=arguments.model,
+        arch=arguments.arch,
+        gpu=arguments.gpu,
+        device=arguments.device,
+        auto=auto,
+        language=arguments.language,
+        strategy=arguments.strategy,
+        budget=Budget(
+            max_steps=arguments.max_steps,
+            max_seconds=arguments.max_seconds,
+            max_tokens=arguments.max_tokens,
+            max_usd=arguments.max_cost,
+            patience=arguments.patience,
+            within=arguments.within,
+        ),
+        price=make_price(arguments.price, arguments.provider, arguments.model),
+    )
 
 
 def see_through(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 from cutegen_lab.core.hashing import canonical_json, sha256
 from cutegen_lab.core.hints import did_you_mean
@@ -35,12 +35,18 @@ class PromptRef:
 
 @dataclass(frozen=True)
 class TokenUsage:
-    """Tokens of one answer."""
+    """Tokens of one answer, or of several."""
 
     prompt: int = 0
     """Tokens sent."""
     completion: int = 0
     """Tokens received."""
+    cached: int = 0
+    """Tokens of ``prompt`` that the server read from its cache."""
+    reasoning: int = 0
+    """Tokens of ``completion`` that are reasoning, which is no part of the answer."""
+    estimated: int = 0
+    """Tokens of ``prompt`` and ``completion`` that cutegen estimated because the server reported none."""
 
     @property
     def total(self) -> int:
@@ -48,7 +54,7 @@ class TokenUsage:
         return self.prompt + self.completion
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(self.prompt + other.prompt, self.completion + other.completion)
+        return TokenUsage(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,8 @@ class Proposal:
     """Tokens of the answer."""
     model: str = ""
     """Model that answered; empty without one."""
+    provider: str = ""
+    """Who proposed it, if not the provider that was asked: "templates" or "search" within a strategy."""
     spec: str = ""
     """Text of the spec, if the answer was one."""
     refused: tuple[Diagnostic, ...] = ()

@@ -50,13 +50,13 @@ def scope_end(state: RunState) -> str:
         return f"{current} is {slower}"
     if scope.until == "steps" and state.scope_used >= scope.steps:
         return f"{scope.steps} of {scope.steps} steps approved"
-    least_us = _floor_us(trial, state)
+    least_us = floor_us(trial, state)
     if scope.until == "floor" and trial.timing and trial.timing.time_us <= (1 + scope.within) * least_us:
         return f"{current} takes {trial.timing.time_us:.3g} µs, and the floor is {least_us:.3g} µs"
     return ""
 
 
-def _floor_us(trial: Trial, state: RunState) -> float:
+def floor_us(trial: Trial, state: RunState) -> float:
     """Microseconds that no kernel is expected to beat: the measured copy of the compulsory bytes (for a measured time)
     or the attainable time (for a predicted one); the speed of light if that is unknown."""
     if trial.timing is not None and trial.timing.kind == "measured":

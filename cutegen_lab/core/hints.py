@@ -28,6 +28,7 @@ class Advice(StrEnum):
     KNOWN_ARCH = "Use a known arch"
     KNOWN_GPU = "Use a known GPU"
     SPEC_PROVIDER = "Use a provider that writes specs"
+    STRATEGY_PROVIDER = "Use a provider that asks a model, or search the template's configs"
     SET_KEY = "Set OPENAI_API_KEY, or use another provider"
     START_MANUAL = "Start a run whose provider is manual"
     OTHER_MODEL = "Choose another model"

@@ -26,6 +26,15 @@ from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
 Language = Literal["dsl", "spec"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 """What a model writes: CuTe modules, or specs, from which the templates make the modules."""
+Strategy = Literal["cutegen", "two-stage", "auto"]
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+"""How a model's kernel evolves: by one change of the model's a step (CuTeGen, arXiv 2604.01489), or also by a search
+over its TUNABLE whenever a kernel has passed (after arXiv 2601.12698); or ("auto") templates while they serve, then
+both."""
+STRATEGY_HELP = (
+    "how a model's kernel evolves: cutegen (its own changes, the default), two-stage (also a search over the TUNABLE "
+    "of each that passed), auto (templates while they serve, then two-stage)"
+)
 PROVIDERS = ("templates", "openai", "manual", "manual:DIR", "replay:FILE", "templates:CONFIG")
 """How :attr:`RunSettings.provider` may be written."""
 
@@ -56,6 +65,11 @@ class Budget:
     """Maximum number of tokens of all answers; None for no limit."""
     max_usd: float | None = None
     """Maximum cost of all answers in dollars, at :attr:`RunSettings.price`; None for no limit."""
+    patience: int | None = None
+    """Number of consecutive candidates that do not replace the accepted kernel after which the run ends; None for no
+    limit."""
+    within: float | None = None
+    """Distance of the accepted kernel from the floor, as a fraction of it, at which the run ends; None for no limit."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +92,8 @@ class RunSettings:
     """Limits of the run."""
     language: Language = "dsl"
     """What a model is asked to write."""
+    strategy: Strategy = "cutegen"
+    """How a model's kernel evolves, as in :data:`STRATEGIES`."""
     price: Price | None = None
     """Price of the provider's answers; None if it is not known."""
     profile_after: int = 0

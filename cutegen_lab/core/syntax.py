@@ -6,6 +6,7 @@ import ast
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.plain_text import misfit
@@ -99,6 +100,27 @@ def launch_defaults(source: str) -> Mapping[str, str] | None:
             except RecursionError:
                 return None
     return {}
+
+
+def with_launch_defaults(source: str, values: Mapping[str, object]) -> str:
+    """``source`` in which parameters of ``launch`` have these defaults; other text stays as it is. Parameters without a
+    default, and names that ``launch`` does not have, are ignored. Raises SyntaxError."""
+    launch = next((n for n in parse(source).body if isinstance(n, ast.FunctionDef) and n.name == "launch"), None)
+    if launch is None:
+        return source
+    positional = launch.args.posonlyargs + launch.args.args
+    named = [*zip(positional[len(positional) - len(launch.args.defaults) :], launch.args.defaults, strict=True),
+             *zip(launch.args.kwonlyargs, launch.args.kw_defaults, strict=True)]  # fmt: skip
+    lines = source.encode().splitlines(keepends=True)
+    starts = [0, *accumulate(len(line) for line in lines)]
+    text = source.encode()
+    for argument, default in reversed(named):
+        if default is None or argument.arg not in values or default.end_lineno is None:
+            continue
+        first = starts[default.lineno - 1] + default.col_offset
+        last = starts[default.end_lineno - 1] + (default.end_col_offset or 0)
+        text = text[:first] + repr(values[argument.arg]).encode() + text[last:]
+    return text.decode()
 
 
 def dotted(node: ast.AST) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from cutegen_lab.core.cost import dollars, tokens
+from cutegen_lab.core.gains import floor_us
 from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.run import Resumed, RunState, StepStarted, StoredEvent
 from cutegen_lab.core.stopwatch import COPY
@@ -25,6 +26,22 @@ def spent(state: RunState) -> str:
         return f"budget: {used.total} of {budget.max_tokens} tokens used"
     if budget.max_usd is not None and price is not None and price.usd(used) >= budget.max_usd:
         return f"budget: {dollars(price.usd(used))} of {dollars(budget.max_usd)} used"
+    return _gained_enough(state)
+
+
+def _gained_enough(state: RunState) -> str:
+    """Why the accepted kernel is good enough for the budget, or ""."""
+    budget, best = state.settings.budget, state.incumbent_id
+    trial = state.trials.get(best or "")
+    if best is None or trial is None:
+        return ""
+    since = list(state.candidates)[list(state.candidates).index(best) + 1 :]
+    if budget.patience is not None and len(since) >= budget.patience:
+        return f"budget: none of the last {len(since)} candidates replaced {best}"
+    if budget.within is not None and trial.timing is not None:
+        floor, time_us = floor_us(trial, state), trial.timing.time_us
+        if time_us <= (1 + budget.within) * floor:
+            return f"budget: {best} takes {time_us:.3g} µs, within {budget.within:.0%} of the floor of {floor:.3g} µs"
     return ""
 
 

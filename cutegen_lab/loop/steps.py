@@ -72,7 +72,9 @@ class Steps:
             return GenerateFailed(error.message, exhausted=True, usage=error.usage)
         except ProviderError as error:
             return GenerateFailed(error.reason, hint=error.hint, usage=error.usage)
-        return Generated(Candidate(next_id(state), state.ask_parent_id, self._provider.name, proposal))
+        return Generated(
+            Candidate(next_id(state), state.ask_parent_id, proposal.provider or self._provider.name, proposal)
+        )
 
     def _compile(self, candidate: Candidate, state: RunState, say: Say, cancel: Cancel) -> Event:
         started = time.monotonic()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.core.run import LANGUAGES, PROVIDERS
+from cutegen_lab.core.run import LANGUAGES, PROVIDERS, STRATEGIES
 from cutegen_lab.core.verbs import VERBS
 from cutegen_lab.devices.select import KINDS
 from cutegen_lab.exports import FORMATS
@@ -34,6 +34,7 @@ VALUES: Mapping[str, Sequence[str]] = {
     "--gpu": tuple(GPUS),
     "--device": tuple(kind.replace("N", "0") for kind in KINDS),
     "--language": LANGUAGES,
+    "--strategy": STRATEGIES,
     "--budget": ("600s", "200000tok", "600s,200000tok"),
     **layouts.VALUES,
 }

@@ -7,18 +7,17 @@ import atexit
 import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument
 
 from cutegen_lab.config import Settings
-from cutegen_lab.core.cost import price_of
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import did_you_mean
-from cutegen_lab.core.run import LANGUAGES, PROVIDERS
+from cutegen_lab.core.run import LANGUAGES, PROVIDERS, STRATEGIES, STRATEGY_HELP
 from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.core.verbs import VERBS, Takes, Verb, VerbSpec
 from cutegen_lab.exports import FORMATS
@@ -32,11 +31,12 @@ if TYPE_CHECKING:
 
     from cutegen_lab.core.problem import Problem
     from cutegen_lab.core.protocols import Provider
-    from cutegen_lab.core.run import Budget, Language, RunSettings
+    from cutegen_lab.core.run import Budget, RunSettings
     from cutegen_lab.notebook.run import NotebookRun
     from cutegen_lab.notebook.widget import RefineWidget
     from cutegen_lab.session import Session
 
+_Name = TypeVar("_Name", bound=str)
 _ARGUMENTS: Mapping[Takes, str] = {
     "nothing": "", "scope": "[SCOPE]", "reason": "REASON", "source": "FILE", "candidate": "CANDIDATE",
     "place": "PLACE TEXT", "note": "NOTE",
@@ -60,14 +60,16 @@ HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest r
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches
 %cute_layout?          pictures of CuTe layouts, and their options"""
 
-_BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok|usd)")  # one limit of a budget
+_BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok|usd|%|nogain)")  # one limit of a budget
 
 _PROBLEM = (
     NAME, INPUTS, ARCH,
     argument("--provider", default="templates", help=f"{', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]}"),
     argument("--model", default="", help="the model, for --provider openai"),
-    argument("--price", default="", help="dollars per million tokens sent and received, as 1.25/10"),
+    argument("--price", default="",
+             help="dollars per million tokens sent and received, as 1.25/10, or LiteLLM's file of prices"),
     argument("--language", default="dsl", help="what a model writes: dsl (CuTe modules, the default) or spec"),
+    argument("--strategy", default="cutegen", help=STRATEGY_HELP),
     argument("--review", action="store_true", help="ask before each refinement (the default)"),
     argument("--replay", default="", help="play a recorded conversation: same as --provider replay:FILE"),
 )  # fmt: skip
@@ -148,17 +150,20 @@ class CutegenMagics(Magics):
         if not arguments.replay:
             self.session(arguments.workdir).wake(arguments.arch, arguments.device)
         from cutegen_lab.problems import read_text
+        from cutegen_lab.session.factories import make_price
 
         problem = read_text(text, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+        provider = f"replay:{arguments.replay}" if arguments.replay else arguments.provider
         settings = RunSettings(
-            provider=f"replay:{arguments.replay}" if arguments.replay else arguments.provider,
+            provider=provider,
             model=arguments.model,
             arch=arguments.arch,
             gpu=arguments.gpu,
             device=arguments.device,
             auto=arguments.auto and not arguments.review,
-            language=_language(arguments.language),
-            price=price_of(arguments.price),
+            language=_one_of(LANGUAGES, arguments.language, "language"),
+            strategy=_one_of(STRATEGIES, arguments.strategy, "strategy"),
+            price=make_price(arguments.price.strip("\"'"), provider, arguments.model),
             budget=parse_budget(arguments.budget, arguments.max_steps),
         )
         self._begin(arguments, problem, settings)
@@ -317,36 +322,34 @@ class CutegenMagics(Magics):
 
 
 def parse_budget(text: str, max_steps: int) -> Budget:
-    """Parses ``"600s,200000tok,2.50usd"``. Raises InputError for other text."""
+    """Parses ``"600s,200000tok,2.50usd,5%,3nogain"``: limits of seconds, tokens and dollars, and the distance from the
+    floor and the number of candidates in a row without a gain at which the run ends. Raises InputError for other
+    text."""
     from cutegen_lab.core.run import Budget
 
-    seconds: float | None = None
-    tokens: int | None = None
-    usd: float | None = None
+    given: dict[str, float] = {}
     for part in filter(None, (p.strip().strip("\"'") for p in text.split(","))):
         read = _BOUND.fullmatch(part)
         if read is None or not float(read[1]):
-            how = 'Write it as "600s", "200000tok", "2.50usd", or several with commas.'
+            how = 'Write it as "600s", "200000tok", "2.50usd", "5%" (of the floor), "3nogain", or several with commas.'
             raise InputError(f"cannot read the budget {part!r}", how)
-        if read[2] == "tok":
-            tokens = math.ceil(float(read[1]))
-        elif read[2] == "usd":
-            usd = float(read[1])
-        else:
-            seconds = float(read[1])
+        given[read[2]] = float(read[1])
     if max_steps < 1:
         raise InputError(f"--max-steps {max_steps} allows no candidate", "Use 1 or more.")
-    return Budget(max_steps=max_steps, max_seconds=seconds, max_tokens=tokens, max_usd=usd)
+    tokens, misses, percent = given.get("tok"), given.get("nogain"), given.get("%")
+    return Budget(
+        max_steps=max_steps, max_seconds=given.get("s"), max_usd=given.get("usd"),
+        max_tokens=None if tokens is None else math.ceil(tokens),
+        patience=None if misses is None else math.ceil(misses), within=None if percent is None else percent / 100,
+    )  # fmt: skip
 
 
-def _language(text: str) -> Language:
-    """The language by name. Raises InputError for an unknown one."""
-    for language in LANGUAGES:
-        if text == language:
-            return language
-    raise InputError(
-        f"unknown language {text!r}", f"{did_you_mean(text, LANGUAGES)} Use {' or '.join(LANGUAGES)}.".strip()
-    )
+def _one_of(names: Sequence[_Name], text: str, what: str) -> _Name:
+    """The one of ``names`` that ``text`` is. Raises InputError for none of them."""
+    for name in names:
+        if text == name:
+            return name
+    raise InputError(f"unknown {what} {text!r}", f"{did_you_mean(text, names)} Use {' or '.join(names)}.".strip())
 
 
 def _words(line: str) -> list[str]:

@@ -32,6 +32,9 @@ class _Prompt(_Record):
 class _Usage(_Record):
     prompt: int = 0
     completion: int = 0
+    cached: int = 0
+    reasoning: int = 0
+    estimated: int = 0
 
 
 class Exchange(_Record):
@@ -79,8 +82,7 @@ class ReplayProvider(ConversationProvider):
         if exchange.prompt.sha256 != prompt.ref.sha256:
             say(f"answer {self._next + 1} was recorded for a prompt that read differently")
         self._next += 1
-        usage = TokenUsage(exchange.usage.prompt, exchange.usage.completion)
-        return Answer(exchange.answer, f"{exchange.model} (replayed)", usage)
+        return Answer(exchange.answer, f"{exchange.model} (replayed)", TokenUsage(**exchange.usage.model_dump()))
 
 
 def load(path: Path) -> tuple[str, list[Exchange]]:

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Self
 
+from cutegen_lab.core.cost import tokens
 from cutegen_lab.core.errors import CutegenError, InputError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Lease, Provider
-from cutegen_lab.core.run import Resumed, RunStarted, RunState, Step
+from cutegen_lab.core.run import Resumed, RunSettings, RunStarted, RunState, Step
 from cutegen_lab.core.verbs import Verb, answer_of
 from cutegen_lab.loop.driver import DriverReleased, ThreadedDriver
 from cutegen_lab.loop.history import History
@@ -161,7 +162,7 @@ class DrivenRun:
             try:
                 known = history()
                 refuse_imported(known.state)
-                self._provider = self._provider or self._services.provider(known.state.settings)
+                self._provider = self._provider or self._services.provider(_settings_left(known.state))
                 driver = ThreadedDriver(known, self._services, self._provider, self._on_released)
             except CutegenError:
                 self._release()
@@ -195,6 +196,16 @@ class DrivenRun:
         if notice.event is not None:
             keep_accepted(self._services.workdir, notice.state)
         self._subscribers.tell(notice)
+
+
+def _settings_left(state: RunState) -> RunSettings:
+    """The run's settings for a new provider: its caps are what the answers so far leave."""
+    settings, budget, used = state.settings, state.settings.budget, tokens(state)
+    if budget.max_tokens is not None:
+        budget = replace(budget, max_tokens=max(budget.max_tokens - used.total, 0))
+    if budget.max_usd is not None and settings.price is not None:
+        budget = replace(budget, max_usd=max(budget.max_usd - settings.price.usd(used), 0.0))
+    return replace(settings, budget=budget)
 
 
 def _resumed(driver: ThreadedDriver) -> ThreadedDriver:

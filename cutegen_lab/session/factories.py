@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cutegen_lab.config import Settings
+from cutegen_lab.config import DEFAULT_MODEL, Settings
+from cutegen_lab.core.cost import Price
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.forks import Forks
 from cutegen_lab.core.hints import Advice, Hint, did_you_mean
+from cutegen_lab.core.price_file import price_for
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Device, Forecast, Judge, Provider
 from cutegen_lab.core.run import PROVIDERS, RunSettings
@@ -25,10 +27,29 @@ _forking = threading.Lock()
 
 
 def make_provider(
-    chosen: RunSettings, settings: Settings, workdir: Path, forecast: Forecast | None = None
+    chosen: RunSettings, settings: Settings, workdir: Path, forecast: Forecast | None = None,
+    search_forecast: Callable[[], Forecast] | None = None,
 ) -> Provider:  # fmt: skip
-    """The provider that ``chosen`` names. ``forecast``: predicts times of kernels that the templates may propose.
-    Raises :class:`InputError` for an unknown name, and what the provider raises for bad options."""
+    """The provider that ``chosen`` names, with its strategy. ``forecast``: predicts times of kernels that the templates
+    may propose. ``search_forecast`` makes the one that the strategies "two-stage" and "auto" need. Raises
+    :class:`InputError` for an unknown name or a strategy that the provider does not have, and what the provider raises
+    for bad options."""
+    if chosen.strategy == "cutegen" or search_forecast is None:
+        return _named_provider(chosen, settings, workdir, forecast)
+    if chosen.provider.partition(":")[0] == "templates":
+        raise InputError("templates choose their values by themselves", Hint(Advice.STRATEGY_PROVIDER))
+    from cutegen_lab.providers.auto import AutoProvider
+    from cutegen_lab.providers.templates import TemplatesProvider
+    from cutegen_lab.providers.two_stage import TwoStageProvider  # needs NumPy
+
+    predicted = search_forecast()
+    model = TwoStageProvider(_named_provider(chosen, settings, workdir, forecast), predicted)
+    return AutoProvider(TemplatesProvider(forecast=predicted), model) if chosen.strategy == "auto" else model
+
+
+def _named_provider(
+    chosen: RunSettings, settings: Settings, workdir: Path, forecast: Forecast | None
+) -> Provider:  # fmt: skip
     kind, _, argument = chosen.provider.partition(":")
     if chosen.language == "spec" and kind == "templates":
         raise InputError("templates read the reference, and write no specs", Hint(Advice.SPEC_PROVIDER))
@@ -38,13 +59,15 @@ def make_provider(
 
             return TemplatesProvider(first_config(argument), forecast=forecast)
         case "openai":
-            from cutegen_lab.providers.openai import OpenAIProvider
+            from cutegen_lab.providers.openai.caps import Caps
+            from cutegen_lab.providers.openai.keys import api_key
+            from cutegen_lab.providers.openai.provider import OpenAIProvider
 
             return OpenAIProvider(
                 model=chosen.model or settings.model or None,
-                api_key=settings.openai_api_key or None,
+                api_key=api_key(settings.openai_api_key, settings.openai_base_url) or None,
                 base_url=settings.openai_base_url or None,
-                max_tokens=chosen.budget.max_tokens,
+                caps=Caps(chosen.budget.max_tokens, chosen.budget.max_usd, chosen.price),
             )
         case "manual":
             from cutegen_lab.providers.manual import ManualProvider
@@ -58,6 +81,14 @@ def make_provider(
             return ReplayProvider(Path(argument))
     hint = f"{did_you_mean(kind, PROVIDERS)} Use one of: {', '.join(PROVIDERS)}."
     raise InputError(f"unknown provider {chosen.provider!r}", hint.strip())
+
+
+def make_price(text: str, provider: str, model: str, settings: Settings | None = None) -> Price | None:
+    """The price of a provider's answers, from the option's ``text`` (a price, or a file of prices); empty: from the
+    file CUTEGEN_PRICES, for a model at an endpoint. None without either. Raises InputError."""
+    settings = settings or Settings.from_environment()
+    usual = settings.prices if provider == "openai" else None
+    return price_for(text, model or settings.model or DEFAULT_MODEL, usual)
 
 
 def make_compiler(settings: Settings, build_seconds: float | None = None) -> CageCompiler:

@@ -61,7 +61,9 @@ class Session:
         place = Path(workdir) if workdir is not None else settings.workdir
 
         def by_name(chosen: RunSettings) -> Provider:
-            return factories.make_provider(chosen, settings, place, session.forecast(chosen.device))
+            return factories.make_provider(
+                chosen, settings, place, session.forecast(chosen.device), session.emulated_forecast
+            )
 
         session = cls(
             Services(
@@ -79,8 +81,10 @@ class Session:
 
     def forecast(self, device: str) -> Forecast | None:
         """Predicts what the templates may propose for a run on ``device``; None on a GPU, where they are measured."""
-        if factories.on_gpu(device):
-            return None
+        return None if factories.on_gpu(device) else self.emulated_forecast()
+
+    def emulated_forecast(self) -> Forecast:
+        """Predicts times on this machine's cores, whatever the device of the run."""
         from cutegen_lab.session.forecast import Forecasts  # needs NumPy: not imported with this module
 
         return Forecasts(self.services.compiler, self.services.judge, factories.forks)

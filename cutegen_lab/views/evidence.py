@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.cost import in_words
 from cutegen_lab.core.hot_lines import HotLine, hottest
 from cutegen_lab.core.plain_text import plain
 from cutegen_lab.core.predicted import terms_text
@@ -190,4 +191,4 @@ def _token_rows(candidate: Candidate) -> list[EvidenceRow]:
     usage = candidate.proposal.usage
     if not usage.total:
         return []
-    return [_row("tokens", "Tokens", f"{usage.total:,}", f"{usage.prompt:,} prompt + {usage.completion:,} completion")]
+    return [_row("tokens", "Tokens", f"{usage.total:,}", in_words(usage))]

@@ -69,6 +69,9 @@ _TEXTS: Mapping[Advice, str] = {
     Advice.OTHER_ARCH: f"Try {{arch}} {{first}}, or else {_PROVIDERS}",
     Advice.KNOWN_ARCH: "Use {arch} {values}.",
     Advice.KNOWN_GPU: "Use {gpu} {values}.",
+    Advice.STRATEGY_PROVIDER: (
+        "Use {provider} openai, manual:DIR or replay:FILE; `cutegen tune` searches a template's configs."
+    ),
     Advice.SPEC_PROVIDER: "Use {provider} openai or manual:DIR.",
     Advice.SET_KEY: "Set OPENAI_API_KEY, or use {provider} templates or manual.",
     Advice.START_MANUAL: "Start a run with {provider} manual.",

@@ -373,3 +373,6 @@ def test_a_cap_in_dollars_needs_a_price(place: Path) -> None:
     assert done.returncode == 2 and "a cap of $2.00 needs a price. Give --price 1.25/10" in done.stderr
     done = cutegen(place, "run", "softmax.py", "--auto", "--max-cost", "2", "--price", "cheap")
     assert done.returncode == 2 and "cannot read the price 'cheap'" in done.stderr
+    (place / "prices.json").write_text('{"gpt-5": {"input_cost_per_token": 1e-6, "output_cost_per_token": 1e-5}}')
+    done = cutegen(place, "run", "softmax.py", "--auto", "--model", "gpt-6", "--price", "prices.json")
+    assert done.returncode == 2 and "prices.json has no model 'gpt-6'. Did you mean 'gpt-5'?" in done.stderr

@@ -9,6 +9,7 @@ import pytest
 
 from cutegen_lab.core.candidate import Candidate, Proposal
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.gains import floor_us
 from cutegen_lab.core.run import (
     Answer,
     Answered,
@@ -256,6 +257,32 @@ def test_an_analyst_whose_edit_failed_may_edit_on_where_the_provider_has_nothing
     for event in (compiled("c2"), checked("c2", Verdict.WRONG_RESULT), GenerateFailed("not mine", exhausted=True)):
         state = advance(state, event)
     assert state.step is step and state.current_id == "c2" and state.problem_note == "not mine"
+
+
+def test_a_run_ends_after_so_many_candidates_without_gain() -> None:
+    asked = RunSettings(budget=Budget(max_steps=20, patience=2))
+    reject = Answered(Answer("reject"))
+    events = [*passing("c1"), APPROVE, *passing("c2", "c1"), reject, *passing("c3", "c1")]
+    state, _ = run(*events, settings=asked)
+    assert not state.finished
+    ended = advance(state, reject)
+    assert ended.finished and ended.problem_note == "budget: none of the last 2 candidates replaced c1"
+    assert not advance(state, APPROVE).finished
+    failing = (generated("c1", parent=None), compile_failed("c1"), generated("c2"), compile_failed("c2"))
+    never, _ = run(*failing, settings=asked)
+    assert not never.finished  # without an accepted kernel there is no gain to miss
+
+
+def test_a_run_ends_near_the_floor() -> None:
+    state, _ = run(*passing("c1"), settings=RunSettings(budget=Budget(within=0.1)))
+    floor = floor_us(state.trials["c1"], state)
+    trial = state.trials["c1"]
+    assert trial.timing is not None
+    for factor, ends in [(1.09, True), (1.11, False)]:
+        timed_so = replace(trial, timing=replace(trial.timing, time_us=factor * floor))
+        after = advance(replace(state, trials={"c1": timed_so}), APPROVE)
+        assert after.finished is ends
+        assert ("within 10% of the floor" in after.problem_note) is ends
 
 
 def test_exhaustion_and_budgets_end_the_run() -> None:

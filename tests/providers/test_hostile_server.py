@@ -16,8 +16,8 @@ import pytest
 from cutegen_lab.core.candidate import TokenUsage
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.run import Budget, RunSettings
-from cutegen_lab.providers import stream
-from cutegen_lab.providers.openai import OpenAIProvider
+from cutegen_lab.providers.openai import stream
+from cutegen_lab.providers.openai.provider import OpenAIProvider
 from cutegen_lab.session import Session
 from tests.loop.scripted import PROBLEM, ScriptedCompiler, ScriptedDevice, ScriptedJudge
 from tests.providers.requests import request
@@ -31,6 +31,10 @@ BASIC = b64encode(f"user:{PASSWORD}".encode()).decode()
 
 def chunk(content: Any, finish: Any = None, **fields: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"content": content}, "finish_reason": finish}], **fields}
+
+
+def event(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}", **fields}
 
 
 def ask(url: str, **options: Any) -> Any:
@@ -60,6 +64,34 @@ def ask(url: str, **options: Any) -> Any:
 )
 def test_an_answer_of_another_shape_is_one_error(event: Any, says: str) -> None:
     with serving(Script(events=[event])) as url, pytest.raises(ProviderError, match=says) as raised:
+        ask(url)
+    assert "\n" not in str(raised.value) and str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("event", "says"),
+    [
+        ({"type": 5}, "no /responses"),  # not an event of Responses, so the other API is tried
+        (event("output_text.delta", delta=["a", "list"]), "delta is list"),
+        (event("output_text.delta", delta=17), "delta is int 17, not text"),
+        (event("refusal.delta", delta={}), "delta is dict"),
+        (event("reasoning_summary_text.delta", delta=1), "delta is int 1"),
+        (event("completed"), "the response is NoneType None"),
+        (event("completed", response=5), "the response is int 5"),
+        (event("completed", response=[1]), "the response is list"),
+        (event("completed", response={"output": "text", "usage": [1]}), "empty answer"),
+        (event("completed", response={"output": [7, {"content": 5}, {"content": [None, {"type": "output_text"}]}]}),
+         "empty answer"),
+        (event("incomplete", response={"incomplete_details": {"reason": 7}}), "ended before"),
+        (event("failed", response={"error": "text"}), "the response failed"),
+        (event("something.new", delta={"x": 1}), "ended before"),
+        (event("output_text.delta", delta="half \ud800"), "ended before"),
+        ({"type": "error", "message": "\x1b[31mno"}, r"\\x1b\[31mno"),
+    ],
+)  # fmt: skip
+def test_responses_of_another_shape_are_one_error(event: Any, says: str) -> None:
+    script = Script(apis=("responses",), events=[event])
+    with serving(script) as url, pytest.raises(ProviderError, match=says) as raised:
         ask(url)
     assert "\n" not in str(raised.value) and str(raised.value).isprintable()
 
@@ -99,6 +131,14 @@ def test_many_chunks_take_time_linear_in_their_number() -> None:
     ("endless", "says"),
     [
         (b"data: " + json.dumps(chunk("word " * 1000)).encode() + b"\n\n", "more than 400,000 characters"),
+        (
+            b"data: " + json.dumps({"choices": [{"delta": {"reasoning": "hm " * 1000}}]}).encode() + b"\n\n",
+            "than 8 MiB",
+        ),
+        (
+            b"data: " + json.dumps(event("output_text.delta", delta="word " * 1000)).encode() + b"\n\n",
+            "400,000 characters",
+        ),
         (b": a sign of life\n\n" * 1000, "more than 8 MiB"),
         (b"x" * 4096, "more than 8 MiB"),
     ],
@@ -108,9 +148,25 @@ def test_an_answer_without_end_is_given_up(endless: bytes, says: str, monkeypatc
     assert stream.MOST_BYTES == 64 << 20
     monkeypatch.setattr(stream, "MOST_BYTES", 8 << 20)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with serving(Script(endless=endless)) as url, pytest.raises(ProviderError, match=says):
+    script = Script(endless=endless, apis=("responses",) if b"response." in endless else ("chat",))
+    with serving(script) as url, pytest.raises(ProviderError, match=says):
         ask(url)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 48 << 10  # KiB
+
+
+@pytest.mark.parametrize(
+    "small",
+    [
+        event("refusal.delta", delta="no"), event("reasoning_text.delta", delta="hm"),
+        event("output_text.delta", delta=" "), event("in_progress"), chunk(None), chunk(" "),
+    ],
+)  # fmt: skip
+def test_small_events_without_end_are_given_up(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MOST_BYTES", 1 << 18)
+    script = Script(endless=b"data: " + json.dumps(small).encode() + b"\n\n")
+    script.apis = ("responses",) if "type" in small else ("chat",)
+    with serving(script) as url, pytest.raises(ProviderError, match="more than 0 MiB"):
+        ask(url)
 
 
 def test_a_compressed_answer_is_not_unpacked() -> None:
@@ -134,7 +190,10 @@ def clean(text: str) -> bool:
         Script(statuses=[400], error=f"you sent {{key}}: user:{PASSWORD}, {KEY}"), Script(raw=b"data: {not json\n\n"),
         Script(events=[{"choices": f"{KEY} {PASSWORD}"}]),
         Script(events=[{"error": {"message": f"for {KEY} {BASIC}"}}]),
-        Script(events=[chunk("", f"{KEY}")]), Script(ANSWER, stall_seconds=2),
+        Script(events=[chunk("", f"{KEY}")]), Script(ANSWER, stall_seconds=2), Script(refusal=f"not for {KEY} {BASIC}"),
+        Script(apis=("responses",), statuses=[500], error=f"{{key}} {PASSWORD}"),
+        Script(apis=("responses",), events=[{"type": "error", "message": f"for {KEY} {PASSWORD}"}]),
+        Script(apis=("responses",), events=[event("failed", response={"error": {"message": f"{KEY} {BASIC}"}})]),
     ],
 )  # fmt: skip
 def test_no_error_has_the_credentials(script: Script) -> None:
@@ -159,7 +218,7 @@ def test_credentials_that_a_server_repeats_are_nowhere(tmp_path: Path, userinfo:
     text = (
         f"Title: for {echo}\nReason: {echo}\nPredicted effect: {echo}\n\n```python\n# {echo}\ndef launch(x): ...\n```"
     )
-    script = Script(text)
+    script = Script(text, apis=("responses",) if userinfo else ("chat",), reasoning=f"{echo} " * 50)
     record = tmp_path / "talk.jsonl"
     with serving(script) as url:
         provider = OpenAIProvider(

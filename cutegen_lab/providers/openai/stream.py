@@ -1,9 +1,10 @@
-"""Reads a server's stream, whose shape and size are not trusted."""
+"""Reads a server's stream, whose shape and size are not trusted, whichever API it speaks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from cutegen_lab.core.candidate import TokenUsage
@@ -14,7 +15,37 @@ MOST_TOKENS = 10_000_000  # maximum number of tokens of one request; a report of
 
 
 class Unreadable(Exception):
-    """Raised for data that is not a chat completion, or is too large. The message says what was received."""
+    """Raised for data that is not an answer, or is too large. The message says what was received."""
+
+
+class ServerFailure(Exception):
+    """Raised for an error that the server reports within the stream. The message is the server's."""
+
+
+class Ending(Enum):
+    """Why an answer ended."""
+
+    COMPLETE = "complete"
+    TRUNCATED = "truncated"
+    """At the maximum number of tokens."""
+    FILTERED = "filtered"
+    """By a content filter."""
+    REFUSED = "refused"
+    """By the model's refusal."""
+    ABORTED = "aborted"
+    """By the server."""
+
+
+_ENDINGS = {
+    "length": Ending.TRUNCATED, "max_tokens": Ending.TRUNCATED, "max_output_tokens": Ending.TRUNCATED,
+    "model_length": Ending.TRUNCATED, "content_filter": Ending.FILTERED, "safety": Ending.FILTERED,
+    "refusal": Ending.REFUSED, "abort": Ending.ABORTED, "error": Ending.ABORTED,
+}  # fmt: skip
+
+
+def ending(finish: str) -> Ending:
+    """The ending that a server's finish reason names; COMPLETE for an unknown one."""
+    return _ENDINGS.get(finish.lower(), Ending.COMPLETE)
 
 
 @dataclass(frozen=True)
@@ -24,29 +55,15 @@ class Piece:
     text: str = ""
     """Text that the event adds to the answer."""
     finish: str = ""
-    """Why the answer ended; empty before its end."""
+    """Why the answer ended, in the server's words; empty before its end."""
     usage: TokenUsage | None = None
     """Tokens so far; None if the event reports no plausible number."""
-
-
-def piece(chunk: Any) -> Piece:
-    """The fields used of ``chunk``, which the ``openai`` package builds from JSON without validation. Raises
-    Unreadable."""
-    usage = _usage(getattr(chunk, "usage", None))
-    choices = getattr(chunk, "choices", ...)
-    if choices is None or choices == []:  # an event that only reports usage, or a keep-alive
-        return Piece(usage=usage)
-    if not isinstance(choices, list):
-        raise Unreadable(f"choices is {_seen(choices)}, not a list")
-    delta = getattr(choices[0], "delta", None)
-    if delta is None:
-        raise Unreadable(f"choices[0] is {_seen(choices[0])} without a delta")
-    content, finish = getattr(delta, "content", None), getattr(choices[0], "finish_reason", None)
-    if not isinstance(content, str | None):
-        raise Unreadable(f"the delta's content is {_seen(content)}, not text")
-    if not isinstance(finish, str | None):
-        raise Unreadable(f"finish_reason is {_seen(finish)}, not text")
-    return Piece(content or "", finish or "", usage)
+    reasoning: str = ""
+    """Text that the event adds to the reasoning."""
+    refusal: str = ""
+    """Text that the event adds to the model's refusal."""
+    whole: str = ""
+    """Text of the whole answer, for servers that only send it at the end."""
 
 
 def joined(pieces: list[str]) -> str:
@@ -76,11 +93,30 @@ def bounded(response: Any) -> None:
     response.iter_raw = counted
 
 
-def _usage(reported: Any) -> TokenUsage | None:
-    counts = [getattr(reported, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    known = [count for count in counts if type(count) is int and 0 < count <= MOST_TOKENS]
-    return TokenUsage(*known) if len(known) == len(counts) else None
+def text_of(value: object, what: str) -> str:
+    """``value``, or "" for None. Raises Unreadable if it is something other than text."""
+    if not isinstance(value, str | None):
+        raise Unreadable(f"{what} is {seen(value)}, not text")
+    return value or ""
 
 
-def _seen(value: object) -> str:
+def usage_of(reported: Any, prompt: str, completion: str) -> TokenUsage | None:
+    """Usage in the fields ``{prompt}_tokens`` and ``{completion}_tokens`` of ``reported``, and in ``…_tokens_details``;
+    None without a plausible number of each."""
+    sent, received = (_count(reported, f"{name}_tokens", MOST_TOKENS) for name in (prompt, completion))
+    if not sent or not received:
+        return None
+    cached = _count(getattr(reported, f"{prompt}_tokens_details", None), "cached_tokens", sent)
+    reasoning = _count(getattr(reported, f"{completion}_tokens_details", None), "reasoning_tokens", received)
+    return TokenUsage(sent, received, cached, reasoning)
+
+
+def seen(value: object) -> str:
+    """``value`` as the message of an Unreadable shows it; ``...`` stands for a missing one."""
     return f"{type(value).__name__} {repr(value)[:40]}" if value is not ... else "missing"
+
+
+def _count(holder: Any, name: str, most: int) -> int:
+    """The number of tokens in the field ``name`` of ``holder``; 0 if it is not one, or above ``most``."""
+    count = getattr(holder, name, 0)
+    return count if type(count) is int and 0 < count <= most else 0

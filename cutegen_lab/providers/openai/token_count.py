@@ -1,0 +1,48 @@
+"""Counts of tokens before a request is sent, and of answers whose server reports none."""
+
+from __future__ import annotations
+
+import math
+
+from cutegen_lab.core.candidate import TokenUsage
+
+FRAMING_TOKENS = 128  # what a chat template adds to one message: 7 (OpenAI) to about 100 (gpt-oss)
+# Prompts have 3.3 to 3.7 bytes per token, Python of templates at least 2.69 (cl100k, o200k, DeepSeek's, Claude 2's).
+_BYTES_PER_TOKEN = 2.5
+
+
+def most_tokens(prompt: str, model: str) -> int:
+    """Maximum number of tokens of a request with ``prompt``: exact if tiktoken is installed and knows ``model``, else
+    one for each byte of UTF-8, the most that a tokenizer of bytes makes."""
+    exact = _by_tiktoken(prompt, model)
+    return (size(prompt) if exact is None else exact) + FRAMING_TOKENS
+
+
+def estimated_tokens(length: int) -> int:
+    """Number of tokens of ``length`` bytes, an overestimate for prompts and kernels."""
+    return math.ceil(length / _BYTES_PER_TOKEN)
+
+
+def typical_tokens(length: int) -> int:
+    """Number of tokens of ``length`` bytes, an underestimate for kernels; for progress."""
+    return length // 4
+
+
+def estimated_usage(prompt: str, received: int) -> TokenUsage:
+    """Usage of a request with ``prompt`` whose answer has ``received`` bytes."""
+    sent, answered = estimated_tokens(size(prompt)), estimated_tokens(received)
+    return TokenUsage(sent, answered, estimated=sent + answered)
+
+
+def size(text: str) -> int:
+    """Bytes of ``text`` as UTF-8."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _by_tiktoken(text: str, model: str) -> int | None:
+    try:
+        import tiktoken
+
+        return len(tiktoken.encoding_for_model(model).encode(text, disallowed_special=()))
+    except Exception:  # not installed, an unknown model, or a vocabulary that cannot be downloaded
+        return None
