@@ -10,12 +10,23 @@ from typing import Any, NoReturn
 from cutegen_lab import __version__
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.core.run import LANGUAGES, PROVIDERS, Budget, RunSettings
+from cutegen_lab.core.run import LANGUAGES, PROVIDERS, STRATEGIES, STRATEGY_HELP, Budget, RunSettings
 from cutegen_lab.exports import FORMATS
 from cutegen_lab.layouts import options as layouts
 from cutegen_lab.views.hints import misspelt_argument
 
 _DEFAULTS, _BUDGET = RunSettings(), Budget()
+_SOL = (
+    "Compulsory traffic: inputs that are read (the part that slices leave; at most a row for each index), each once, "
+    "and outputs. Bound: the longer of traffic at DRAM bandwidth and matrix FLOPs at peak rate. Floor: a launch, and "
+    "the longer of a copy of the traffic and the matrix FLOPs. Unfused: sums over the operators that eager PyTorch "
+    "executes. Rows of precisions round the operands of products; tensors in memory keep their dtype, and f32 is "
+    "computed as three products of f16 where that is faster."
+)
+_SUITE = (
+    "Budgets are those of each problem. The same command, given again, continues: what has ended with the same options "
+    "is not run again. compare: problems that only one of two suites solved, and ratios of times."
+)
 _RUN = "a run of the store: its id, the beginning of it, its title or its problem's name"
 
 
@@ -54,6 +65,7 @@ def build_parser() -> Parser:
     demo.add_argument("--max-steps", type=_positive, default=2, metavar="N", help="candidates per problem (default 2)")
     _where(demo)
     _add_run(command("run", "run", "a kernel for PROBLEM.py; exit 0 only with an accepted, correct one"))
+    _add_suite(command("suite", "suite", "runs for a set of problems, as one table; exit 0: each has a correct kernel"))
     judge = command("judge", "judge", "is KERNEL right? exit 0: passed, 3: any other verdict, 2: bad input")
     judge.add_argument("problem", metavar="PROBLEM.py")
     judge.add_argument("kernel", metavar="KERNEL.py|ARTIFACT.json")
@@ -63,10 +75,11 @@ def build_parser() -> Parser:
     judge.add_argument("--deep", action="store_true", help="on a GPU, also run compute-sanitizer (half a minute)")
     _inputs(judge)
     _where(judge)
-    sol = command("sol", "sol", "the speed-of-light bound of PROBLEM.py, and the shapes a kernel is checked at")
+    sol = command("sol", "sol", "bounds and reachable times of PROBLEM.py, and the shapes a kernel is checked at")
+    sol.epilog = _SOL
     sol.add_argument("problem", metavar="PROBLEM.py")
     _inputs(sol)
-    _target(sol)
+    _target(sol, "; all: a table of them")
     _add_tune(command("tune", "tune", "the fastest config of PROBLEM's template, or of KERNEL; exit 0: it passed"))
     _add_bench(command("bench", "bench", "the templates compared with PyTorch, quack and a copy; exit 0: all timed"))
     _add_bundle(command("bundle", "bundle", "a kernel and the modules that it imports, as one file to judge"))
@@ -100,12 +113,38 @@ def _common(default: str | None = None) -> Parser:
 
 def _add_run(run: Parser) -> None:
     run.add_argument("problem", metavar="PROBLEM.py", help="a file with reference() and inputs, or a KernelBench file")
+    run.add_argument("--auto", action="store_true", help="accept what passed and is faster, without asking")
+    _proposals(run)
+    run.add_argument("--out", metavar="FILE", help="write the accepted kernel here")
+    _general(run)
+    run.add_argument("--name", help="the run's name (default: the file's)")
+    _timing(run)
+    _inputs(run)
+    _where(run)
+
+
+def _add_suite(suite: Parser) -> None:
+    suite.epilog = _SUITE
+    suite.usage = "cutegen suite [options] PATH [PATH ...]\n       cutegen suite compare A.json B.json"
+    suite.add_argument("paths", metavar="PATH", nargs="+", type=Path,
+                       help="a problem's file, or a folder with such files below it, such as KernelBench")  # fmt: skip
+    suite.add_argument("--level", type=_levels, default=(), metavar="1,2",
+                       help="only files in KernelBench's folders level1, level2")  # fmt: skip
+    _proposals(suite)
+    suite.add_argument("--out", metavar="FOLDER", type=Path,
+                       help="suite.json and suite.html go here (default: suites/NAME in --workdir)")  # fmt: skip
+    _timing(suite)
+    _where(suite)
+
+
+def _proposals(run: Parser) -> None:
+    """Who proposes kernels for a problem, and how many."""
     run.add_argument("--provider", default=_DEFAULTS.provider,
                      help=f"{', '.join(PROVIDERS)} (default templates)")  # fmt: skip
     run.add_argument("--model", default="", help="the model's name, for --provider openai; with manual, who answers")
     run.add_argument("--language", choices=LANGUAGES, default=_DEFAULTS.language,
                      help="what a model writes: CuTe modules or specs (%(default)s)")  # fmt: skip
-    run.add_argument("--auto", action="store_true", help="accept what passed and is faster, without asking")
+    run.add_argument("--strategy", choices=STRATEGIES, default=_DEFAULTS.strategy, help=STRATEGY_HELP)
     run.add_argument("--max-steps", type=_positive, default=_BUDGET.max_steps, metavar="N",
                      help=f"candidates (default {_BUDGET.max_steps})")  # fmt: skip
     run.add_argument(
@@ -113,14 +152,14 @@ def _add_run(run: Parser) -> None:
     )
     run.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens a model may use")
     run.add_argument("--max-cost", type=_dollars, metavar="USD", help="dollars a model may use, at --price")
-    run.add_argument("--price", default="", metavar="IN/OUT",
-                     help="dollars per million tokens sent and received, as 1.25/10; no price is built in")  # fmt: skip
-    run.add_argument("--out", metavar="FILE", help="write the accepted kernel here")
-    _general(run)
-    run.add_argument("--name", help="the run's name (default: the file's)")
-    _timing(run)
-    _inputs(run)
-    _where(run)
+    run.add_argument("--price", default="", metavar="IN/OUT|FILE",
+                     help="dollars per million tokens sent and received, as 1.25/10 (1.25/10/0.125 if tokens from the "
+                          "server's cache cost less), or LiteLLM's file of prices (default: CUTEGEN_PRICES); no price "
+                          "is built in")  # fmt: skip
+    run.add_argument("--patience", type=_positive, metavar="N",
+                     help="end after so many candidates in a row that do not replace the accepted kernel")  # fmt: skip
+    run.add_argument("--within", type=_percent, metavar="PERCENT",
+                     help="end once the accepted kernel is this near to the floor")  # fmt: skip
 
 
 def _add_tune(tune: Parser) -> None:
@@ -279,13 +318,13 @@ def _where(parser: Parser) -> None:
     _target(parser)
 
 
-def _target(parser: Parser) -> None:
+def _target(parser: Parser, also: str = "") -> None:
     archs = ", ".join(dict.fromkeys(gpu.arch for gpu in GPUS.values()))
     parser.add_argument("--arch", default=_DEFAULTS.arch, help=f"what to compile for: {archs} (%(default)s)")
     parser.add_argument(
         "--gpu",
         default=_DEFAULTS.gpu,
-        help=f"GPU of the speed-of-light bound: {', '.join(GPUS)} (the first of its architecture)",
+        help=f"GPU of the speed-of-light bound: {', '.join(GPUS)}{also} (default: the first of its architecture)",
     )
 
 
@@ -296,12 +335,22 @@ def _positive(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
 
 
+def _levels(text: str) -> tuple[int, ...]:
+    if all(part.strip().isdecimal() for part in text.split(",")):
+        return tuple(sorted({int(part) for part in text.split(",")}))
+    raise argparse.ArgumentTypeError(f"{text!r} is not a list of levels, such as 1,2")
+
+
 def _seconds(text: str) -> float:
     return _above_zero(text, "seconds")
 
 
 def _dollars(text: str) -> float:
     return _above_zero(text, "dollars")
+
+
+def _percent(text: str) -> float:
+    return _above_zero(text.removesuffix("%"), "percent") / 100
 
 
 def _above_zero(text: str, unit: str) -> float:

@@ -46,13 +46,13 @@ _DOING = {
 
 class Progress:
     """A subscriber that prints progress to stderr. Without a terminal, lines are plain and the current work is printed
-    after each ``QUIET_SECONDS`` without a line. Use as a context manager."""
+    after each ``QUIET_SECONDS`` without a line. ``events``: whether each event is a line. Use as a context manager."""
 
-    def __init__(self, title: str, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, title: str, now: Callable[[], float] = time.monotonic, events: bool = True) -> None:
         from rich.console import Console
 
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._title, self._clock, self._last = title, now, now()
+        self._title, self._clock, self._last, self._events = title, now, now(), events
         self._status: Status | None = None
         self._doing = ""
 
@@ -69,6 +69,11 @@ class Progress:
             self._status = self._console.status(self._title)
             self._status.start()
 
+    def begin(self, title: str) -> None:
+        """Goes on to the next piece of work, which is called ``title``."""
+        self._title, self._doing = title, ""
+        self._now(_shown(title))
+
     def pause(self) -> None:
         """Hides the spinner, so that others can use the terminal."""
         if self._status is not None:
@@ -82,18 +87,19 @@ class Progress:
             said = f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line
             self._now(_shown(said))
             if self._status is None and notice.line.startswith("waiting for"):
-                self._print(notice.line)  # a line that asks for an action is printed without a terminal too
+                self.print(notice.line)  # a line that asks for an action is printed without a terminal too
             elif self._status is None and self._clock() - self._last >= QUIET_SECONDS:
-                self._print(said)
+                self.print(said)
             return
         event = notice.event.event
         if isinstance(event, StepStarted):
             self._doing = f"{_DOING.get(event.step, event.step.value)} {event.candidate_id or ''}".strip()
             self._now(_shown(f"{self._title}: {self._doing}"))
-        elif text := in_a_line(event, notice.state):
-            self._print(f"{self._title}: {text}")
+        elif self._events and (text := in_a_line(event, notice.state)):
+            self.print(f"{self._title}: {text}")
 
-    def _print(self, text: str) -> None:
+    def print(self, text: str) -> None:
+        """Prints a line."""
         self._console.print(_shown(text))
         self._last = self._clock()
 

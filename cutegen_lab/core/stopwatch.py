@@ -25,6 +25,7 @@ ReferenceKind = Literal["eager", "compile", "max-autotune", "channels_last"]
 """``channels_last``: eager, with images and weights of four dimensions in that memory format."""
 
 INCUMBENT = "incumbent"  # the accepted kernel, timed in the same rounds as a refinement
+EAGER = "eager PyTorch"  # a baseline
 COPY = "copy of the compulsory bytes"  # the subject that every candidate is compared with
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import Advice, Hint
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ARCHIVE_SUFFIX = ".cutegen"
 """Suffix of a file with a whole run."""
+SUITE_FORMAT: Final = "cutegen-suite"
+"""Value of the first field, ``format``, of a suite's record."""
 _MOST_BYTES = 64 << 20  # largest page that is recognised as cutegen's, in bytes
 
 
@@ -52,8 +54,8 @@ def write_svg(path: str, picture: Picture) -> None:
 
 
 def _ours(path: Path) -> bool:
-    """Whether the file is a kernel or problem with the hash of its own text, a page, view, profile or picture, or an
-    archived run."""
+    """Whether the file is a kernel or problem with the hash of its own text, a page, view, profile, picture or suite,
+    or an archived run."""
     from pydantic import ValidationError
 
     from cutegen_lab.core.timeline import TRACE_MARK
@@ -78,6 +80,8 @@ def _ours(path: Path) -> bool:
         return text.startswith((",".join(COLUMNS) + "\n", f"{RECORD},"))
     if path.suffix == ".json":
         if text.startswith('{"traceEvents":') and TRACE_MARK in text:
+            return True
+        if text.startswith(f'{{\n  "format": "{SUITE_FORMAT}"'):
             return True
         try:
             RunView.model_validate_json(text)

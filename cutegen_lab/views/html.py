@@ -34,7 +34,7 @@ GENERATOR = '<meta name="generator" content="cutegen-lab">'  # identifies pages 
 def fragment(view: RunView) -> str:
     """Static HTML of a run with its own scoped style, for saved notebooks, GitHub and nbviewer."""
     picked = text.pick(view)
-    return _render("fragment.html", view=view, shown=picked and shown(picked), standing=text.standing(view))
+    return render("fragment.html", view=view, shown=picked and shown(picked), standing=text.standing(view))
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,11 @@ def report(pages: Sequence[RunPage], title: str = "cutegen report", general: boo
     for page in pages:
         view = page.view.model_copy(update={"candidates": [shown(c, general) for c in page.view.candidates]})
         runs.append({"page": page, "view": view, "shown": text.pick(view), "standing": text.standing(view)})
-    return _render("report.html", runs=runs, title=title, generator=Markup(GENERATOR))  # noqa: S704 - our own
+    return render("report.html", runs=runs, title=title)
 
 
-def _render(template: str, **values: object) -> str:
+def render(template: str, **values: object) -> str:
+    """The text of one of the templates, with control characters escaped."""
     return plain(_environment().get_template(template).render(**values))
 
 
@@ -74,6 +75,7 @@ def _environment() -> Environment:
     )
     env.filters.update(seconds=seconds, size=size, microseconds=microseconds, words=_words, plural=plural)
     env.globals.update(
+        generator=Markup(GENERATOR),  # noqa: S704 - our own
         style=_style("style.css"),
         page_style=_style("page.css"),
         checks_of=lambda rows, candidate_id: check_matrix(plot_data.checks(rows, candidate_id)),

@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.core.stopwatch import ReferenceKind
+from cutegen_lab.core.stopwatch import EAGER, ReferenceKind
 
 REFERENCES: Mapping[ReferenceKind, str] = {
-    "eager": "eager PyTorch", "channels_last": "eager PyTorch, channels_last", "compile": "torch.compile",
+    "eager": EAGER, "channels_last": "eager PyTorch, channels_last", "compile": "torch.compile",
     "max-autotune": "torch.compile max-autotune",
 }  # fmt: skip
 

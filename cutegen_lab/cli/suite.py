@@ -1,0 +1,121 @@
+"""``cutegen suite PATH…`` and ``cutegen suite compare A.json B.json``. Exit status 0: each problem has a correct kernel
+(compare: always); 1: not all have; 2: bad input; 130: Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cutegen_lab.cli.output import Output, note
+from cutegen_lab.cli.progress import Progress
+from cutegen_lab.cli.run import run_settings
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.run import RunSettings
+from cutegen_lab.session import Session
+from cutegen_lab.session.factories import make_judge, on_gpu
+from cutegen_lab.suite.files import ProblemFile, problem_files
+
+if TYPE_CHECKING:
+    from cutegen_lab.suite.record import Suite
+
+COMPARE = Path("compare")
+_NO_OPTIONS = ("budget", "price", "auto", "profile_after", "max_fixes")  # settings that are not options here
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    if arguments.paths[0] == COMPARE:
+        return _compare(arguments.paths[1:], output)
+    files = problem_files(arguments.paths, arguments.level)
+    settings = _settings(arguments)
+    judge = partial(make_judge, max_autotune=arguments.max_autotune)
+    with Session.open(arguments.workdir, judge=judge) as session:
+        session.wake(settings.arch, settings.device)
+        name = _name(arguments.paths[0], arguments.level)
+        folder = arguments.out or session.services.workdir / "suites" / name
+        return _run(session, settings, files, name, folder, output)
+
+
+def _settings(arguments: argparse.Namespace) -> RunSettings:
+    """Settings of every run. The device is a fixed one: runs on the emulator are not continued on a GPU."""
+    settings = run_settings(arguments, auto=True)
+    if settings.device != "auto":
+        return settings
+    return replace(settings, device="cuda" if on_gpu("auto") else "emulator")
+
+
+def _run(
+    session: Session, settings: RunSettings, files: Sequence[ProblemFile], name: str, folder: Path, output: Output
+) -> int:
+    from cutegen_lab.suite.record import Suite
+    from cutegen_lab.suite.runner import SuiteRun
+    from cutegen_lab.suite.table import line_of
+    from cutegen_lab.suite.written import may_write_suite, write_suite
+
+    may_write_suite(folder)
+    gpu = target_gpu(settings.arch, settings.gpu).name
+    suite = Suite(name=name, gpu=gpu, settings=_options(settings), total=len(files))
+    with Progress(name, events=False) as progress:
+
+        def begun(file: ProblemFile) -> None:
+            progress.begin(f"{len(suite.rows) + 1}/{len(files)} {file.name}")
+
+        run = SuiteRun(session, settings, progress)
+        run.check()
+        try:
+            for row in run.rows(files, begun):
+                suite = suite.model_copy(update={"rows": (*suite.rows, row)})
+                write_suite(folder, suite)
+                progress.print(f"{len(suite.rows)}/{len(files)} {row.name}: {line_of(row)}")
+        except KeyboardInterrupt:
+            progress.pause()
+            _report(suite, folder, output)
+            note("cutegen: the same command continues")
+            raise
+    return _report(suite, folder, output)
+
+
+def _report(suite: Suite, folder: Path, output: Output) -> int:
+    """Prints the table. Returns 0 if each problem has a correct kernel, otherwise 1."""
+    from cutegen_lab.suite.aggregates import summary
+    from cutegen_lab.suite.written import JSON, PAGE, suite_text, summary_facts
+
+    found = summary(suite.rows)
+    output.line(suite_text(suite))
+    output.line(f"written: {folder / JSON}, {folder / PAGE}" if suite.rows else "no problem has ended yet")
+    reason = f"{found.correct} of {suite.total} problems have a correct kernel"
+    output.result(
+        {"reason": reason, **suite.model_dump(mode="json"), "summary": summary_facts(found), "folder": str(folder)}
+    )
+    return 0 if found.correct == suite.total else 1
+
+
+def _compare(paths: Sequence[Path], output: Output) -> int:
+    from cutegen_lab.suite.compare import compared
+    from cutegen_lab.suite.record import read_suite
+    from cutegen_lab.suite.written import comparison_facts, comparison_text
+
+    if len(paths) != 2:
+        raise InputError(f"compare takes two files, not {len(paths)}", "Write `cutegen suite compare A.json B.json`.")
+    found = compared(*map(read_suite, paths))
+    first, second = map(str, paths)
+    output.line(comparison_text(found, (first, second)))
+    output.result({"reason": "compared", **comparison_facts(found)})
+    return 0
+
+
+def _options(settings: RunSettings) -> dict[str, str | int | float | None]:
+    """The options of the runs, by name."""
+    found = {**asdict(settings), **asdict(settings.budget)}
+    return {name: value for name, value in found.items() if name not in _NO_OPTIONS}
+
+
+def _name(path: Path, levels: Sequence[int]) -> str:
+    """Name of a suite: its first path's, with the levels that were chosen: ``KernelBench-level1-2``."""
+    stem = re.sub(r"[^\w.-]+", "-", path.resolve().stem).strip("-.") or "suite"
+    return f"{stem}-level{'-'.join(map(str, levels))}" if levels else stem

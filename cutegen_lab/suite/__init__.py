@@ -1,0 +1,1 @@
+"""A set of problems, each an unattended run, as one table."""
