@@ -70,6 +70,8 @@ class GenerateRequest:
     """Whether the analyst asked for one more candidate, even if none is expected to be faster."""
     notes: tuple[Note, ...] = ()
     """The analyst's comments and pins, on candidates of ``history``."""
+    searched: bool = False
+    """Whether a search sets the values of TUNABLE once the kernel has passed."""
 
 
 Forecast = Callable[[GenerateRequest, Sequence[tuple[str, Config]], Say, Cancel], "list[float | None]"]

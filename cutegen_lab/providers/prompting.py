@@ -43,6 +43,7 @@ def render(request: GenerateRequest) -> RenderedPrompt:
         **_problem_values(request),
         **(grammar(request.arch) if in_spec else _guidance(request)),
         "feedback": request.feedback,
+        "searched": request.searched and not in_spec,
         "history": [history_line(attempt) for attempt in _others(request)[-8:]],
         "asks": (asked := asks(request)),
         "asks_fence": _fence("\n".join(each.quote for each in asked), None),

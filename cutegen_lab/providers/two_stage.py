@@ -6,6 +6,8 @@ then searched. Here both stages are turns of one run, and what the search finds 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cutegen_lab.core.candidate import Config, Proposal
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.pins import broken_pins
@@ -39,7 +41,7 @@ class TwoStageProvider:
         return int(getattr(self._inner, "streamed", 0))
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
-        return self._values(request, say, cancel) or self._inner.propose(request, say, cancel)
+        return self._values(request, say, cancel) or self._inner.propose(replace(request, searched=True), say, cancel)
 
     def _values(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal | None:
         """The parent with the values that a search found; None if there is nothing to search or to gain."""

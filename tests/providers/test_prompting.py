@@ -112,6 +112,12 @@ def test_refine_says_what_each_term_takes_and_what_is_attainable() -> None:
     assert limiter < terms and "launch 2 µs; attainable ≈ 8.08 µs\n" in text
 
 
+def test_a_model_knows_that_a_search_sets_values() -> None:
+    for asked in (request(), request("refine", profiled())):
+        assert "A search sets the values of `TUNABLE`" in render(replace(asked, searched=True)).text
+        assert "A search sets" not in render(asked).text
+
+
 def test_refine_says_what_the_kernel_executes() -> None:
     text = render(request("refine", profiled())).text
     assert "- warp instructions: float 48%, integer 30%\n" in text

@@ -74,7 +74,7 @@ def refined(provider: TwoStageProvider, parent: Attempt, **changes: object) -> P
 def test_a_search_sets_the_values_once_and_then_the_model_is_asked() -> None:
     model, times = Model(), Times()
     provider = TwoStageProvider(model, times)
-    assert provider.propose(request(), lambda line: None, NEVER).title == "answer 1"
+    assert provider.propose(request(), lambda line: None, NEVER).title == "answer 1" and model.asked[0].searched
     found = refined(provider, passed())
     assert (found.title, found.provider) == ("vec 2 → 8, threads 128 → 64", SEARCH)
     assert found.source == SOURCE.replace("= 2,", "= 8,").replace("threads=128)", "threads=64)")
