@@ -10,8 +10,8 @@ import { button, sample } from './samples';
 
 class Kernel implements INotebookKernel {
   readonly widgetFactory = null;
-  readonly changed = new Signal<INotebookKernel, void>(this);
-  readonly lost = new Signal<INotebookKernel, void>(this);
+  readonly changed: Signal<INotebookKernel, void> = new Signal<INotebookKernel, void>(this);
+  readonly lost: Signal<INotebookKernel, void> = new Signal<INotebookKernel, void>(this);
   createWidgetView = (): never => {
     throw new Error('no widgets here');
   };
