@@ -53,7 +53,7 @@ def _trashed(session: Session) -> list[RunSummary]:
 def _rename(session: Session, arguments: argparse.Namespace, output: Output) -> int:
     run_id = session.find(arguments.run_id).run_id
     session.services.store.rename(run_id, arguments.title)
-    (title,) = (run.title for run in session.runs() if run.run_id == run_id)
+    (title,) = (run.title for run in session.services.store.runs() if run.run_id == run_id)
     output.line(f"{run_id}: {f'the title is “{title}”' if title else 'no title of its own'}")
     output.result({"run_id": run_id, "title": title})
     return 0

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from cutegen_lab.cli.output import Output, note
 from cutegen_lab.cli.progress import Progress
 from cutegen_lab.cli.run import run_settings
+from cutegen_lab.config import DEFAULT_MODEL, Settings
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.run import RunSettings
 from cutegen_lab.session import Session
@@ -36,14 +38,17 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     judge = partial(make_judge, max_autotune=arguments.max_autotune)
     with Session.open(arguments.workdir, judge=judge) as session:
         session.wake(settings.arch, settings.device)
-        name = _name(arguments.paths[0], arguments.level)
+        name = _name(arguments.paths, arguments.level, settings)
         folder = arguments.out or session.services.workdir / "suites" / name
         return _run(session, settings, files, name, folder, output)
 
 
 def _settings(arguments: argparse.Namespace) -> RunSettings:
-    """Settings of every run. The device is a fixed one: runs on the emulator are not continued on a GPU."""
+    """Settings of every run. Model and device are named: another model's runs are not this suite's, and runs on the
+    emulator are not continued on a GPU."""
     settings = run_settings(arguments, auto=True)
+    if settings.provider == "openai" and not settings.model:
+        settings = replace(settings, model=Settings.from_environment().model or DEFAULT_MODEL)
     if settings.device != "auto":
         return settings
     return replace(settings, device="cuda" if on_gpu("auto") else "emulator")
@@ -115,7 +120,9 @@ def _options(settings: RunSettings) -> dict[str, str | int | float | None]:
     return {name: value for name, value in found.items() if name not in _NO_OPTIONS}
 
 
-def _name(path: Path, levels: Sequence[int]) -> str:
-    """Name of a suite: its first path's, with the levels that were chosen: ``KernelBench-level1-2``."""
-    stem = re.sub(r"[^\w.-]+", "-", path.resolve().stem).strip("-.") or "suite"
-    return f"{stem}-level{'-'.join(map(str, levels))}" if levels else stem
+def _name(paths: Sequence[Path], levels: Sequence[int], settings: RunSettings) -> str:
+    """Name of a suite: its first path's, the levels that were chosen, and a hash of all paths and options:
+    ``KernelBench-level1-2-1f0c``."""
+    stem = re.sub(r"[^\w.-]+", "-", paths[0].resolve().stem).strip("-.") or "suite"
+    chosen = f"-level{'-'.join(map(str, levels))}" if levels else ""
+    return f"{stem}{chosen}-{sha256(repr([list(map(Path.resolve, paths)), settings]))[:4]}"

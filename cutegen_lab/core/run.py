@@ -351,6 +351,8 @@ class RunState:
     """Candidate being worked on."""
     incumbent_id: str | None = None
     """Accepted candidate that the next one must beat."""
+    incumbent_since: int = 0
+    """Number of candidates when it was accepted."""
     accepted: tuple[str, ...] = ()
     """Ids of all approved candidates, oldest first."""
     notes: Mapping[str, Note] = field(default_factory=dict)

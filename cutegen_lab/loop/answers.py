@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cutegen_lab.core.approval import approvable_unproven
+from cutegen_lab.core.approval import approvable_unproven, proven
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.growth import can_grow
@@ -38,6 +38,25 @@ def answered(state: RunState, answer: Answer) -> RunState:
     if answer.by == "scope":
         return _HANDLERS[answer.kind](replace(state, scope_used=state.scope_used + 1), answer)
     return _HANDLERS[answer.kind](replace(state, scope=answer.scope, scope_used=0), answer)
+
+
+def refuse_new(state: RunState, answer: Answer) -> None:
+    """Raises InputError for an answer that stored runs may have, but that is not taken any more: an edit that is not
+    Python, an approval without proof of what did not compile, an approval of what has no build."""
+    if answer.kind == "edit" and answer.text.strip():
+        try:
+            parse(answer.text)
+        except SyntaxError as error:
+            why = f"the edited text does not parse: {error.msg} (line {error.lineno})"
+            raise InputError(why, "Correct that line, then run it again.") from None
+    current = state.current_id or ""
+    trial = state.trials.get(current)
+    failed = trial is not None and not trial.verdict.passed and not breaks_a_pin(state, current)
+    if answer.kind == "approve_unproven" and failed and not approvable_unproven(state):
+        raise InputError(f"{current} did not compile: there is no kernel to accept", "Edit, retry or reject it.")
+    trial = state.trials.get(answer.candidate_id or current)
+    if answer.kind == "approve" and trial is not None and trial.verdict.passed and not proven(trial):
+        raise InputError(f"cannot approve {trial.candidate_id}: it has no evidence of its build", "Retry it.")
 
 
 def stop(state: RunState, reason: str) -> RunState:
@@ -126,17 +145,14 @@ def _approve_unproven(state: RunState, answer: Answer) -> RunState:
         raise InputError(
             f"{current.id} breaks a pin: {trial.reason if trial else ''}", "Lift the pin, or reject the candidate."
         )
-    if not approvable_unproven(state):
-        raise InputError(
-            f"{current.id} did not compile: there is no kernel to accept", "Edit or retry it, or reject it."
-        )
     return _accept(state, answer, current)
 
 
 def _accept(state: RunState, answer: Answer, current: Candidate) -> RunState:
     accepted = (*(i for i in state.accepted if i != current.id), current.id)
     state = _with_answer(replace(state, accepted=accepted, failed_in_a_row=0, failed_step=None), answer)
-    return ask(replace(state, incumbent_id=current.id, base_id=current.id), "refine", current.id)
+    state = replace(state, incumbent_id=current.id, base_id=current.id, incumbent_since=len(state.candidates))
+    return ask(state, "refine", current.id)
 
 
 def _reject(state: RunState, answer: Answer) -> RunState:
@@ -153,13 +169,6 @@ def _edit(state: RunState, answer: Answer) -> RunState:
     current = _under_review(state, "edit")
     if not answer.text.strip():
         raise InputError("the edited text is empty", "Give the whole candidate module.")
-    try:
-        parse(answer.text)
-    except SyntaxError as error:
-        raise InputError(
-            f"the edited text does not parse: {error.msg} (line {error.lineno})",
-            "Correct that line, then run it again.",
-        ) from None
     candidate = edited(current, answer.text, next_id(state))
     if found := broken_by(state, candidate.proposal):
         raise InputError(f"the edited text breaks {found[0].message}", "Keep the pinned text, or lift the pin.")

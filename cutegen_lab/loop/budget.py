@@ -35,13 +35,14 @@ def _gained_enough(state: RunState) -> str:
     trial = state.trials.get(best or "")
     if best is None or trial is None:
         return ""
-    since = list(state.candidates)[list(state.candidates).index(best) + 1 :]
-    if budget.patience is not None and len(since) >= budget.patience:
-        return f"budget: none of the last {len(since)} candidates replaced {best}"
+    since = len(state.candidates) - state.incumbent_since
+    if budget.patience is not None and since >= budget.patience:
+        return f"budget: none of the last {since} candidates replaced {best}"
     if budget.within is not None and trial.timing is not None:
         floor, time_us = floor_us(trial, state), trial.timing.time_us
         if time_us <= (1 + budget.within) * floor:
-            return f"budget: {best} takes {time_us:.3g} µs, within {budget.within:.0%} of the floor of {floor:.3g} µs"
+            near = f"within {100 * budget.within:g}% of the floor of {floor:.3g} µs"
+            return f"budget: {best} takes {time_us:.3g} µs, {near}"
     return ""
 
 

@@ -26,6 +26,7 @@ from cutegen_lab.core.run import (
     Stopped,
 )
 from cutegen_lab.core.verbs import NoteVerb
+from cutegen_lab.loop.answers import refuse_new
 from cutegen_lab.loop.budget import working_seconds
 from cutegen_lab.loop.effects import AskReview, Finish, Generate
 from cutegen_lab.loop.history import History
@@ -79,6 +80,7 @@ class Driver:
     def answer(self, answer: Answer) -> RunState:
         """Stores the analyst's answer; it is durable on return. Raises InputError if the state does not accept it."""
         with self._lock:
+            refuse_new(self._state, answer)
             before, after = self._state, self._record(Answered(answer))
         if before.finished and after is before and answer.kind != "stop":
             raise InputError(f"cannot {answer.kind}: the run is done", "Edit a candidate, or branch from one.")

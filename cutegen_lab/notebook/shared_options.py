@@ -26,7 +26,12 @@ OF_A_RUN = (
     argument("--gpu", default="", help="GPU of the speed-of-light bound (the first of the architecture)"),
     argument("--device", default="auto", help="where kernels are judged: auto, cuda, cuda:N or emulator"),
     argument("--max-steps", type=int, default=8, help="maximum number of candidates (8)"),
-    argument("--budget", default="", help='further bounds: "600s", "200000tok", "2.50usd" (at --price), or several'),
+    argument(
+        "--budget",
+        default="",
+        help='further bounds: "600s", "200000tok", "2.50usd" (at --price), "5%%%%" (from the floor), "3nogain" '
+        "(candidates in a row that do not replace the kernel), or several with commas",
+    ),
     argument("--auto", action="store_true", help="approve whatever passes and is faster, without asking"),
     argument("--out", default="run", help="name of the variable for the run (run)"),
     argument("--wait", action="store_true", help="return only when the run waits for review or is done, for scripts"),

@@ -19,6 +19,7 @@ class AutoProvider:
 
     def __init__(self, templates: Provider, model: Provider) -> None:
         self._templates, self._model = templates, model
+        self._at_the_floor: set[str] = set()  # candidates of the templates that they do not refine any further
         self._covered = True  # until the templates say that they do not cover the problem
         self.name = model.name
 
@@ -30,9 +31,12 @@ class AutoProvider:
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
         if self._covered and self._serves(request):
             try:
-                return replace(self._templates.propose(request, say, cancel), provider=self._templates.name)
-            except (ProviderExhausted, ProviderError) as error:
+                found = self._templates.propose(replace(request, wanted=False), say, cancel)
+                return replace(found, provider=self._templates.name)
+            except ProviderError as error:
                 self._covered = not isinstance(error, NotCovered)
+                if isinstance(error, ProviderExhausted) and request.parent is not None:
+                    self._at_the_floor.add(request.parent.candidate.id)
                 say(f"{error.message}; asking the model")
         return self._model.propose(request, say, cancel)
 
@@ -40,4 +44,6 @@ class AutoProvider:
         parent = request.parent
         if request.kind == "fix" or request.feedback or request.language == "spec":
             return False
-        return parent is None or parent.candidate.provider == self._templates.name
+        if parent is None:
+            return True
+        return parent.candidate.provider == self._templates.name and parent.candidate.id not in self._at_the_floor

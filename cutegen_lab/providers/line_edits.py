@@ -29,14 +29,14 @@ class LineEdit:
 def read_edits(blocks: Iterable[str]) -> list[LineEdit]:
     """The edits in ``blocks``, each with at least one of the form ``<<<<<<< SEARCH``, lines, ``=======``, lines,
     ``>>>>>>> REPLACE``. Raises EditError."""
-    return [edit for block in blocks for edit in _of_block(block.splitlines())]
+    return [edit for block in blocks for edit in _of_block(block.split("\n"))]
 
 
 def apply_edits(source: str, edits: Iterable[LineEdit]) -> str:
     """``source`` with all ``edits``, whose lines are those of ``source`` itself, also after another edit. Spaces at the
     ends of lines do not matter. Raises EditError for lines that ``source`` does not have, or has more than once, and
     for edits that overlap."""
-    lines = source.splitlines()
+    lines = source.split("\n")  # the ends of lines that Python has; splitlines() has more
     plain = [line.rstrip() for line in lines]
     places = sorted(
         ((*_place(plain, edit, number), edit, number) for number, edit in enumerate(edits, 1)), key=lambda each: each[0]
@@ -46,7 +46,7 @@ def apply_edits(source: str, edits: Iterable[LineEdit]) -> str:
             raise EditError(f"edits {min(one, other)} and {max(one, other)} are of the same lines")
     for start, end, edit, _ in reversed(places):
         lines[start:end] = edit.replace
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _of_block(lines: list[str]) -> Iterator[LineEdit]:

@@ -79,7 +79,7 @@ def _edited(before: str, blocks: list[str]) -> str:
         after = apply_edits(before, read_edits(blocks))
     except EditError as error:
         raise MalformedAnswer(str(error)) from None
-    if after.split() == before.split():
+    if [line.rstrip() for line in after.splitlines()] == [line.rstrip() for line in before.splitlines()]:
         raise MalformedAnswer("the edits change nothing")
     return after
 

@@ -53,12 +53,19 @@ class TwoStageProvider:
         except InputError:  # no TUNABLE, or none that can be read: the judge has said so, if it matters
             return None
         text = _without_values(parent, space)
-        if text in self._searched | {_without_values(each, space) for each in request.history if _was_searched(each)}:
+        known = {_without_values(each, space) for each in request.history if _was_searched(each)}
+        if text in self._searched | known or len(space.configs) < 2 or self._was_refined(parent, request):
             return None
+        found = self._found(parent, space, request, say, cancel)
         self._searched.add(text)
-        if len(space.configs) < 2:
-            return None
-        return self._found(parent, space, request, say, cancel)
+        return found
+
+    def _was_refined(self, parent: Attempt, request: GenerateRequest) -> bool:
+        """Whether ``inner`` already refined ``parent``: a search before it had found nothing."""
+        return any(
+            each.candidate.parent_id == parent.candidate.id and each.candidate.provider == self.name
+            for each in request.history
+        )
 
     def _found(
         self, parent: Attempt, space: Space, request: GenerateRequest, say: Say, cancel: Cancel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import geometric_mean
 
@@ -48,8 +48,10 @@ class Comparison:
 
 
 def compared(first: Suite, second: Suite) -> Comparison:
-    """Compares two suites; problems are the same if their keys are (their names, for files that were not read)."""
-    before, after = _by_problem(first.rows), _by_problem(second.rows)
+    """Compares two suites; problems are the same if their keys are (their names, if one suite could not read
+    the file)."""
+    unread = {row.name for suite in (first, second) for row in suite.rows if not row.problem_key}
+    before, after = _by_problem(first.rows, unread), _by_problem(second.rows, unread)
     pairs = tuple(Pair(row, after[key]) for key, row in before.items() if key in after)
     ratios = tuple(pair for pair in pairs if pair.ratio is not None and not pair.first.label)
     values = [pair.ratio for pair in ratios if pair.ratio is not None]
@@ -64,5 +66,5 @@ def compared(first: Suite, second: Suite) -> Comparison:
     )
 
 
-def _by_problem(rows: Iterable[Row]) -> Mapping[str, Row]:
-    return {row.problem_key or row.name: row for row in rows}
+def _by_problem(rows: Iterable[Row], by_name: Collection[str]) -> Mapping[str, Row]:
+    return {row.name if row.name in by_name else row.problem_key: row for row in rows}

@@ -72,10 +72,11 @@ def row_of(file: ProblemFile, problem: Problem, history: History, settings: RunS
 def outcome_of(state: RunState) -> Outcome:
     """What came of a run, in a word: of several failed candidates, the one that came furthest counts."""
     trial = state.trials.get(state.incumbent_id or "")
-    if not state.finished or state.stopped_at not in (None, Step.REVIEW):
-        return "unfinished"
-    if trial is not None and trial.verdict.passed:
+    if state.finished and trial is not None and trial.verdict.passed:
         return "correct"
+    stopped = state.stopped_at not in (None, Step.REVIEW) and not state.problem_note.startswith("budget:")
+    if not state.finished or stopped:
+        return "unfinished"
     verdicts = [each.verdict for each in state.trials.values()]
     if not verdicts or any(verdict.passed or verdict in _WITHOUT_ANSWER for verdict in verdicts):
         return "nothing accepted"

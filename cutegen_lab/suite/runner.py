@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cutegen_lab.core.errors import CutegenError, ProblemError
+from cutegen_lab.core.growth import by_templates
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.run import RunSettings, RunState, Step
@@ -38,6 +40,10 @@ class SuiteRun:
             yield self._row(file)
 
     def _row(self, file: ProblemFile) -> Row:
+        with torch_defaults():  # which a file may change
+            return self._made(file)
+
+    def _made(self, file: ProblemFile) -> Row:
         try:
             problem = _read(file)
         except Exception as error:  # a file may fail with any exception: the other problems are still run
@@ -75,8 +81,20 @@ def has_ended(state: RunState) -> bool:
     server, a device), is tried again; templates that do not cover a problem are not."""
     if outcome_of(state) == "unfinished":
         return False
-    by_templates = state.settings.provider.partition(":")[0] == "templates"
-    return state.outcome != "failed" or (by_templates and state.failed_step is Step.GENERATE)
+    return state.outcome != "failed" or (by_templates(state) and state.failed_step is Step.GENERATE)
+
+
+@contextlib.contextmanager
+def torch_defaults() -> Iterator[None]:
+    """Restores PyTorch's default dtype and device after the block."""
+    import torch
+
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_default_device(None if device == torch.device("cpu") else device)
 
 
 def _read(file: ProblemFile) -> Problem:

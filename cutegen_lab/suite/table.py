@@ -10,7 +10,7 @@ from cutegen_lab.suite.record import Row, Suite
 from cutegen_lab.views.model import Tone
 from cutegen_lab.views.units import microseconds, plural, seconds, significant
 
-NOT_MEASURED = "fast_p: not computed, because it needs measured times of all kernels (on a GPU)"
+NOT_MEASURED = "fast_p: not computed, because it needs correct kernels whose times were all measured (on a GPU)"
 _TONES: dict[str, Tone] = {"correct": "good", "wrong": "bad", "not compiled": "bad", "not read": "bad"}
 _COLUMNS: Mapping[str, Callable[[Row], str]] = {
     "problem": lambda row: row.name,

@@ -246,17 +246,35 @@ describe('verbs', () => {
   it('approves another candidate that passed, and asks once more where it is slower', async () => {
     const sent: IAnswer[] = [];
     const view = sample('review');
-    const point = view.trend.find(each => each.candidate_id === 'c4');
     await show(view, answer => (sent.push(answer), Promise.resolve()));
     await click(/c4 /);
     expect(verbs(host)).toContain('approve');
     expect(verbs(host)).not.toContain('reject');
-    const now = view.trend.find(each => each.candidate_id === view.incumbent_id);
     await click('Approve c4');
-    if ((point?.time_us ?? 0) > (now?.time_us ?? 0)) {
-      await click('Approve c4 nevertheless');
-    }
     expect(sent).toEqual([{ verb: 'approve', candidate_id: 'c4' }]);
+    const trend = view.trend.map(each => (each.candidate_id === 'c4' ? { ...each, time_us: 99 } : each));
+    await show({ ...view, trend }, answer => (sent.push(answer), Promise.resolve()));
+    await click(/c4 /);
+    await click('Approve c4');
+    expect(sent).toHaveLength(1);
+    await click('Approve c4 nevertheless');
+    expect(sent).toHaveLength(2);
+  });
+
+  it('has a key for the approval of the candidate under review only', async () => {
+    const sent: IAnswer[] = [];
+    await show(sample('review'), answer => (sent.push(answer), Promise.resolve()));
+    const press = () =>
+      act(() => {
+        const event = new KeyboardEvent('keydown', { key: 'a', bubbles: true });
+        host.querySelector('.cg-root')?.dispatchEvent(event);
+      });
+    await click(/c4 /);
+    await press();
+    expect(sent).toEqual([]);
+    await click('Review c5');
+    await press();
+    expect(sent).toEqual([{ verb: 'approve', candidate_id: 'c5' }]);
   });
 
   it('says how sure a small predicted gain is', async () => {

@@ -17,7 +17,7 @@ function notebook(...cells: ReturnType<typeof cell>[]) {
     }
     return Promise.resolve();
   });
-  return { opened: { context: { ready: Promise.resolve() }, content }, execute };
+  return { opened: { context: { ready: Promise.resolve(), path: 'run.ipynb' }, content }, execute };
 }
 
 describe('a run in its notebook', () => {

@@ -39,6 +39,7 @@ from cutegen_lab.loop import (
     fold,
     next_step,
 )
+from cutegen_lab.loop.answers import refuse_new
 from tests.loop.events import checked, compile_failed, compiled, generated, passing, profiled, timed
 from tests.loop.scripted import started
 
@@ -92,11 +93,10 @@ def test_a_failure_goes_back_to_the_provider_while_fixes_remain(failure: str) ->
     with pytest.raises(InputError, match="approve_unproven" if compiled_at_all else "Retry or edit it, or reject it"):
         advance(state, APPROVE)
     unproven = Answered(Answer("approve_unproven"))
-    if compiled_at_all:
-        assert advance(state, unproven).accepted == ("c1",)
-    else:
+    if not compiled_at_all:
         with pytest.raises(InputError, match="did not compile"):
-            advance(state, unproven)
+            refuse_new(state, unproven.answer)
+    assert advance(state, unproven).accepted == ("c1",)  # as in runs that were stored before
 
 
 def test_a_candidate_that_passed_earlier_can_be_approved_instead() -> None:
@@ -161,7 +161,7 @@ def test_rejection_refines_the_incumbent_or_the_rejected() -> None:
 def test_what_was_edited_is_reviewed_again_where_nothing_grows_from_the_edit() -> None:
     """Templates cannot go on from the analyst's text: after its rejection the kernel that passed can be approved."""
     reject = Answered(Answer("reject", text="broken parenthesis"))
-    events = [*passing("c1"), Answered(Answer("edit", text="def launch(): ...")), compile_failed("c2"), reject]
+    events = [*passing("c1"), Answered(Answer("edit", text="def launch(: ...")), compile_failed("c2"), reject]
     templates = RunSettings(provider="templates", budget=Budget(max_fixes=0))
     state, effect = run(*events, settings=templates)
     assert effect == AskReview("c1", None) and state.answers["c2"].text == "broken parenthesis"
@@ -259,6 +259,13 @@ def test_an_analyst_whose_edit_failed_may_edit_on_where_the_provider_has_nothing
     assert state.step is step and state.current_id == "c2" and state.problem_note == "not mine"
 
 
+def test_text_that_is_not_python_is_no_new_edit() -> None:
+    state, _ = run(*passing("c1"))
+    with pytest.raises(InputError, match=r"does not parse: .* \(line 2\)"):
+        refuse_new(state, Answer("edit", text="x = 1\ndef launch(: ..."))
+    refuse_new(state, Answer("edit", text="x = 1\n"))
+
+
 def test_a_run_ends_after_so_many_candidates_without_gain() -> None:
     asked = RunSettings(budget=Budget(max_steps=20, patience=2))
     reject = Answered(Answer("reject"))
@@ -268,6 +275,9 @@ def test_a_run_ends_after_so_many_candidates_without_gain() -> None:
     ended = advance(state, reject)
     assert ended.finished and ended.problem_note == "budget: none of the last 2 candidates replaced c1"
     assert not advance(state, APPROVE).finished
+    older, _ = run(*passing("c1"), Answered(Answer("retry")), *passing("c2", None), settings=asked)
+    chosen = advance(older, Answered(Answer("approve", "c1")))
+    assert not chosen.finished  # what was made before the approval is not counted
     failing = (generated("c1", parent=None), compile_failed("c1"), generated("c2"), compile_failed("c2"))
     never, _ = run(*failing, settings=asked)
     assert not never.finished  # without an accepted kernel there is no gain to miss

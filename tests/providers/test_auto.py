@@ -19,9 +19,10 @@ NEVER = threading.Event()
 class Asked:
     def __init__(self, name: str, error: CutegenError | None = None) -> None:
         self.name, self.error, self.count = name, error, 0
+        self.last: GenerateRequest | None = None
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
-        self.count += 1
+        self.count, self.last = self.count + 1, request
         if self.error:
             raise self.error
         return Proposal("def launch(x, stream):\n    pass\n", self.name)
@@ -67,11 +68,20 @@ def test_a_problem_that_templates_do_not_cover_is_read_once() -> None:
     assert templates.count == 1
 
 
-def test_templates_at_their_floor_leave_it_to_the_model_and_are_asked_again_for_another_of_theirs() -> None:
+def test_templates_at_their_floor_are_asked_again_for_another_of_their_kernels_only() -> None:
     templates = Asked("templates", ProviderExhausted("c1 is at the floor"))
-    provider = AutoProvider(templates, Asked("openai"))
-    for count in (1, 2):
-        assert said(provider, templates_parent())[0].title == "openai" and templates.count == count
+    provider, asked = AutoProvider(templates, Asked("openai")), templates_parent()
+    for _ in range(2):
+        assert said(provider, asked)[0].title == "openai" and templates.count == 1
+    assert asked.parent is not None
+    other = replace(asked.parent, candidate=replace(asked.parent.candidate, id="c2"))
+    assert said(provider, replace(asked, parent=other))[0].title == "openai" and templates.count == 2
+
+
+def test_an_analysts_wish_is_the_models_once_nothing_gains() -> None:
+    templates = Asked("templates")
+    said(AutoProvider(templates, Asked("openai")), replace(templates_parent(), wanted=True))
+    assert templates.last is not None and not templates.last.wanted
 
 
 @pytest.mark.parametrize("error", [Cancelled(), ProviderError("no key")])

@@ -87,7 +87,9 @@ def test_the_server_is_asked_for_at_most_what_the_cap_leaves(api: Any) -> None:
 def test_a_server_that_ignores_the_limit_is_cut_off() -> None:
     with serving(Script("word " * 40_000)) as url:
         asked = provider(url, caps=Caps(max_tokens=20_000))
-        with pytest.raises(ProviderError, match=r"did not stop at [78],\d\d\d tokens, .*token cap") as raised:
+        with pytest.raises(
+            ProviderError, match=r"did not stop at the [78],\d\d\d tokens that it was asked for"
+        ) as raised:
             asked.propose(request(), quiet, threading.Event())
     assert raised.value.usage.completion < 20_000 and asked.spent == raised.value.usage
 

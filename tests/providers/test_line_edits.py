@@ -84,3 +84,11 @@ def test_edits_need_a_candidate_and_no_module_beside_them() -> None:
         parse(edit)
     with pytest.raises(MalformedAnswer, match="one of the two"):
         parse(f"{edit}```python\n{BEFORE}```\n", before=BEFORE)
+
+
+def test_indentation_is_a_change_and_other_ends_of_lines_stay() -> None:
+    before = "# a\x0cb\u2028c\n" + BEFORE
+    found = parse(answer(("    kernel(x)\n    return None\n", "    kernel(x)\n    return  None\n")), before=before)
+    assert found.source == before.replace("return None", "return  None")
+    dedented = parse(answer(("    b = x + 2\n", "b = x + 2\n"), ("    return a\n", "")), before=BEFORE)
+    assert "\nb = x + 2\n" in dedented.source

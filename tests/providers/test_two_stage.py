@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_lab.core.candidate import Config, Proposal
+from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.notes import Note
 from cutegen_lab.core.protocols import Attempt, Cancel, GenerateRequest, Say
 from cutegen_lab.core.syntax import with_launch_defaults
@@ -89,6 +90,23 @@ def test_a_resumed_run_does_not_search_again() -> None:
     parent = passed()
     fresh = TwoStageProvider(Model(), Times())
     assert refined(fresh, parent, history=(parent, searched)).title == "answer 1"
+
+
+def test_a_resumed_run_does_not_search_in_vain_again() -> None:
+    parent, times = passed(), Times()
+    child = replace(parent, candidate=replace(parent.candidate, id="c2", parent_id="c1", provider="model"))
+    assert refined(TwoStageProvider(Model(), times), parent, history=(parent, child)).title == "answer 1"
+    assert not times.seen
+
+
+def test_a_search_that_was_cancelled_is_done_again() -> None:
+    def cancelled(*_: object) -> list[float | None]:
+        raise Cancelled()
+
+    provider = TwoStageProvider(Model(), cancelled)
+    for _ in range(2):
+        with pytest.raises(Cancelled):
+            refined(provider, passed())
 
 
 @pytest.mark.parametrize(

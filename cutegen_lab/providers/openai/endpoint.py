@@ -70,7 +70,8 @@ class Endpoint:
         """The pieces of the answer as they arrive. Raises the errors of ``openai``, Unreadable, ServerFailure."""
         with self._client(call) as client:
             api, events = self._answered(client, call)
-            _ANSWERED[self._base_url] = api.name
+            if not call.ended.is_set():  # a cancelled call has no events, whichever API it is
+                _ANSWERED[self._base_url] = api.name
             yield from map(api.piece, events)
 
     def _answered(self, client: openai.OpenAI, call: Call) -> tuple[Api, Iterator[Any]]:

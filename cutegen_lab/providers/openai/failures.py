@@ -49,8 +49,8 @@ def unfinished(ending: Ending, model: str, limit: int | None, capped: bool, word
     ``capped``: whether a cap of the run set it; ``words``: what the model wrote as its refusal."""
     match ending:
         case Ending.TRUNCATED if capped:
-            message = f"the answer of {model} was cut off at {limit:,} tokens, which is all that the cap leaves"
-            return ProviderError(message, Hint(Advice.MORE_TOKENS))
+            message = f"the answer of {model} was cut off at {limit:,} tokens, which is all that the run's caps leave"
+            return ProviderError(message, "Raise the cap of tokens or dollars, or accept a kernel found so far.")
         case Ending.TRUNCATED:
             at = f" ({limit:,} tokens)" if limit is not None else ""
             message = f"the answer of {model} was cut off at the server's maximum length{at}"

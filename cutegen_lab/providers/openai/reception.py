@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cutegen_lab.core.candidate import TokenUsage
 from cutegen_lab.core.errors import ProviderError
-from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.secrets import Secrets
 from cutegen_lab.providers.openai.call import Call
 from cutegen_lab.providers.openai.failures import unfinished
@@ -90,5 +89,5 @@ class Reception:
     def _check_limit(self) -> None:
         """Ends the answer of a server that ignores the maximum number of tokens."""
         if (limit := self._call.limit) is not None and self.tokens > limit:
-            message = f"{self._model} did not stop at {limit:,} tokens, which is what the token cap leaves"
-            raise ProviderError(message, Hint(Advice.MORE_TOKENS))
+            message = f"{self._model} did not stop at the {limit:,} tokens that it was asked for"
+            raise ProviderError(message, "Retry, or try another model or server.")

@@ -99,7 +99,8 @@ export class RunOutput extends Panel implements IRenderMime.IRenderer {
       return;
     }
     const stored = await this.find(saved.run_id).catch(() => null);
-    if (!this.isDisposed && !this.saved.isHidden) {
+    const now = this.model?.data[MIME_TYPE] as { run_id?: unknown } | null | undefined;
+    if (!this.isDisposed && !this.saved.isHidden && now?.run_id === saved.run_id) {
       this.saved.stored = stored;
     }
   }

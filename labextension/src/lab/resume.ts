@@ -1,4 +1,5 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Widget } from '@lumino/widgets';
 import { keyOf } from '../runs/words';
@@ -18,6 +19,10 @@ export async function rowOf(server: RunServer, runId: string, key?: RunKey): Pro
 function isNotebook(widget: Widget): widget is Widget & INotebookWidget {
   const { content } = widget as { content?: { widgets?: unknown; activeCellIndex?: unknown } };
   return Array.isArray(content?.widgets) && typeof content.activeCellIndex === 'number';
+}
+
+function folderOf({ context }: INotebookWidget): string {
+  return PathExt.dirname(context.path);
 }
 
 /**
@@ -42,17 +47,19 @@ export async function resumeRun(
     }
     return;
   }
+  const { stores } = await server.list({ limit: 1 });
+  const folder = stores.find(store => store.name === key.store)?.folder ?? '';
+  const place = folder === '.' ? '' : folder;
   for (const widget of shell.widgets('main')) {
-    if (isNotebook(widget) && cellOf(widget, key.run_id) >= 0) {
+    // A notebook elsewhere may show the run too: its kernel has another store.
+    if (isNotebook(widget) && cellOf(widget, key.run_id) >= 0 && folderOf(widget) === place) {
       shell.activateById(widget.id);
       await resumeIn(widget, key.run_id, commands);
       return;
     }
   }
-  const { stores } = await server.list({ limit: 1 });
-  const folder = stores.find(store => store.name === key.store)?.folder ?? '';
   await openNewNotebook(app, {
-    folder: folder === '.' ? '' : folder,
+    folder: place,
     name: `${key.run_id}.ipynb`,
     content: kernel => notebookOf(resuming(key.run_id), kernel),
     runs: true,

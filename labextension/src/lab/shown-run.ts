@@ -10,7 +10,7 @@ interface ICellWidget {
 
 /** A notebook in the main area (JupyterLab's `NotebookPanel`), as far as it is used here. */
 export interface INotebookWidget {
-  readonly context: { readonly ready: Promise<void> };
+  readonly context: { readonly ready: Promise<void>; readonly path: string };
   readonly content: {
     readonly widgets: readonly ICellWidget[];
     readonly activeCell: ICellWidget | null;

@@ -176,6 +176,7 @@ export function Actions({ view, selected, ask, look, onSelect }: IActionsProps) 
           disabled={busy}
           aria-expanded={expanded}
           data-verb={verb}
+          data-other={(verb === 'approve' && about !== id) || undefined}
           title={help}
           onClick={onClick}
         >

@@ -175,7 +175,7 @@ export function RunPanel({ view, backend, awaited = false, away = null }: IRunPa
       compare(item?.dataset.candidate ?? comparedId);
     } else {
       const buttons = PRESSED[command].map(verb =>
-        root.current?.querySelector<HTMLButtonElement>(`button[data-verb=${verb}]`)
+        root.current?.querySelector<HTMLButtonElement>(`button[data-verb=${verb}]:not([data-other])`)
       );
       buttons.find(Boolean)?.click();
     }
