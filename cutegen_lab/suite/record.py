@@ -97,5 +97,5 @@ def read_suite(path: Path) -> Suite:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         raise InputError(
-            f"{path} is no record of a suite ({where}: {first['msg']})", "Name a suite.json that `cutegen suite` wrote."
+            f"{path} is no record of a suite ({where}: {first['msg']})", "Name the suite.json of a suite."
         ) from None
