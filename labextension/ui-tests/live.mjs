@@ -288,12 +288,12 @@ async function afterRestart(page, base, path) {
   await click(page, 'Approve c6');
   await click(page, 'Approve c6 nevertheless'); // it is slower than c2, which it replaces
   await reviewing(page, 'c7');
-  await save(page, path, run => atReview('c7')(run) || true);
-  const fresh = savedBundles(path).map(bundle => bundle[RUN_MIME]);
-  assert.ok(
-    fresh.some(run => run.incumbent_id === 'c6' && run.current_id === 'c7'),
-    'Approve works after a restart'
-  );
+  await until('the approval after the restart is saved', async () => {
+    await page.keyboard.press('Control+s');
+    await page.waitForTimeout(600);
+    const runs = savedBundles(path).map(bundle => bundle[RUN_MIME]);
+    return runs.some(run => run.incumbent_id === 'c6' && run.current_id === 'c7');
+  });
 }
 
 async function stopAndResume(page, path) {
