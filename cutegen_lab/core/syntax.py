@@ -89,37 +89,34 @@ def launch_defaults(source: str) -> Mapping[str, str] | None:
         tree = parse(source)
     except (SyntaxError, ValueError):
         return None
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == "launch":
-            positional = node.args.posonlyargs + node.args.args
-            padding: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
-            names = positional + node.args.kwonlyargs
-            defaults = [*padding, *node.args.defaults, *node.args.kw_defaults]
-            try:
-                return {a.arg: ast.unparse(d) if d else "" for a, d in zip(names, defaults, strict=True)}
-            except RecursionError:
-                return None
-    return {}
+    try:
+        return {name: ast.unparse(default) if default else "" for name, default in launch_parameters(tree)}
+    except RecursionError:
+        return None
+
+
+def launch_parameters(tree: ast.Module) -> list[tuple[str, ast.expr | None]]:
+    """Names of the parameters of ``launch`` in order, with their defaults; nothing without a ``launch``."""
+    launch = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "launch"), None)
+    if launch is None:
+        return []
+    positional = launch.args.posonlyargs + launch.args.args
+    padding: list[ast.expr | None] = [None] * (len(positional) - len(launch.args.defaults))
+    defaults = [*padding, *launch.args.defaults, *launch.args.kw_defaults]
+    return [(a.arg, d) for a, d in zip(positional + launch.args.kwonlyargs, defaults, strict=True)]
 
 
 def with_launch_defaults(source: str, values: Mapping[str, object]) -> str:
     """``source`` in which parameters of ``launch`` have these defaults; other text stays as it is. Parameters without a
     default, and names that ``launch`` does not have, are ignored. Raises SyntaxError."""
-    launch = next((n for n in parse(source).body if isinstance(n, ast.FunctionDef) and n.name == "launch"), None)
-    if launch is None:
-        return source
-    positional = launch.args.posonlyargs + launch.args.args
-    named = [*zip(positional[len(positional) - len(launch.args.defaults) :], launch.args.defaults, strict=True),
-             *zip(launch.args.kwonlyargs, launch.args.kw_defaults, strict=True)]  # fmt: skip
-    lines = source.encode().splitlines(keepends=True)
-    starts = [0, *accumulate(len(line) for line in lines)]
     text = source.encode()
-    for argument, default in reversed(named):
-        if default is None or argument.arg not in values or default.end_lineno is None:
+    starts = [0, *accumulate(map(len, text.splitlines(keepends=True)))]
+    for name, default in reversed(launch_parameters(parse(source))):
+        if default is None or name not in values or default.end_lineno is None:
             continue
         first = starts[default.lineno - 1] + default.col_offset
         last = starts[default.end_lineno - 1] + (default.end_col_offset or 0)
-        text = text[:first] + repr(values[argument.arg]).encode() + text[last:]
+        text = text[:first] + repr(values[name]).encode() + text[last:]
     return text.decode()
 
 

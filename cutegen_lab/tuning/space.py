@@ -13,7 +13,7 @@ from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hashing import canonical_json
 from cutegen_lab.core.hints import Advice, Hint
-from cutegen_lab.core.syntax import parse
+from cutegen_lab.core.syntax import launch_parameters, parse
 
 LISTED = 20_000  # maximum number of configs that are listed; of a larger product a sample is searched
 
@@ -91,20 +91,14 @@ def _assigned(tree: ast.Module, name: str) -> Iterator[ast.expr]:
 
 def _defaults(tree: ast.Module) -> dict[str, Scalar]:
     """Keywords of ``launch`` whose default is a literal."""
-    launch = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "launch"), None)
-    if launch is None:
-        return {}
-    named = launch.args.args[len(launch.args.args) - len(launch.args.defaults) :]
-    pairs = [*zip(named, launch.args.defaults, strict=True),
-             *zip(launch.args.kwonlyargs, launch.args.kw_defaults, strict=True)]  # fmt: skip
     found: dict[str, Scalar] = {}
-    for argument, default in pairs:
+    for name, default in launch_parameters(tree):
         try:
             value = ast.literal_eval(default) if default is not None else None
         except ValueError:
             continue
         if isinstance(value, int | float | bool | str):
-            found[argument.arg] = value
+            found[name] = value
     return found
 
 
