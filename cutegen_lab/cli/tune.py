@@ -28,7 +28,6 @@ from cutegen_lab.session.factories import make_judge, make_provider
 from cutegen_lab.session.kernels import for_one_config, read_text_file
 from cutegen_lab.session.outputs import may_write, write_out
 from cutegen_lab.session.tuned import PlainKernel, Tunable, TuningResult, duration, kernel_text, report
-from cutegen_lab.tuning.gain import gain_over_default
 from cutegen_lab.tuning.space import brief
 
 
@@ -76,10 +75,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 def _against_default(found: TuningResult, arguments: argparse.Namespace, output: Output) -> str | None:
     """Prints the default config, its time, how much faster the best is, and the next step, which it returns; None if no
     config passed."""
-    if found.best is None or found.timing is None:
+    gain = found.gain
+    if gain is None:
         return None
     default, default_us = found.tunable.space.default, found.rows[0].default_us
-    gain = gain_over_default(found.best == default, found.timing, default_us)
     following = _next_step(arguments, found.best if gain.faster else None)
     output.line(f"default: {brief(default)}; {duration(default_us)} {found.kind}")
     output.line(f"the best config {gain.text}")

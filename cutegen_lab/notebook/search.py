@@ -18,7 +18,6 @@ from cutegen_lab.notebook.search_figure import headline, plain_figure, search_fi
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
 from cutegen_lab.session.tuned import TuningResult, concluded, kernel_text, paragraph_html, report, searched, table_html
-from cutegen_lab.tuning.gain import gain_over_default
 from cutegen_lab.views.hints import NOTEBOOK, advised
 
 if TYPE_CHECKING:
@@ -241,7 +240,4 @@ def _stage_one(searching: Searching) -> list[str]:
 
 def _gain(found: TuningResult) -> list[str]:
     """The best config compared with the default one, if any passed."""
-    if found.best is None or found.timing is None:
-        return []
-    gain = gain_over_default(found.best == found.tunable.space.default, found.timing, found.rows[0].default_us)
-    return [f"the best config {gain.text}"]
+    return [f"the best config {found.gain.text}"] if found.gain else []

@@ -17,6 +17,7 @@ from cutegen_lab.session.specialised import Written
 from cutegen_lab.session.versions import versions
 from cutegen_lab.tuning import Space
 from cutegen_lab.tuning.evaluations import Kind
+from cutegen_lab.tuning.gain import Gain, gain_over_default
 from cutegen_lab.tuning.protocols import SearchStats
 from cutegen_lab.tuning.space import brief
 from cutegen_lab.views.speed import band
@@ -106,6 +107,13 @@ class TuningResult:
     @property
     def interrupted(self) -> bool:
         return self.stats.stopped == "interrupted"
+
+    @property
+    def gain(self) -> Gain | None:
+        """``best`` compared with the default config; None if no config passed."""
+        if self.best is None or self.timing is None:
+            return None
+        return gain_over_default(self.best == self.tunable.space.default, self.timing, self.rows[0].default_us)
 
     def __repr__(self) -> str:
         said = concluded(self)
