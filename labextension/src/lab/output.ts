@@ -92,15 +92,18 @@ export class RunOutput extends Panel implements IRenderMime.IRenderer {
     });
   };
 
+  private get runId(): unknown {
+    return (this.model?.data[MIME_TYPE] as { run_id?: unknown } | null | undefined)?.run_id;
+  }
+
   /** What was answered after the output was saved is in the store. */
   private async readStored(): Promise<void> {
-    const saved = this.model?.data[MIME_TYPE] as { run_id?: unknown } | null | undefined;
-    if (typeof saved?.run_id !== 'string' || this.saved.awaited) {
+    const { runId } = this;
+    if (typeof runId !== 'string' || this.saved.awaited) {
       return;
     }
-    const stored = await this.find(saved.run_id).catch(() => null);
-    const now = this.model?.data[MIME_TYPE] as { run_id?: unknown } | null | undefined;
-    if (!this.isDisposed && !this.saved.isHidden && now?.run_id === saved.run_id) {
+    const stored = await this.find(runId).catch(() => null);
+    if (!this.isDisposed && !this.saved.isHidden && this.runId === runId) {
       this.saved.stored = stored;
     }
   }

@@ -8,7 +8,7 @@ import { RunServer } from '../runs/server';
 import { serverBehind } from './behind';
 import { NotebookKernel } from './kernel';
 import { RunOutput } from './output';
-import { resumeRun, rowOf } from './resume';
+import { resumeRun } from './resume';
 import type { IStored } from './saved';
 
 /** Before ipywidgets' own -10: of a bundle that holds a run and a widget view, the run is asked first. */
@@ -28,19 +28,20 @@ export const outputsPlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load('cutegen_lab');
     const server = new RunServer(app.serviceManager.serverSettings);
     const find = async (runId: string): Promise<IStored | null> => {
-      const row = await rowOf(server, runId);
-      return (
-        row && {
-          run: await server.view(row),
-          backend: serverBehind(query => server.look(row, query), trans),
-          away: {
-            reason: trans.__('Shown from the store: no kernel of this notebook drives the run.'),
-            label:
-              row.status === 'done' ? trans.__('Go on from this run') : trans.__('Resume in this notebook'),
-            go: () => void resumeRun(app, server, row, trans)
-          }
-        }
-      );
+      const { rows } = await server.list({ q: runId, limit: 500 });
+      const row = rows.find(each => each.run_id === runId);
+      return row === undefined
+        ? null
+        : {
+            run: await server.view(row),
+            backend: serverBehind(query => server.look(row, query), trans),
+            away: {
+              reason: trans.__('Shown from the store: no kernel of this notebook drives the run.'),
+              label:
+                row.status === 'done' ? trans.__('Go on from this run') : trans.__('Resume in this notebook'),
+              go: () => void resumeRun(app, server, row, trans)
+            }
+          };
     };
     app.docRegistry.addWidgetExtension('Notebook', {
       createNew: (panel: Widget & { content?: unknown }, context: DocumentRegistry.Context) => {

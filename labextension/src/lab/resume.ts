@@ -4,17 +4,11 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Widget } from '@lumino/widgets';
 import { keyOf } from '../runs/words';
 import type { RunServer } from '../runs/server';
-import type { RunKey, RunRow } from '../schema';
+import type { RunKey } from '../schema';
 import { openNewNotebook } from './new-notebook';
 import { notebookOf, resuming } from './notebook';
 import { noKernel } from './quickstart';
 import { cellOf, resumeIn, showIn, type INotebookWidget } from './shown-run';
-
-/** The run's row in the list; null where no store of this server has it. */
-export async function rowOf(server: RunServer, runId: string, key?: RunKey): Promise<RunRow | null> {
-  const { rows } = await server.list({ q: runId, limit: 500 });
-  return rows.find(row => (key === undefined ? row.run_id === runId : keyOf(row) === keyOf(key))) ?? null;
-}
 
 function isNotebook(widget: Widget): widget is Widget & INotebookWidget {
   const { content } = widget as { content?: { widgets?: unknown; activeCellIndex?: unknown } };
@@ -36,7 +30,8 @@ export async function resumeRun(
   trans: TranslationBundle
 ): Promise<void> {
   const { commands, shell } = app;
-  const row = await rowOf(server, key.run_id, key);
+  const { rows, stores } = await server.list({ q: key.run_id, limit: 500 });
+  const row = rows.find(each => keyOf(each) === keyOf(key));
   if (row?.notebook) {
     const opened: unknown = await commands.execute('docmanager:open', {
       path: row.notebook,
@@ -47,7 +42,6 @@ export async function resumeRun(
     }
     return;
   }
-  const { stores } = await server.list({ limit: 1 });
   const folder = stores.find(store => store.name === key.store)?.folder ?? '';
   const place = folder === '.' ? '' : folder;
   for (const widget of shell.widgets('main')) {
