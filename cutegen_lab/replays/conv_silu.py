@@ -9,8 +9,5 @@ def reference(x, weight, bias):  # x: (batch, channels, h, w); weight: (filters,
 
 
 def inputs():
-    return [
-        torch.randn(2, 64, 32, 32).bfloat16(),
-        torch.randn(64, 64, 3, 3).bfloat16() / 24,
-        torch.randn(64).bfloat16(),
-    ]
+    x, bias = torch.randn(2, 64, 32, 32).bfloat16(), torch.randn(64).bfloat16()
+    return [x, torch.randn(64, 64, 3, 3).bfloat16() / 24, bias]

@@ -1,4 +1,4 @@
-"""Router of a mixture of experts: the two experts with the largest probabilities, their weights renormalised to sum to 1."""
+"""Router of a mixture of experts: the two most probable experts, their weights renormalised."""
 
 import torch
 

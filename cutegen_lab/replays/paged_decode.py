@@ -3,9 +3,7 @@
 import torch
 
 
-def reference(
-    q, keys, values, pages
-):  # q: (batch, heads, dim); keys, values: (pages, page, heads, dim); pages: (batch, n)
+def reference(q, keys, values, pages):  # q: (b, heads, dim); keys, values: (pages, page, heads, dim); pages: (b, n)
     batch, heads, dim = q.shape
     k = keys[pages].reshape(batch, -1, heads, dim)
     v = values[pages].reshape(batch, -1, heads, dim)

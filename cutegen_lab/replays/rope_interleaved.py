@@ -10,7 +10,5 @@ def reference(x, angles):  # x: (batch, sequence, heads, dim); angles: (sequence
 
 
 def inputs():
-    return [
-        torch.randn(2, 1024, 16, 128).bfloat16(),
-        torch.outer(torch.arange(1024.0), 10000.0 ** -torch.linspace(0, 1, 64)),
-    ]
+    frequencies = 10000.0 ** -torch.linspace(0, 1, 64)
+    return [torch.randn(2, 1024, 16, 128).bfloat16(), torch.outer(torch.arange(1024.0), frequencies)]

@@ -1,7 +1,7 @@
 """Feature pyramid: a coarse map, enlarged twice with bilinear interpolation, added to a fine one."""
 
-import torch.nn.functional as F
 import torch
+import torch.nn.functional as F
 
 
 def reference(coarse, fine):  # coarse: (batch, channels, h, w); fine: (batch, channels, 2 h, 2 w)

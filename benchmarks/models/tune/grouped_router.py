@@ -1,4 +1,4 @@
-"""DeepSeek's router: sigmoid scores, the 2 best of 8 groups of experts by the sum of each group's top 2, then 4 experts of these."""
+"""DeepSeek's router: the 2 best of 8 groups of experts by the sum of each group's top 2, then 4 experts of these."""
 
 import torch
 
