@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, field
 
 from cutegen_lab.core.hashing import canonical_json, sha256
 from cutegen_lab.core.hints import did_you_mean
+from cutegen_lab.core.ideas import Change, Idea
 from cutegen_lab.core.verdict import Diagnostic
 
 Scalar = int | float | bool | str
@@ -83,6 +84,12 @@ class Proposal:
     """Text of the spec, if the answer was one."""
     refused: tuple[Diagnostic, ...] = ()
     """Why the spec could not be compiled; empty if it could."""
+    expects: Change | None = None
+    """The change from its parent that the model expects; None if it said none."""
+    implements: str = ""
+    """Id of the idea that it tries; empty if that is its own."""
+    ideas: tuple[Idea, ...] = ()
+    """Further ideas that came with the answer; a candidate in a run has none, since they are the run's."""
 
 
 @dataclass(frozen=True)

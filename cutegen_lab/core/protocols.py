@@ -11,6 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, TracedLayout
 from cutegen_lab.core.candidate import Candidate, Config, Proposal
+from cutegen_lab.core.idea_results import IdeaResult
 from cutegen_lab.core.notes import Note
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.roofline import GpuSpec
@@ -72,6 +73,15 @@ class GenerateRequest:
     """The analyst's comments and pins, on candidates of ``history``."""
     searched: bool = False
     """Whether a search sets the values of TUNABLE once the kernel has passed."""
+    ideas: tuple[IdeaResult, ...] = ()
+    """Ideas that no passing kernel has tried, the most promising first."""
+    trust: float = 1.0
+    """Fraction of the changes that this run's model expected that came, in the median."""
+
+    @property
+    def known_ideas(self) -> frozenset[str]:
+        """Ids of :attr:`ideas`."""
+        return frozenset(each.id for each in self.ideas)
 
 
 Forecast = Callable[[GenerateRequest, Sequence[tuple[str, Config]], Say, Cancel], "list[float | None]"]

@@ -15,6 +15,7 @@ from cutegen_lab.core.candidate import Candidate, TokenUsage
 from cutegen_lab.core.cost import Price, dollars
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import Advice, Hint
+from cutegen_lab.core.ideas import Idea
 from cutegen_lab.core.notes import Note
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
@@ -318,9 +319,31 @@ class NoteLifted:
     """Tag of the event in the store."""
 
 
+@dataclass(frozen=True)
+class IdeasGiven:
+    """A model or the analyst had ideas, apart from the code that may try them."""
+
+    ideas: tuple[Idea, ...]
+    """The ideas."""
+    by: str
+    """Model or provider, or "analyst"."""
+    type: Literal["ideas_given"] = "ideas_given"
+    """Tag of the event in the store."""
+
+
+@dataclass(frozen=True)
+class GivenIdea:
+    """An idea of a run."""
+
+    idea: Idea
+    """The idea."""
+    by: str
+    """Who had it, as in :class:`IdeasGiven`."""
+
+
 Event = (
     RunStarted | StepStarted | Generated | GenerateFailed | Compiled | CompileFailed | Checked | Timed | Profiled
-    | Answered | StepFailed | Resumed | Stopped | Imported | Noted | NoteLifted
+    | Answered | StepFailed | Resumed | Stopped | Imported | Noted | NoteLifted | IdeasGiven
 )  # fmt: skip
 
 
@@ -357,6 +380,8 @@ class RunState:
     """Ids of all approved candidates, oldest first."""
     notes: Mapping[str, Note] = field(default_factory=dict)
     """Comments and pins by id, oldest first, without those taken away."""
+    ideas: Mapping[str, GivenIdea] = field(default_factory=dict)
+    """Ideas by id, oldest first."""
     wasted: TokenUsage = field(default_factory=TokenUsage)
     """Tokens of answers that became no candidate."""
     scope: Scope | None = None

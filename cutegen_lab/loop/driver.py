@@ -17,6 +17,7 @@ from cutegen_lab.core.run import (
     Answer,
     Answered,
     Event,
+    IdeasGiven,
     Noted,
     NoteLifted,
     RunState,
@@ -120,7 +121,7 @@ class Driver:
         stored = self._store.append(self.run_id, event, after)
         self._events.append(stored)
         self._state = after
-        if not isinstance(event, StepStarted | Noted | NoteLifted):
+        if not isinstance(event, StepStarted | Noted | NoteLifted | IdeasGiven):
             self._cancel.set()  # the current step is over, even if its thread has not noticed yet
         self._wake.notify_all()
         self._subscribers.tell(Notice(after, stored))
@@ -148,22 +149,23 @@ class Driver:
 
         name = f"{self.run_id}-{state.step.value}"
         try:
-            event = call(lambda: self._steps.perform(effect, state, say, cancel), cancel, name)
+            events = call(lambda: self._steps.perform(effect, state, say, cancel), cancel, name)
         except Cancelled:
             if cancel.is_set():
                 return
-            event = Stopped(f"{state.step.value} was cancelled")
+            events = [Stopped(f"{state.step.value} was cancelled")]
         except CutegenError as error:
-            event = StepFailed(state.step, error.reason, error.hint)
+            events = [StepFailed(state.step, error.reason, error.hint)]
         except Exception as error:
             known = of_the_disk(error)
             if known is None:
                 _log.exception("step %s of %s", state.step.value, self.run_id)
             failure = known or CutegenError(f"internal error: {type(error).__name__}: {error}")
-            event = StepFailed(state.step, failure.reason, failure.hint)
+            events = [StepFailed(state.step, failure.reason, failure.hint)]
         with self._lock:
             if not cancel.is_set():  # after a stop the result is dropped
-                self._record(event)
+                for event in events:
+                    self._record(event)
 
     def _out_of_time(self) -> str:
         limit = self._state.settings.budget.max_seconds

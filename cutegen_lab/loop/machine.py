@@ -21,6 +21,7 @@ from cutegen_lab.core.run import (
     Event,
     Generated,
     GenerateFailed,
+    IdeasGiven,
     Imported,
     Noted,
     NoteLifted,
@@ -41,7 +42,7 @@ from cutegen_lab.loop.answers import REOPENING, answered, ask, finish, stop, wit
 from cutegen_lab.loop.budget import fixes_left
 from cutegen_lab.loop.edits import ANALYST
 from cutegen_lab.loop.effects import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time
-from cutegen_lab.loop.notes import lifted, noted
+from cutegen_lab.loop.notes import ideas_given, lifted, noted
 from cutegen_lab.loop.requests import generate_request
 from cutegen_lab.loop.review import auto_answer, scope_answer
 
@@ -50,7 +51,7 @@ def advance(state: RunState | None, event: Event) -> RunState:
     """The state after ``event``; ``state`` itself if the event changes nothing.
 
     Raises :class:`InputError` for an answer or event that is not legal in ``state``. A finished run ignores everything
-    except a branch, an edit, a resume, and comments and pins.
+    except a branch, an edit, a resume, comments, pins and ideas.
     """
     if isinstance(event, RunStarted):
         if state is not None:
@@ -100,7 +101,7 @@ def next_step(state: RunState) -> Effect:
 def _reopens(event: Event) -> bool:
     if isinstance(event, Answered):
         return event.answer.kind in REOPENING
-    return isinstance(event, (Resumed, Imported, Noted, NoteLifted))
+    return isinstance(event, (Resumed, Imported, Noted, NoteLifted, IdeasGiven))
 
 
 def _generated(state: RunState, event: Generated) -> RunState:
@@ -247,4 +248,5 @@ _HANDLERS: dict[type[Event], Callable[..., RunState]] = {
     Imported: _imported,
     Noted: noted,
     NoteLifted: lifted,
+    IdeasGiven: ideas_given,
 }

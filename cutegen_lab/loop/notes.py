@@ -1,5 +1,7 @@
-"""Comments and pins of a run: their events and the effect of these. Pure functions. Illegal comments and pins raise
-InputError."""
+"""Comments, pins and ideas of a run: their events and the effect of these. Pure functions.
+
+Illegal comments and pins raise InputError.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.notes import Note, place_of
 from cutegen_lab.core.pins import broken_pins, noted_place
-from cutegen_lab.core.run import Noted, NoteLifted, RunState, Step
+from cutegen_lab.core.run import GivenIdea, IdeasGiven, Noted, NoteLifted, RunState, Step
 from cutegen_lab.core.verbs import NoteVerb
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 
@@ -54,6 +56,14 @@ def lifted(state: RunState, event: NoteLifted) -> RunState:
         return state
     trials = {name: trial for name, trial in state.trials.items() if name != current.id}
     return replace(state, step=Step.COMPILE, trials=trials, problem_note="", problem_hint=None)
+
+
+def ideas_given(state: RunState, event: IdeasGiven) -> RunState:
+    """The state with the ideas that it does not have yet."""
+    known = {given.idea.claim.casefold() for given in state.ideas.values()}
+    new = [idea for idea in event.ideas if idea.claim.casefold() not in known]
+    ideas = {f"i{len(state.ideas) + number}": GivenIdea(idea, event.by) for number, idea in enumerate(new, 1)}
+    return replace(state, ideas={**state.ideas, **ideas}) if ideas else state
 
 
 def breaks_a_pin(state: RunState, candidate_id: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cutegen_lab.core.idea_results import expectations, open_ideas, trust
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.run import RunState
@@ -29,4 +30,6 @@ def generate_request(state: RunState) -> GenerateRequest:
         language=settings.language,
         wanted=state.wanted,
         notes=tuple(state.notes.values()),
+        ideas=open_ideas(state),
+        trust=trust(expectations(state)),
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Candidate, Proposal
@@ -16,6 +18,7 @@ from cutegen_lab.core.run import (
     Event,
     Generated,
     GenerateFailed,
+    IdeasGiven,
     Profiled,
     RunSettings,
     RunState,
@@ -49,10 +52,16 @@ class Steps:
         self._profiles: dict[str, ProfileResult | None] = {}
         self._ahead = SpeculativeBuild(provider, self._built)
 
-    def perform(self, effect: Work, state: RunState, say: Say, cancel: Cancel) -> Event:
+    def perform(self, effect: Work, state: RunState, say: Say, cancel: Cancel) -> Sequence[Event]:
+        """The events of a step, in order; the last is its result."""
+        if isinstance(effect, Generate):
+            return self._generate(effect, state, say, cancel)
+        return [self._evaluate(effect, state, say, cancel)]
+
+    def _evaluate(
+        self, effect: Compile | Check | Time | Profile, state: RunState, say: Say, cancel: Cancel
+    ) -> Event:  # fmt: skip
         match effect:
-            case Generate():
-                return self._generate(effect, state, say, cancel)
             case Compile(candidate_id):
                 return self._compile(state.candidates[candidate_id], state, say, cancel)
             case Check(candidate_id, sha):
@@ -62,19 +71,20 @@ class Steps:
             case Profile(candidate_id, sha):
                 return self._profile(candidate_id, sha, state, say, cancel)
 
-    def _generate(self, effect: Generate, state: RunState, say: Say, cancel: Cancel) -> Event:
+    def _generate(self, effect: Generate, state: RunState, say: Say, cancel: Cancel) -> Sequence[Event]:
         recorded = state.settings.provider.startswith("replay:")  # a recording is always played to its end
         if state.settings.auto and not recorded and (reason := nothing_to_gain(state)):
-            return GenerateFailed(reason, exhausted=True)
+            return [GenerateFailed(reason, exhausted=True)]
         try:
             proposal = self._provider.propose(effect.request, say, cancel)
         except ProviderExhausted as error:
-            return GenerateFailed(error.message, exhausted=True, usage=error.usage)
+            return [GenerateFailed(error.message, exhausted=True, usage=error.usage)]
         except ProviderError as error:
-            return GenerateFailed(error.reason, hint=error.hint, usage=error.usage)
-        return Generated(
-            Candidate(next_id(state), state.ask_parent_id, proposal.provider or self._provider.name, proposal)
-        )
+            return [GenerateFailed(error.reason, hint=error.hint, usage=error.usage)]
+        author = proposal.provider or self._provider.name
+        ideas = [IdeasGiven(proposal.ideas, proposal.model or author)] if proposal.ideas else []
+        candidate = Candidate(next_id(state), state.ask_parent_id, author, replace(proposal, ideas=()))
+        return [*ideas, Generated(candidate)]
 
     def _compile(self, candidate: Candidate, state: RunState, say: Say, cancel: Cancel) -> Event:
         started = time.monotonic()

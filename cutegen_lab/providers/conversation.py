@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cutegen_lab.core.candidate import Proposal, TokenUsage
-from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.errors import ProviderError, ProviderExhausted
 from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
 from cutegen_lab.providers.cutespec_replies import written_out
 from cutegen_lab.providers.prompting import RenderedPrompt, render, render_reask
-from cutegen_lab.providers.replies import MalformedAnswer, parse
+from cutegen_lab.providers.replies import MalformedAnswer, done, parse
 
 CONVERSATION_SCHEMA = "cutegen-conversation"
 CONVERSATION_VERSION = 1
@@ -58,7 +58,7 @@ class ConversationProvider(ABC):
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
         """A parsed proposal. After an unusable answer the model is asked once more; a second one raises
-        ProviderError."""
+        ProviderError. Raises ProviderExhausted if the model answers that it is done."""
         prompts = [render(request)]
         spent = TokenUsage()
         while True:
@@ -68,6 +68,8 @@ class ConversationProvider(ABC):
                 raise error.after(spent)  # noqa: B904 - the same error
             self._keep(prompts[-1], answer)
             spent += answer.usage
+            if request.kind == "refine" and (why := done(answer.text)):
+                raise ProviderExhausted(f"{answer.model or self.name} is done: {why}").after(spent)
             try:
                 parsed = parse(answer.text, specs=request.language == "spec", before=_shown_text(request))
             except MalformedAnswer as error:
@@ -80,7 +82,8 @@ class ConversationProvider(ABC):
             proposal = Proposal(
                 source=parsed.source, title=parsed.title, reason=parsed.reason,
                 predicted_effect=parsed.predicted_effect, prompts=tuple(p.ref for p in prompts), usage=spent,
-                model=answer.model,
+                model=answer.model, expects=parsed.expects, ideas=parsed.ideas,
+                implements=parsed.implements if parsed.implements in request.known_ideas else "",
             )  # fmt: skip
             return written_out(proposal, request) if parsed.is_spec else proposal
 

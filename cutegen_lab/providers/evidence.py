@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from cutegen_lab.core.hot_lines import hottest
 from cutegen_lab.core.plain_text import one_line
-from cutegen_lab.core.predicted import terms_text
+from cutegen_lab.core.predicted import attainable_us, terms_text
 from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.core.trial import OutputError, Profile, Trial, WorkloadCheck
 
@@ -90,9 +90,18 @@ def _timing_lines(trial: Trial) -> list[str]:
         lines.append(f"- limited by: {trial.profile.limiter} (counts from the {trial.profile.source})")
         if terms := terms_text(trial.profile, trial.sol):
             lines.append(f"- {terms}")
+        if least_us := attainable_us(trial.profile, trial.sol):
+            lines.extend(_headroom(trial, least_us))
         lines.extend(f"- {finding}" for finding in trial.profile.findings)
         lines.extend(f"- {line}" for line in (_mix(trial.profile), _conflicts(trial.profile)) if line)
     return lines
+
+
+def _headroom(trial: Trial, least_us: float) -> list[str]:
+    """How much of a predicted time could be saved at most."""
+    if trial.timing is None or trial.timing.kind != "predicted":
+        return []
+    return [f"- at most {max(1 - least_us / trial.timing.time_us, 0):.1%} less time can be reached"]
 
 
 def _hot_lines(trial: Trial, source: str) -> list[str]:

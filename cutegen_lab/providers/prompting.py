@@ -14,6 +14,8 @@ from jinja2.sandbox import SandboxedEnvironment
 from cutegen_lab.core.candidate import PromptRef
 from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.hashing import sha256
+from cutegen_lab.core.idea_results import IdeaResult
+from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
 from cutegen_lab.core.roofline import speed_of_light
 from cutegen_lab.providers.asks import asks
@@ -22,6 +24,8 @@ from cutegen_lab.providers.evidence import evidence_text, failure_text, history_
 from cutegen_lab.providers.prompt_topics import EXAMPLES, work_class
 from cutegen_lab.providers.replies import SPEC_BLOCK
 
+_IDEAS = 5  # ideas that are listed
+_TRUSTED = 0.8  # fraction of the expected changes that came from which the model is not told about it
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 
 
@@ -45,6 +49,7 @@ def render(request: GenerateRequest) -> RenderedPrompt:
         "feedback": request.feedback,
         "searched": request.searched and not in_spec,
         "history": [history_line(attempt) for attempt in _others(request)[-8:]],
+        **_ideas(request),
         "asks": (asked := asks(request)),
         "asks_fence": _fence("\n".join(each.quote for each in asked), None),
     }
@@ -106,6 +111,27 @@ def _others(request: GenerateRequest) -> list[Attempt]:
     """Earlier candidates besides the one that is to be changed."""
     parent = request.parent.candidate.id if request.parent else None
     return [attempt for attempt in request.history if attempt.candidate.id != parent]
+
+
+def _ideas(request: GenerateRequest) -> dict[str, object]:
+    """Ideas that are open, how far expectations came true, and how many changes of the parent gained nothing."""
+    parent = request.parent.candidate.id if request.parent else None
+    without_gain = [each for each in _others(request) if each.candidate.parent_id == parent is not None]
+    return {
+        "ideas": [
+            {"id": each.id, "claim": one_line(each.idea.claim), "note": _note(each)} for each in request.ideas[:_IDEAS]
+        ],
+        "trust": f"{request.trust:.0%}" if request.trust < _TRUSTED else "",
+        "stuck": sum(each.trial is not None and each.trial.verdict.passed for each in without_gain),
+    }
+
+
+def _note(result: IdeaResult) -> str:
+    idea = result.idea
+    said = [f"expected: {idea.expects}"] if idea.expects else []
+    said += ["much work"] if idea.cost == "large" else []
+    said += [f"failed as {', '.join(result.tries)}"] if result.tries else []
+    return "; ".join(said)
 
 
 def _problem_values(request: GenerateRequest) -> dict[str, object]:

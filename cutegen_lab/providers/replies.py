@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cutegen_lab.core import syntax
 from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.ideas import MOST_CLAIM, Change, Idea, read_change, read_idea
 from cutegen_lab.core.plain_text import misfit
 from cutegen_lab.providers.line_edits import EDIT_BLOCK, EditError, apply_edits, read_edits
 
@@ -14,6 +15,8 @@ _FENCE = re.compile(r"(`{3,})[ \t]*(\w*)")
 _MARKS = " \t\r*_"  # Markdown marks around a field's name and value
 MAX_ANSWER_CHARS = 400_000
 SPEC_BLOCK = "cutespec"
+MOST_IDEAS = 3
+_IDEA_ID = re.compile(r"\bi\d{1,4}\b")
 
 
 class MalformedAnswer(ProviderError):
@@ -32,6 +35,12 @@ class ParsedAnswer:
     """Why the change was made."""
     predicted_effect: str
     """Expected effect on the time."""
+    expects: Change | None = None
+    """The change of a metric that is expected."""
+    implements: str = ""
+    """Id of the idea that the change tries."""
+    ideas: tuple[Idea, ...] = ()
+    """Further ideas, at most :data:`MOST_IDEAS`."""
     is_spec: bool = False
     """Whether ``source`` is a spec, not a module."""
 
@@ -74,6 +83,11 @@ def parse(text: str, specs: bool = False, before: str = "") -> ParsedAnswer:
     return answer
 
 
+def done(text: str) -> str:
+    """The reason of an answer that no change is worth its tokens: ``Done: why``, and no code block; "" for others."""
+    return "" if _blocks(text) else _field(text, "Done")[:MOST_CLAIM]
+
+
 def _edited(before: str, blocks: list[str]) -> str:
     try:
         after = apply_edits(before, read_edits(blocks))
@@ -88,7 +102,12 @@ def _answer(block: str, text: str, is_spec: bool = False) -> ParsedAnswer:
     head = text.split("```", 1)[0]
     title = (_field(head, "Title") or "untitled version")[:120]
     source = block.strip("\n") + "\n"
-    return ParsedAnswer(source, title, _field(head, "Reason"), _field(head, "Predicted effect"), is_spec)
+    tried = _IDEA_ID.search(_field(head, "Implements"))
+    ideas = [idea for each in _fields(head, "Idea") if (idea := read_idea(each)) is not None]
+    return ParsedAnswer(
+        source, title, _field(head, "Reason"), _field(head, "Predicted effect"), read_change(_field(head, "Expect")),
+        tried[0] if tried else "", tuple(ideas[:MOST_IDEAS]), is_spec,
+    )  # fmt: skip
 
 
 def _blocks(text: str) -> list[tuple[str, str]]:
@@ -117,11 +136,15 @@ def _closes(line: str, backticks: int) -> bool:
 
 
 def _field(text: str, name: str) -> str:
-    """Value of the field ``name``: the text after ``name:`` at the start of a line, or the line below; "" if there is
-    none."""
-    lines = text.split("\n")
+    """First value of the field ``name``; "" if there is none."""
+    return next(iter(_fields(text, name)), "")
+
+
+def _fields(text: str, name: str) -> list[str]:
+    """Values of the fields ``name``, each the text after ``name:`` at the start of a line, or the line below."""
+    lines, found = text.split("\n"), []
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         head, colon, value = line.partition(":")
         if colon and head.strip(_MARKS + "#>-").lower() == name.lower():
-            return value.strip(_MARKS) or below.strip(_MARKS)
-    return ""
+            found.append(value.strip(_MARKS) or below.strip(_MARKS))
+    return found

