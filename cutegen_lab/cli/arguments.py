@@ -10,7 +10,16 @@ from typing import Any, NoReturn
 from cutegen_lab import __version__
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.core.run import LANGUAGES, PROVIDERS, STRATEGIES, STRATEGY_HELP, Budget, RunSettings
+from cutegen_lab.core.run import (
+    LANGUAGES,
+    PROFILING_HELP,
+    PROFILINGS,
+    PROVIDERS,
+    STRATEGIES,
+    STRATEGY_HELP,
+    Budget,
+    RunSettings,
+)
 from cutegen_lab.exports import FORMATS
 from cutegen_lab.layouts import options as layouts
 from cutegen_lab.views.hints import misspelt_argument
@@ -98,6 +107,9 @@ def build_parser() -> Parser:
                          help="in the emulator's order of execution (emulator), or measured (cuda)")  # fmt: skip
     _add_export(command("export", "export", "a kernel, or the whole of RUN, as files in one of several formats"))
     _add_runs(command("runs", "runs", "what is in the store"))
+    memory = command("memory", "memory", "what worked here: changes of kernels and what they did, by class and GPU")
+    memory.add_argument("--work-class", default="", metavar="CLASS", help="only of this class of work: 'row reduction'")
+    memory.add_argument("--gpu", default="", help="only times on this GPU")
     return parser
 
 
@@ -145,6 +157,11 @@ def _proposals(run: Parser) -> None:
     run.add_argument("--language", choices=LANGUAGES, default=_DEFAULTS.language,
                      help="what a model writes: CuTe modules or specs (%(default)s)")  # fmt: skip
     run.add_argument("--strategy", choices=STRATEGIES, default=_DEFAULTS.strategy, help=STRATEGY_HELP)
+    run.add_argument("--drafts", type=_positive, default=_DEFAULTS.drafts, metavar="N",
+                     help="first kernels to ask a model for, before the fastest is refined (%(default)s)")  # fmt: skip
+    run.add_argument("--profiling", choices=PROFILINGS, default=_DEFAULTS.guidance.profiling, help=PROFILING_HELP)
+    run.add_argument("--no-bounds", action="store_true", help="do not tell a model how fast a kernel could be")
+    run.add_argument("--no-memory", action="store_true", help="do not tell a model what worked in other runs here")
     run.add_argument("--max-steps", type=_positive, default=_BUDGET.max_steps, metavar="N",
                      help=f"candidates (default {_BUDGET.max_steps})")  # fmt: skip
     run.add_argument(

@@ -13,7 +13,7 @@ from cutegen_lab.cli.output import Output, note
 from cutegen_lab.cli.progress import Progress
 from cutegen_lab.cli.review import review
 from cutegen_lab.core.errors import InputError
-from cutegen_lab.core.run import Budget, RunSettings
+from cutegen_lab.core.run import Budget, Guidance, RunSettings
 from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.session import RunHandle, Session
 from cutegen_lab.session.factories import make_judge, make_price
@@ -52,6 +52,8 @@ def run_settings(arguments: argparse.Namespace, *, auto: bool) -> RunSettings:
         auto=auto,
         language=arguments.language,
         strategy=arguments.strategy,
+        drafts=arguments.drafts,
+        guidance=Guidance(not arguments.no_bounds, arguments.profiling, not arguments.no_memory),
         budget=Budget(
             max_steps=arguments.max_steps,
             max_seconds=arguments.max_seconds,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cutegen_lab.suite.record import Suite
 
 COMPARE = Path("compare")
-_NO_OPTIONS = ("budget", "price", "auto", "profile_after", "max_fixes")  # settings that are not options here
+_NO_OPTIONS = ("budget", "price", "auto", "drafts", "guidance", "max_fixes")  # settings that are not options here
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:

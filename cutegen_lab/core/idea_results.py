@@ -13,6 +13,7 @@ from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Trial
 
 HELD = 0.5  # fraction of an expected change that must come for the expectation to have held
+_ROUNDING = 1e-9  # of the division
 _ENOUGH = 3  # changes after which a model's expectations are scaled by what came of them
 _LARGE = 2.0  # an idea of large cost must gain this much more than one of small cost to be tried first
 
@@ -50,7 +51,7 @@ class Expectation:
     @property
     def held(self) -> bool:
         """Whether at least half of the expected change came, in its direction."""
-        return self.came.fraction / self.expected.fraction >= HELD
+        return self.came.fraction / self.expected.fraction >= HELD - _ROUNDING
 
 
 def idea_results(state: RunState) -> tuple[IdeaResult, ...]:

@@ -15,7 +15,7 @@ from cutegen_lab.core.idea_results import IdeaResult
 from cutegen_lab.core.notes import Note
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.run import Event, Language, RunState, RunSummary, StoredEvent
+from cutegen_lab.core.run import Event, Guidance, Language, RunState, RunSummary, StoredEvent
 from cutegen_lab.core.timeline import Timeline
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, Trial
 from cutegen_lab.core.verdict import Fault
@@ -75,6 +75,10 @@ class GenerateRequest:
     """Whether a search sets the values of TUNABLE once the kernel has passed."""
     ideas: tuple[IdeaResult, ...] = ()
     """Ideas that no passing kernel has tried, the most promising first."""
+    guidance: Guidance = field(default_factory=Guidance)
+    """What a model is told besides the problem, the candidate and its verdict."""
+    facts: tuple[str, ...] = ()
+    """What changes did in other runs on problems of the same class, one sentence each."""
     trust: float = 1.0
     """Fraction of the changes that this run's model expected that came, in the median."""
 

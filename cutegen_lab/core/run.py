@@ -32,6 +32,15 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 """How a model's kernel evolves: by one change of the model's a step (CuTeGen, arXiv 2604.01489), or also by a search
 over its TUNABLE whenever a kernel has passed (after arXiv 2601.12698); or ("auto") templates while they serve, then
 both."""
+Profiling = Literal["settled", "always", "never"]
+PROFILINGS: tuple[Profiling, ...] = get_args(Profiling)
+"""When a model is shown a kernel's profile: "settled": of matrix products, convolutions and attention only once two
+kernels have passed, since advice from counters helps little before the structure settles (CuTeGen, arXiv 2604.01489);
+of other work always."""
+PROFILING_HELP = (
+    "when a model sees a kernel's profile: settled (of products, convolutions and attention once two kernels have "
+    "passed, otherwise always), always, never"
+)
 STRATEGY_HELP = (
     "how a model's kernel evolves: cutegen (its own changes, the default), two-stage (also a search over the TUNABLE "
     "of each that passed), auto (templates while they serve, then two-stage)"
@@ -74,6 +83,18 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Guidance:
+    """What a model is told besides the problem, the candidate and its verdict."""
+
+    bounds: bool = True
+    """Whether it is told the speed of light, the attainable time, and how much time can be saved at most."""
+    profiling: Profiling = "settled"
+    """When it sees a kernel's profile, as in :data:`PROFILINGS`."""
+    memory: bool = True
+    """Whether it is told which changes were faster in other runs of this store, and which were not."""
+
+
+@dataclass(frozen=True)
 class RunSettings:
     """Everything the analyst chose for a run."""
 
@@ -97,8 +118,10 @@ class RunSettings:
     """How a model's kernel evolves, as in :data:`STRATEGIES`."""
     price: Price | None = None
     """Price of the provider's answers; None if it is not known."""
-    profile_after: int = 0
-    """Number of candidates that must pass before any is profiled (CuTeGen's delayed profiling)."""
+    drafts: int = 1
+    """Number of first kernels that are asked for, each to work differently, before the fastest is refined."""
+    guidance: Guidance = Guidance()
+    """What a model is told besides the problem, the candidate and its verdict."""
 
     def __post_init__(self) -> None:
         """Raises InputError for a cap in dollars without a price of tokens."""

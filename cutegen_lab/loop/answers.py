@@ -152,7 +152,7 @@ def _accept(state: RunState, answer: Answer, current: Candidate) -> RunState:
     accepted = (*(i for i in state.accepted if i != current.id), current.id)
     state = _with_answer(replace(state, accepted=accepted, failed_in_a_row=0, failed_step=None), answer)
     state = replace(state, incumbent_id=current.id, base_id=current.id, incumbent_since=len(state.candidates))
-    return ask(state, "refine", current.id)
+    return _another_draft(state) or ask(state, "refine", current.id)
 
 
 def _reject(state: RunState, answer: Answer) -> RunState:
@@ -161,8 +161,16 @@ def _reject(state: RunState, answer: Answer) -> RunState:
     if state.base_id is None and current.parent_id is not None and not can_grow(state, current.id):
         # Nothing is accepted and the provider cannot refine the analyst's text: its parent is reviewed again.
         return replace(state, current_id=current.parent_id, failed_step=None, problem_note="", problem_hint=None)
+    if (drafted := _another_draft(state)) is not None and answer.by != "analyst":
+        return drafted
     parent = state.base_id or current.id
     return ask(state, _kind(state, parent), parent, answer.text, wanted=answer.by == "analyst")
+
+
+def _another_draft(state: RunState) -> RunState | None:
+    """The state that asks for one more first kernel; None if there are as many as wanted."""
+    drafts = sum(each.parent_id is None for each in state.candidates.values())
+    return ask(state, "generate", None) if drafts < state.settings.drafts else None
 
 
 def _edit(state: RunState, answer: Answer) -> RunState:

@@ -162,10 +162,7 @@ def _timed(state: RunState, event: Timed) -> RunState:
     trial = trials.timed(state.trials[event.candidate_id], event)
     if not trial.verdict.passed:
         return _failed(state, trial)
-    state = replace(_with_trial(state, trial), failed_in_a_row=0)
-    passed = sum(t.verdict.passed for t in state.trials.values())
-    # Delayed profiling: a profile helps only if there are several correct kernels to compare.
-    return replace(state, step=Step.PROFILE if passed > state.settings.profile_after else Step.REVIEW)
+    return replace(_with_trial(state, trial), failed_in_a_row=0, step=Step.PROFILE)
 
 
 def _profiled(state: RunState, event: Profiled) -> RunState:

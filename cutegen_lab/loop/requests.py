@@ -30,6 +30,7 @@ def generate_request(state: RunState) -> GenerateRequest:
         language=settings.language,
         wanted=state.wanted,
         notes=tuple(state.notes.values()),
+        guidance=settings.guidance,
         ideas=open_ideas(state),
         trust=trust(expectations(state)),
     )

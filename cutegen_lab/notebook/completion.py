@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.core.run import LANGUAGES, PROVIDERS, STRATEGIES
+from cutegen_lab.core.run import LANGUAGES, PROFILINGS, PROVIDERS, STRATEGIES
 from cutegen_lab.core.verbs import VERBS
 from cutegen_lab.devices.select import KINDS
 from cutegen_lab.exports import FORMATS
@@ -35,6 +35,7 @@ VALUES: Mapping[str, Sequence[str]] = {
     "--device": tuple(kind.replace("N", "0") for kind in KINDS),
     "--language": LANGUAGES,
     "--strategy": STRATEGIES,
+    "--profiling": PROFILINGS,
     "--budget": ("600s", "200000tok", "600s,200000tok"),
     **layouts.VALUES,
 }

@@ -17,7 +17,7 @@ from IPython.core.magic_arguments import argument
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hints import did_you_mean
-from cutegen_lab.core.run import LANGUAGES, PROVIDERS, STRATEGIES, STRATEGY_HELP
+from cutegen_lab.core.run import LANGUAGES, PROFILING_HELP, PROFILINGS, PROVIDERS, STRATEGIES, STRATEGY_HELP
 from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.core.verbs import VERBS, Takes, Verb, VerbSpec
 from cutegen_lab.exports import FORMATS
@@ -70,6 +70,10 @@ _PROBLEM = (
              help="dollars per million tokens sent and received, as 1.25/10, or LiteLLM's file of prices"),
     argument("--language", default="dsl", help="what a model writes: dsl (CuTe modules, the default) or spec"),
     argument("--strategy", default="cutegen", help=STRATEGY_HELP),
+    argument("--drafts", type=int, default=1, help="first kernels to ask a model for (default 1)"),
+    argument("--profiling", default="settled", help=PROFILING_HELP),
+    argument("--no-bounds", action="store_true", help="do not tell a model how fast a kernel could be"),
+    argument("--no-memory", action="store_true", help="do not tell a model what worked in other runs here"),
     argument("--review", action="store_true", help="ask before each refinement (the default)"),
     argument("--replay", default="", help="play a recorded conversation: same as --provider replay:FILE"),
 )  # fmt: skip
@@ -143,7 +147,7 @@ class CutegenMagics(Magics):
         return guarded(debug, lambda: self._verb([w for w in words if w != "--debug"]))
 
     def _start(self, arguments: Any, cell: str) -> None:
-        from cutegen_lab.core.run import RunSettings
+        from cutegen_lab.core.run import Guidance, RunSettings
 
         text = below_magic(cell)
         parse_problem(text)  # reports a syntax error before anything is imported or started
@@ -163,6 +167,12 @@ class CutegenMagics(Magics):
             auto=arguments.auto and not arguments.review,
             language=_one_of(LANGUAGES, arguments.language, "language"),
             strategy=_one_of(STRATEGIES, arguments.strategy, "strategy"),
+            drafts=max(arguments.drafts, 1),
+            guidance=Guidance(
+                not arguments.no_bounds,
+                _one_of(PROFILINGS, arguments.profiling, "profiling"),
+                not arguments.no_memory,
+            ),
             price=make_price(arguments.price.strip("\"'"), provider, arguments.model),
             budget=parse_budget(arguments.budget, arguments.max_steps),
         )

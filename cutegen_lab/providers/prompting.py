@@ -21,7 +21,8 @@ from cutegen_lab.core.roofline import speed_of_light
 from cutegen_lab.providers.asks import asks
 from cutegen_lab.providers.cutespec_replies import grammar
 from cutegen_lab.providers.evidence import evidence_text, failure_text, history_line
-from cutegen_lab.providers.prompt_topics import EXAMPLES, work_class
+from cutegen_lab.providers.guidance import told
+from cutegen_lab.providers.prompt_topics import EXAMPLES, WorkClass, work_class
 from cutegen_lab.providers.replies import SPEC_BLOCK
 
 _IDEAS = 5  # ideas that are listed
@@ -42,14 +43,16 @@ class RenderedPrompt:
 def render(request: GenerateRequest) -> RenderedPrompt:
     """The prompt for ``request``: ``generate``, ``fix`` or ``refine``; in the spec language, one of these with
     ``_spec``."""
+    request = told(request, kind := work_class(request.problem, request.gpu))
     parent, in_spec = request.parent, request.language == "spec"
     values: dict[str, object] = {
         **_problem_values(request),
-        **(grammar(request.arch) if in_spec else _guidance(request)),
+        **(grammar(request.arch) if in_spec else _guidance(kind)),
         "feedback": request.feedback,
         "searched": request.searched and not in_spec,
         "history": [history_line(attempt) for attempt in _others(request)[-8:]],
         **_ideas(request),
+        "facts": [one_line(fact) for fact in request.facts],
         "asks": (asked := asks(request)),
         "asks_fence": _fence("\n".join(each.quote for each in asked), None),
     }
@@ -143,7 +146,7 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
         "fence": _fence(problem.source, None),
         "gpu": request.gpu.name,
         "arch": request.arch,
-        "sol_us": f"{sol.time_us:.3g}",
+        "sol_us": f"{sol.time_us:.3g}" if request.guidance.bounds else "",
         "limiter": sol.limiter,
         "workloads": [
             {"name": w.name, "text": w.describe(), "why": w.why} for w in problem.workloads + problem.check_workloads
@@ -153,9 +156,8 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
     }
 
 
-def _guidance(request: GenerateRequest) -> dict[str, object]:
-    """What a model is told about the problem's class of work."""
-    kind = work_class(request.problem, request.gpu)
+def _guidance(kind: WorkClass) -> dict[str, object]:
+    """What a model is told about a class of work."""
     example, what = EXAMPLES[kind]
     return {
         "work_class": kind,

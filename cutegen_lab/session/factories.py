@@ -22,20 +22,21 @@ from cutegen_lab.core.run import PROVIDERS, RunSettings
 
 if TYPE_CHECKING:
     from cutegen_lab.compile import CageCompiler
+    from cutegen_lab.providers.recalled import Recall
 
 _forking = threading.Lock()
 
 
 def make_provider(
     chosen: RunSettings, settings: Settings, workdir: Path, forecast: Forecast | None = None,
-    search_forecast: Callable[[], Forecast] | None = None,
+    search_forecast: Callable[[], Forecast] | None = None, recall: Recall | None = None,
 ) -> Provider:  # fmt: skip
     """The provider that ``chosen`` names, with its strategy. ``forecast``: predicts times of kernels that the templates
-    may propose. ``search_forecast`` makes the one that the strategies "two-stage" and "auto" need. Raises
-    :class:`InputError` for an unknown name or a strategy that the provider does not have, and what the provider raises
-    for bad options."""
+    may propose. ``search_forecast`` makes the one that the strategies "two-stage" and "auto" need. ``recall``: tells
+    a model what worked in other runs. Raises :class:`InputError` for an unknown name or a strategy that the provider
+    does not have, and what the provider raises for bad options."""
     if chosen.strategy == "cutegen" or search_forecast is None:
-        return _named_provider(chosen, settings, workdir, forecast)
+        return _told_facts(_named_provider(chosen, settings, workdir, forecast), chosen, recall)
     if chosen.provider.partition(":")[0] == "templates":
         raise InputError("templates choose their values by themselves", Hint(Advice.STRATEGY_PROVIDER))
     from cutegen_lab.providers.auto import AutoProvider
@@ -43,8 +44,18 @@ def make_provider(
     from cutegen_lab.providers.two_stage import TwoStageProvider  # needs NumPy
 
     predicted = search_forecast()
-    model = TwoStageProvider(_named_provider(chosen, settings, workdir, forecast), predicted)
+    asked = _told_facts(_named_provider(chosen, settings, workdir, forecast), chosen, recall)
+    model = TwoStageProvider(asked, predicted)
     return AutoProvider(TemplatesProvider(forecast=predicted), model) if chosen.strategy == "auto" else model
+
+
+def _told_facts(provider: Provider, chosen: RunSettings, recall: Recall | None) -> Provider:
+    """``provider`` told what worked in other runs, if it is one that reads it."""
+    if recall is None or not chosen.guidance.memory or chosen.provider.partition(":")[0] not in ("openai", "manual"):
+        return provider
+    from cutegen_lab.providers.recalled import RecallingProvider
+
+    return RecallingProvider(provider, recall)
 
 
 def _named_provider(

@@ -21,6 +21,7 @@ from cutegen_lab.loop.notices import Subscriber
 from cutegen_lab.loop.services import DeviceFactory, ProviderFactory, Services, WorkloadChoice
 from cutegen_lab.session import factories
 from cutegen_lab.session.handle import RunHandle
+from cutegen_lab.session.memory import Memory
 from cutegen_lab.session.shown_texts import ShownTexts
 from cutegen_lab.session.versions import versions
 
@@ -34,6 +35,7 @@ class Session:
         """Services of its runs and searches."""
         self._lock = threading.RLock()
         self.texts = ShownTexts(services.workdir / "specialised", services.compiler)
+        self.memory = Memory(services.store, services.workdir / "memory.json")
         self._waking: list[threading.Thread] = []
         self._handles: dict[str, RunHandle] = {}
 
@@ -62,8 +64,9 @@ class Session:
 
         def by_name(chosen: RunSettings) -> Provider:
             return factories.make_provider(
-                chosen, settings, place, session.forecast(chosen.device), session.emulated_forecast
-            )
+                chosen, settings, place, session.forecast(chosen.device), session.emulated_forecast,
+                session.memory.recall,
+            )  # fmt: skip
 
         session = cls(
             Services(

@@ -28,6 +28,9 @@ def command(state: RunState) -> str:
         "patience": (budget.patience, first.patience),
         "within": (f"{100 * budget.within:g}" if budget.within is not None else None, first.within),
         "price": (_price(price) if price else "", ""),
+        "drafts": (of.drafts, usual.drafts),
+        "profiling": (of.guidance.profiling, usual.guidance.profiling),
+        "no-bounds": (not of.guidance.bounds, False), "no-memory": (not of.guidance.memory, False),
         "auto": (of.auto, usual.auto),
     }  # fmt: skip
     chosen = {name: value for name, (value, default) in given.items() if value != default}

@@ -310,13 +310,15 @@ def test_exhaustion_and_budgets_end_the_run() -> None:
     assert isinstance(effect, Finish) and "15 of 15 tokens" in effect.note
 
 
-def test_profiling_is_withheld_until_enough_passed() -> None:
-    delayed = RunSettings(profile_after=1)
-    state, effect = run(*passing("c1")[:4], settings=delayed)
-    assert isinstance(effect, AskReview)
-    first = [*passing("c1")[:4], APPROVE]
-    assert isinstance(run(*first, *passing("c2", "c1")[:4], settings=delayed)[1], Profile)
-    assert state.trials["c1"].profile is None
+def test_drafts_are_asked_for_before_the_fastest_is_refined() -> None:
+    settings = RunSettings(drafts=2)
+    _, effect = run(*passing("c1"), APPROVE, settings=settings)
+    assert isinstance(effect, Generate) and (effect.request.kind, effect.request.parent) == ("generate", None)
+    assert [each.candidate.id for each in effect.request.history] == ["c1"]
+    slower = Answered(Answer("reject", "c2", text="slower", by="auto"))
+    _, effect = run(*passing("c1"), APPROVE, *passing("c2"), slower, settings=settings)
+    assert isinstance(effect, Generate) and effect.request.kind == "refine"
+    assert effect.request.parent is not None and effect.request.parent.candidate.id == "c1"
 
 
 def test_answers_only_at_review_and_only_to_the_candidate_shown() -> None:

@@ -12,6 +12,7 @@ import pytest
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.errors import Cancelled, InputError, ProviderError, ProviderExhausted
 from cutegen_lab.core.hints import Advice, Hint
+from cutegen_lab.core.ideas import Change, Idea
 from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.providers.manual import ManualProvider
 from cutegen_lab.providers.replay import ReplayProvider
@@ -181,3 +182,29 @@ def test_a_refinement_may_be_edits_of_the_candidates_lines(tmp_path: Path) -> No
     assert proposal.source == SOURCE.replace("    pass", "    return") and proposal.title == "vec"
     asked = (tmp_path / "0002.request.md").read_text()
     assert "Edit 1: the candidate has no line `gone`. Answer again" in asked
+
+
+def test_a_model_may_say_that_it_is_done(tmp_path: Path) -> None:
+    provider = ManualProvider(tmp_path, "gpt")
+    thread = answering(provider, "Done: the memory term is the floor\n")
+    with pytest.raises(ProviderExhausted, match="gpt is done: the memory term is the floor"):
+        provider.propose(request("refine", attempt()), quiet, threading.Event())
+    thread.join()
+
+
+def test_only_a_refinement_can_be_declined(tmp_path: Path) -> None:
+    provider = ManualProvider(tmp_path)
+    thread = answering(provider, "Done: too hard", ANSWER)
+    assert provider.propose(request(), quiet, threading.Event()).source == MODULE
+    thread.join()
+
+
+def test_an_answer_may_have_an_expectation_and_ideas(tmp_path: Path) -> None:
+    head = "Expect: time -12%\nImplements: i7\nIdea: two rows | time -8% | large\nIdea: no barrier\n"
+    provider = ManualProvider(tmp_path)
+    thread = answering(provider, ANSWER.replace("\n\n```", f"\n{head}\n```", 1))
+    proposal = provider.propose(request(), quiet, threading.Event())
+    thread.join()
+    assert proposal.expects == Change("time", -0.12)
+    assert proposal.ideas == (Idea("two rows", Change("time", -0.08), "large"), Idea("no barrier"))
+    assert proposal.implements == ""  # the run has no idea of that id
