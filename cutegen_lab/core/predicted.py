@@ -16,7 +16,7 @@ DEPENDENT, IN_ORDER, WORK = "dependent instructions", "instructions in order", "
 BARRIERS, CLUSTER, BLOCK = "barriers", "cluster waits", "block start"
 _WAITED = (LOADS, ARRIVAL, STAGES, DEPENDENT, IN_ORDER, WORK, BARRIERS, CLUSTER, BLOCK)
 LAUNCH_US = 2.0  # launch, ramp-up and drain of one kernel
-AT_THE_FLOOR = "at the floor"  # begins a profile's limiter if no change would make the kernel faster
+AT_THE_FLOOR = "at the floor"  # in a profile's limiter: no change is predicted to make the kernel faster
 _SHOWN = 0.05  # fraction of the longest term below which a term is left out
 _UNITS = 3  # maximum number of functional units that are mentioned
 

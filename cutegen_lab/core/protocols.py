@@ -73,6 +73,8 @@ class GenerateRequest:
     """The analyst's comments and pins, on candidates of ``history``."""
     searched: bool = False
     """Whether a search sets the values of TUNABLE once the kernel has passed."""
+    search_result: str = ""
+    """What a search over the parent's TUNABLE found; "" if there was none."""
     ideas: tuple[IdeaResult, ...] = ()
     """Ideas that no passing kernel has tried, the most promising first."""
     guidance: Guidance = field(default_factory=Guidance)

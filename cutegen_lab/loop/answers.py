@@ -164,7 +164,8 @@ def _reject(state: RunState, answer: Answer) -> RunState:
     if (drafted := _another_draft(state)) is not None and answer.by != "analyst":
         return drafted
     parent = state.base_id or current.id
-    return ask(state, _kind(state, parent), parent, answer.text, wanted=answer.by == "analyst")
+    by_analyst = answer.by == "analyst"  # the reasons of the auto policy are in the history
+    return ask(state, _kind(state, parent), parent, answer.text if by_analyst else "", wanted=by_analyst)
 
 
 def _another_draft(state: RunState) -> RunState | None:

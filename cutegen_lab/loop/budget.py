@@ -53,7 +53,7 @@ def nothing_to_gain(state: RunState) -> str:
     if trial is None or trial.timing is None or trial.profile is None:
         return ""
     copy_us = trial.timing.baselines.get(COPY, math.inf if trial.timing.kind == "predicted" else 0.0)
-    if not trial.profile.limiter.startswith(AT_THE_FLOOR) or trial.timing.time_us > (1 + _AS_FAST) * copy_us:
+    if AT_THE_FLOOR not in trial.profile.limiter or trial.timing.time_us > (1 + _AS_FAST) * copy_us:
         return ""
     return f"{trial.candidate_id} is {trial.profile.limiter}: a refinement would gain nothing"
 

@@ -3,7 +3,11 @@ the bound."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cutegen_lab.core.hot_lines import hottest
+from cutegen_lab.core.idea_results import change_between
+from cutegen_lab.core.ideas import TIME
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.predicted import attainable_us, terms_text
 from cutegen_lab.core.protocols import Attempt
@@ -65,20 +69,34 @@ def evidence_text(attempt: Attempt) -> str:
     return "\n".join(lines)
 
 
-def history_line(attempt: Attempt) -> str:
-    """One earlier candidate: its title, what it promised, what came of it, and what limits it."""
+def history_line(attempt: Attempt, history: Sequence[Attempt]) -> str:
+    """One earlier candidate: its title, what it promised, what came of it, and what limits it. ``history``: all
+    candidates, its parent among them."""
     trial, proposal = attempt.trial, attempt.candidate.proposal
+    parent = next((each for each in history if each.candidate.id == attempt.candidate.parent_id), None)
     said = [trial.verdict.value if trial else "not judged"]
     if trial and not trial.verdict.passed:
         said[0] += f" ({one_line(trial.reason)})"
     if trial and trial.timing:
-        said.append(f"{trial.timing.time_us:.3g} µs {trial.timing.kind}")
+        said.append(f"{trial.timing.time_us:.3g} µs {trial.timing.kind}{_against(parent, attempt)}")
+    if trial and trial.resources:
+        said.append(f"{trial.resources.registers} registers, {trial.resources.smem_bytes} bytes of shared memory")
     if trial and trial.profile:
         said.append(f"limited by {trial.profile.limiter}")
         said += trial.profile.findings[:_FINDINGS_OF_OTHERS]
     promised = f" (promised: {one_line(proposal.predicted_effect)})" if proposal.predicted_effect else ""
+    if proposal.expects:
+        promised = f" (expected: {proposal.expects})"
     answer = [one_line(attempt.answer)] if attempt.answer else []
     return f"{attempt.candidate.id} “{proposal.title}”{promised}: {'; '.join([*said, *answer])}"
+
+
+def _against(parent: Attempt | None, attempt: Attempt) -> str:
+    """The change of the time from the parent's."""
+    if parent is None or parent.trial is None or attempt.trial is None:
+        return ""
+    came = change_between(TIME, parent.trial, attempt.trial)
+    return f", {100 * came.fraction:+.2g}% from {parent.candidate.id}" if came else ""
 
 
 def _timing_lines(trial: Trial) -> list[str]:

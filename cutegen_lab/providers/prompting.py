@@ -50,7 +50,8 @@ def render(request: GenerateRequest) -> RenderedPrompt:
         **(grammar(request.arch) if in_spec else _guidance(kind)),
         "feedback": request.feedback,
         "searched": request.searched and not in_spec,
-        "history": [history_line(attempt) for attempt in _others(request)[-8:]],
+        "search_result": request.search_result,
+        "history": [history_line(attempt, request.history) for attempt in _others(request)[-8:]],
         **_ideas(request),
         "facts": [one_line(fact) for fact in request.facts],
         "asks": (asked := asks(request)),
@@ -60,6 +61,7 @@ def render(request: GenerateRequest) -> RenderedPrompt:
         written = parent.candidate.proposal.spec if in_spec else ""
         values["candidate"] = (written or parent.candidate.source).rstrip()
         values["fence"] = _fence(values["reference"], parent)
+        values["candidate_id"] = parent.candidate.id
         values["block"] = SPEC_BLOCK if written else "python"
         values["verdict"] = parent.trial.verdict.value if parent.trial else "not judged"
         values["failure" if request.kind == "fix" else "evidence"] = (

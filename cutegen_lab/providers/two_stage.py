@@ -6,6 +6,7 @@ then searched. Here both stages are turns of one run, and what the search finds 
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from cutegen_lab.core.candidate import Config, Proposal
@@ -14,25 +15,27 @@ from cutegen_lab.core.pins import broken_pins
 from cutegen_lab.core.protocols import Attempt, Cancel, Forecast, GenerateRequest, Provider, Say
 from cutegen_lab.core.syntax import with_launch_defaults
 from cutegen_lab.tuning.search import Search
-from cutegen_lab.tuning.space import Space, key, read_tunables
+from cutegen_lab.tuning.space import Space, brief, key, read_tunables
 
 SEARCH = "search"  # provider of what a search found
 WORTHWHILE = 0.01  # minimum fraction of the time that the found values must be predicted to save
 _BATCH = 4  # configs predicted at a time
+_SHOWN = 4  # fastest configs that a model is told
 
 
 class TwoStageProvider:
     """A :class:`~cutegen_lab.core.protocols.Provider`: asks ``inner``, a model, for kernels.
 
-    Once a kernel with a TUNABLE has passed, and before ``inner`` is asked to refine it, its configs are searched by
-    predicted time, at most ``evaluations`` of them, once for each text. If one is predicted to be faster, the text with
-    these values as its defaults is the proposal, so that later edits by the model keep them. An analyst's reason for a
+    The configs of a kernel's TUNABLE are searched by predicted time, at most ``evaluations`` of them, once for each
+    text. The first kernel is searched when it has passed, before ``inner`` is asked to refine it: if values are
+    predicted to be faster, the text with these as its defaults is the proposal. Later kernels of ``inner`` are searched
+    before they are judged, so that a change of structure is not judged with poor values. An analyst's reason for a
     rejection goes to ``inner`` immediately. Raises what ``inner`` and ``forecast`` raise.
     """
 
     def __init__(self, inner: Provider, forecast: Forecast, evaluations: int = 16) -> None:
         self._inner, self._forecast, self._evaluations = inner, forecast, evaluations
-        self._searched: set[str] = set()
+        self._found: dict[str, str] = {}  # text without values -> what its search found
         self.name = inner.name
 
     @property
@@ -41,47 +44,25 @@ class TwoStageProvider:
         return int(getattr(self._inner, "streamed", 0))
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
-        return self._values(request, say, cancel) or self._inner.propose(replace(request, searched=True), say, cancel)
+        if (searched := self._values(request, say, cancel)) is not None:
+            return searched
+        asked = replace(request, searched=True, search_result=self._result(request))
+        proposal = self._inner.propose(asked, say, cancel)
+        passed = any(each.trial is not None and each.trial.verdict.passed for each in request.history)
+        return self._tuned(proposal, request, say, cancel) if passed else proposal
 
     def _values(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal | None:
         """The parent with the values that a search found; None if there is nothing to search or to gain."""
         parent = request.parent
-        if request.kind != "refine" or request.feedback or parent is None or parent.candidate.proposal.spec:
+        if request.kind != "refine" or request.feedback or parent is None:
             return None
-        try:
-            space = _space(parent, request)
-        except InputError:  # no TUNABLE, or none that can be read: the judge has said so, if it matters
+        candidate = parent.candidate
+        space = _space(candidate.proposal, request)
+        if space is None or self._was_searched(candidate.proposal, space, request) or _was_refined(parent, request):
             return None
-        text = _without_values(parent, space)
-        known = {_without_values(each, space) for each in request.history if _was_searched(each)}
-        if text in self._searched | known or len(space.configs) < 2 or self._was_refined(parent, request):
-            return None
-        found = self._found(parent, space, request, say, cancel)
-        self._searched.add(text)
-        return found
-
-    def _was_refined(self, parent: Attempt, request: GenerateRequest) -> bool:
-        """Whether ``inner`` already refined ``parent``: a search before it had found nothing."""
-        return any(
-            each.candidate.parent_id == parent.candidate.id and each.candidate.provider == self.name
-            for each in request.history
-        )
-
-    def _found(
-        self, parent: Attempt, space: Space, request: GenerateRequest, say: Say, cancel: Cancel
-    ) -> Proposal | None:  # fmt: skip
-        candidate, search = parent.candidate, Search(space)
         timing = parent.trial.timing if parent.trial else None
-        if timing is not None and timing.kind == "predicted":
-            search.tell(space.default, timing.time_us)
-        tried = 0
-        while configs := search.ask(min(_BATCH, self._evaluations - tried)):
-            kernels = [(candidate.source, {**candidate.config, **config}) for config in configs]
-            for config, time_us in zip(configs, self._forecast(request, kernels, say, cancel), strict=True):
-                search.tell(config, time_us)
-            tried += len(configs)
-            best = search.best
-            say(f"searched {tried} of {len(space.configs)} configs" + (f": {best[1]:.3g} µs predicted" if best else ""))
+        known_us = timing.time_us if timing is not None and timing.kind == "predicted" else None
+        search = self._search(candidate.proposal, space, request, say, cancel, known_us)
         before, best = search.times_us.get(key(space.default)), search.best
         if before is None or best is None or best[1] > before * (1 - WORTHWHILE):
             return None
@@ -90,31 +71,92 @@ class TwoStageProvider:
                    if value != space.default[name]]  # fmt: skip
         return Proposal(
             source=with_launch_defaults(candidate.source, values), title=", ".join(changed),
-            reason=f"The fastest of {tried} configs by predicted time; TUNABLE has {space.total}.",
+            reason=f"The fastest of {len(search.times_us)} configs by predicted time; TUNABLE has {space.total}.",
             predicted_effect=f"{1 - best_us / before:.1%} less time than {candidate.id}: {best_us:.3g} µs predicted",
             config={name: values.get(name, value) for name, value in candidate.config.items()}, provider=SEARCH,
         )  # fmt: skip
 
+    def _tuned(self, proposal: Proposal, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
+        """``proposal`` with the values that a search found as its defaults; itself if there is nothing to search."""
+        space = _space(proposal, request)
+        if space is None or self._was_searched(proposal, space, request):
+            return proposal
+        best = self._search(proposal, space, request, say, cancel).best
+        return proposal if best is None else replace(proposal, source=with_launch_defaults(proposal.source, best[0]))
 
-def _space(parent: Attempt, request: GenerateRequest) -> Space:
-    """The parent's configs that keep the analyst's pins. Raises InputError if its text has none."""
-    candidate, found = parent.candidate, read_tunables(parent.candidate.source)
-    own = {name: value for name, value in candidate.config.items() if name in found.domains}
+    def _was_searched(self, proposal: Proposal, space: Space, request: GenerateRequest) -> bool:
+        """Whether this text was searched, by this provider or, before the run was resumed, by another."""
+        text = _without_values(proposal, space)
+        searched = (each.candidate.proposal for each in request.history if each.candidate.provider == SEARCH)
+        return len(space.configs) < 2 or text in self._found or any(_without_values(p, space) == text for p in searched)
+
+    def _result(self, request: GenerateRequest) -> str:
+        """What the search of the parent's text found; "" if it was not searched."""
+        proposal = request.parent.candidate.proposal if request.parent else None
+        space = _space(proposal, request) if proposal else None
+        return self._found.get(_without_values(proposal, space), "") if proposal and space else ""
+
+    def _search(
+        self, proposal: Proposal, space: Space, request: GenerateRequest, say: Say, cancel: Cancel,
+        default_us: float | None = None,
+    ) -> Search:  # fmt: skip
+        """A search over ``space``. ``default_us``: the predicted time of its default, if that is known."""
+        search = Search(space)
+        if default_us is not None:
+            search.tell(space.default, default_us)
+        tried = 0
+        while configs := search.ask(min(_BATCH, self._evaluations - tried)):
+            kernels = [(proposal.source, {**proposal.config, **config}) for config in configs]
+            for config, time_us in zip(configs, self._forecast(request, kernels, say, cancel), strict=True):
+                search.tell(config, time_us)
+            tried += len(configs)
+            best = search.best
+            say(f"searched {tried} of {len(space.configs)} configs" + (f": {best[1]:.3g} µs predicted" if best else ""))
+        self._found[_without_values(proposal, space)] = _in_words(search, space)
+        return search
+
+
+def _in_words(search: Search, space: Space) -> str:
+    """The fastest configs of a search and the slowest, with their predicted times."""
+    times = sorted((time_us, name) for name, time_us in search.times_us.items() if time_us is not None)
+    if not times:
+        return ""
+    shown = [f"{brief(json.loads(name))}: {time_us:.3g} µs" for time_us, name in times[:_SHOWN]]
+    slowest = f"; the slowest, {brief(json.loads(times[-1][1]))}: {times[-1][0]:.3g} µs" if len(times) > _SHOWN else ""
+    return f"{len(search.times_us)} of {space.total} configs were predicted: {', '.join(shown)}{slowest}"
+
+
+def _space(proposal: Proposal, request: GenerateRequest) -> Space | None:
+    """The configs of a proposal that keep the analyst's pins; None if its text has none that can be read."""
+    if proposal.spec:
+        return None
+    try:
+        found = read_tunables(proposal.source)
+    except InputError:  # the judge says so, if it matters
+        return None
+    own = {name: value for name, value in proposal.config.items() if name in found.domains}
     known = {attempt.candidate.id: attempt.candidate for attempt in request.history}
 
     def keeps_pins(config: Config) -> bool:
         if not request.notes:
             return True
-        proposal = Proposal(with_launch_defaults(candidate.source, config), "", config={**candidate.config, **config})
-        return not broken_pins(request.notes, known, proposal)
+        text = with_launch_defaults(proposal.source, config)
+        return not broken_pins(request.notes, known, Proposal(text, "", config={**proposal.config, **config}))
 
-    return Space.build(found.domains, {**found.default, **own}, keeps_pins)
+    try:
+        return Space.build(found.domains, {**found.default, **own}, keeps_pins)
+    except InputError:
+        return None
 
 
-def _without_values(attempt: Attempt, space: Space) -> str:
+def _without_values(proposal: Proposal, space: Space) -> str:
     """The text with the first value of each domain as default: equal for texts that differ in values only."""
-    return with_launch_defaults(attempt.candidate.source, {name: each[0] for name, each in space.domains.items()})
+    return with_launch_defaults(proposal.source, {name: each[0] for name, each in space.domains.items()})
 
 
-def _was_searched(attempt: Attempt) -> bool:
-    return attempt.candidate.provider == SEARCH
+def _was_refined(parent: Attempt, request: GenerateRequest) -> bool:
+    """Whether a model already refined ``parent``: a search before it had found nothing."""
+    return any(
+        each.candidate.parent_id == parent.candidate.id and each.candidate.provider != SEARCH
+        for each in request.history
+    )
