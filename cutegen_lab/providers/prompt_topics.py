@@ -39,7 +39,7 @@ _ALONG_ROWS = frozenset(
 _BATCH_NORMS = frozenset({"batch_norm", "native_batch_norm", "_native_batch_norm_legit"})
 EXAMPLES: dict[WorkClass, tuple[str, str]] = {
     "scan": ("scan", "a cumulative sum"),
-    "attention": ("matmul", "a product by TMA and wgmma"),
+    "attention": ("attention", "causal attention by mma.sync"),
     "convolution": ("matmul", "a product by TMA and wgmma"),
     "matmul": ("matmul", "a product by TMA and wgmma"),
     "memory-bound product": ("memory_bound_product", "a linear layer for few rows"),
