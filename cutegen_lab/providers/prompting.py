@@ -19,7 +19,7 @@ from cutegen_lab.core.roofline import speed_of_light
 from cutegen_lab.providers.asks import asks
 from cutegen_lab.providers.cutespec_replies import grammar
 from cutegen_lab.providers.evidence import evidence_text, failure_text, history_line
-from cutegen_lab.providers.prompt_topics import EXAMPLES, work_class
+from cutegen_lab.providers.prompt_topics import example_for, work_class
 from cutegen_lab.providers.replies import SPEC_BLOCK
 
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
@@ -130,7 +130,7 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
 def _guidance(request: GenerateRequest) -> dict[str, object]:
     """What a model is told about the problem's class of work."""
     kind = work_class(request.problem, request.gpu)
-    example, what = EXAMPLES[kind]
+    example, what = example_for(kind, request.problem, request.gpu)
     return {
         "work_class": kind,
         "hint": (prompts_dir() / "classes" / f"{kind.replace(' ', '_').replace('-', '_')}.md").read_text().rstrip(),
