@@ -41,7 +41,7 @@ _BATCH_NORMS = frozenset({"batch_norm", "native_batch_norm", "_native_batch_norm
 EXAMPLES: dict[WorkClass, tuple[str, str]] = {
     "scan": ("scan", "a cumulative sum"),
     "attention": ("attention", "causal attention by mma.sync"),
-    "convolution": ("matmul", "a product by TMA and wgmma"),
+    "convolution": ("convolution", "a 3 x 3 convolution by mma.sync"),
     "matmul": ("matmul", "a product by TMA and wgmma"),
     "memory-bound product": ("memory_bound_product", "a linear layer for few rows"),
     "stencil": ("stencil", "average pooling"),
