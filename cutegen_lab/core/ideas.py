@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Cost = Literal["small", "large"]
-MOST_CLAIM = 160  # maximum number of characters of a claim
+MOST_CLAIM = 240  # maximum number of characters of a claim
 
 
 TIME = "time"

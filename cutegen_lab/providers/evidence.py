@@ -9,8 +9,9 @@ from cutegen_lab.core.hot_lines import hottest
 from cutegen_lab.core.idea_results import change_between
 from cutegen_lab.core.ideas import TIME
 from cutegen_lab.core.plain_text import one_line
-from cutegen_lab.core.predicted import attainable_us, terms_text
+from cutegen_lab.core.predicted import AT_THE_FLOOR, attainable_us, savings_text, terms_text
 from cutegen_lab.core.protocols import Attempt
+from cutegen_lab.core.syntax import launch_defaults
 from cutegen_lab.core.trial import OutputError, Profile, Trial, WorkloadCheck
 
 _HOT_LINE = 200  # maximum number of characters of a quoted hot line
@@ -50,7 +51,8 @@ def evidence_text(attempt: Attempt) -> str:
     worst = trial.check.worst() if trial.check else None
     if worst:
         lines.append(
-            f"- error against float64: {worst.norm:.2e} (PyTorch at the same precision: {worst.torch_norm:.2e})"
+            f"- error against float64, of the output's norm: {worst.norm:.2e}, of {worst.limit_norm:.2e} allowed "
+            f"(PyTorch at the same precision: {worst.torch_norm:.2e})"
         )
     if trial.resources:
         r = trial.resources
@@ -63,6 +65,7 @@ def evidence_text(attempt: Attempt) -> str:
         used = ", ".join(f"{name}={value}" for name, value in proposal.config.items())
         lines.append(f"- settings in use, defaults included: {used or 'none'}")
     else:
+        lines.extend(_values(proposal.source))
         lines.extend(_hot_lines(trial, proposal.source))
     for diagnostic in trial.diagnostics:
         lines.append(f"- note: {diagnostic}")
@@ -108,6 +111,7 @@ def _timing_lines(trial: Trial) -> list[str]:
         lines.append(f"- limited by: {trial.profile.limiter} (counts from the {trial.profile.source})")
         if terms := terms_text(trial.profile, trial.sol):
             lines.append(f"- {terms}")
+            lines.extend(f"- {line}" for line in [savings_text(trial.profile)] if line)
         if least_us := attainable_us(trial.profile, trial.sol):
             lines.extend(_headroom(trial, least_us))
         lines.extend(f"- {finding}" for finding in trial.profile.findings)
@@ -117,9 +121,20 @@ def _timing_lines(trial: Trial) -> list[str]:
 
 def _headroom(trial: Trial, least_us: float) -> list[str]:
     """How much of a predicted time could be saved at most."""
-    if trial.timing is None or trial.timing.kind != "predicted":
+    if trial.timing is None or trial.timing.kind != "predicted" or trial.profile is None:
         return []
-    return [f"- at most {max(1 - least_us / trial.timing.time_us, 0):.1%} less time can be reached"]
+    if AT_THE_FLOOR in trial.profile.limiter:
+        return [
+            "- what it takes beyond the attainable time is mostly the round trip of its own loads: no change saves 1%"
+        ]
+    most = max(1 - least_us / trial.timing.time_us, 0)
+    return [f"- no change saves more than {most:.1%} of its time; what hides behind the longest term saves nothing"]
+
+
+def _values(source: str) -> list[str]:
+    """The defaults of launch's parameters, which the evidence is about."""
+    given = {name: value for name, value in (launch_defaults(source) or {}).items() if value}
+    return [f"- parameters shown and judged: {', '.join(f'{n}={v}' for n, v in given.items())}"] if given else []
 
 
 def _hot_lines(trial: Trial, source: str) -> list[str]:
@@ -133,7 +148,7 @@ def _mix(profile: Profile) -> str:
     total = profile.counters.get("warp_instructions", 0.0)
     most = sorted(counted.items(), key=lambda each: -each[1])[:_CLASSES]
     shares = [f"{name[len(_CLASS) :].replace('_', ' ')} {value / total:.0%}" for name, value in most if total and value]
-    return f"warp instructions: {', '.join(shares)}" if shares else ""
+    return f"{total:,.0f} warp instructions: {', '.join(shares)}" if shares else ""
 
 
 def _conflicts(profile: Profile) -> str:

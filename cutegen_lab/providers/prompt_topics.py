@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,8 +40,8 @@ _ALONG_ROWS = frozenset(
 _BATCH_NORMS = frozenset({"batch_norm", "native_batch_norm", "_native_batch_norm_legit"})
 EXAMPLES: dict[WorkClass, tuple[str, str]] = {
     "scan": ("scan", "a cumulative sum"),
-    "attention": ("matmul", "a product by TMA and wgmma"),
-    "convolution": ("matmul", "a product by TMA and wgmma"),
+    "attention": ("attention", "causal attention by mma.sync"),
+    "convolution": ("convolution", "a 3 x 3 convolution by mma.sync"),
     "matmul": ("matmul", "a product by TMA and wgmma"),
     "memory-bound product": ("memory_bound_product", "a linear layer for few rows"),
     "stencil": ("stencil", "average pooling"),
@@ -50,6 +51,8 @@ EXAMPLES: dict[WorkClass, tuple[str, str]] = {
     "other": ("row_reduction", "a softmax"),
 }
 """The example for each class: its file in ``prompts/examples``, and what it computes."""
+MMA_EXAMPLE = ("matmul_mma", "a product by mma.sync, for any sizes and row pitches")
+"""The example in place of that for "matmul" where TMA and wgmma do not suit."""
 
 
 def work_class(problem: Problem, gpu: GpuSpec) -> WorkClass:
@@ -75,6 +78,22 @@ def work_class(problem: Problem, gpu: GpuSpec) -> WorkClass:
     if not reductions:
         return "elementwise"
     return "row reduction" if any(reductions) else "column reduction"
+
+
+def example_for(kind: WorkClass, problem: Problem, gpu: GpuSpec) -> tuple[str, str]:
+    """The example for ``problem``, of class ``kind``, on ``gpu``: its file and what it computes."""
+    return MMA_EXAMPLE if kind == "matmul" and not _suits_wgmma(problem, gpu) else EXAMPLES[kind]
+
+
+def _suits_wgmma(problem: Problem, gpu: GpuSpec) -> bool:
+    """Whether the GPU has TMA and wgmma, all matrices fill a tile of 64 rows, and TMA can copy their rows (which start
+    at multiples of 16 bytes)."""
+    matrices = [spec for workload in problem.workloads for spec in workload.inputs if len(spec.shape) > 1]
+    return gpu.arch == "sm_90a" and all(
+        math.prod(spec.shape[:-1]) >= 64
+        and all(step * spec.dtype.itemsize % 16 == 0 for step in spec.stride if step > 1)
+        for spec in matrices
+    )
 
 
 def _softmax_between_products(names: Sequence[str]) -> bool:

@@ -22,7 +22,7 @@ from cutegen_lab.providers.asks import asks
 from cutegen_lab.providers.cutespec_replies import grammar
 from cutegen_lab.providers.evidence import evidence_text, failure_text, history_line
 from cutegen_lab.providers.guidance import told
-from cutegen_lab.providers.prompt_topics import EXAMPLES, WorkClass, work_class
+from cutegen_lab.providers.prompt_topics import WorkClass, example_for, work_class
 from cutegen_lab.providers.replies import SPEC_BLOCK
 
 _IDEAS = 5  # ideas that are listed
@@ -47,7 +47,7 @@ def render(request: GenerateRequest) -> RenderedPrompt:
     parent, in_spec = request.parent, request.language == "spec"
     values: dict[str, object] = {
         **_problem_values(request),
-        **(grammar(request.arch) if in_spec else _guidance(kind)),
+        **(grammar(request.arch) if in_spec else _guidance(kind, request)),
         "feedback": request.feedback,
         "searched": request.searched and not in_spec,
         "search_result": request.search_result,
@@ -158,9 +158,9 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
     }
 
 
-def _guidance(kind: WorkClass) -> dict[str, object]:
+def _guidance(kind: WorkClass, request: GenerateRequest) -> dict[str, object]:
     """What a model is told about a class of work."""
-    example, what = EXAMPLES[kind]
+    example, what = example_for(kind, request.problem, request.gpu)
     return {
         "work_class": kind,
         "hint": (prompts_dir() / "classes" / f"{kind.replace(' ', '_').replace('-', '_')}.md").read_text().rstrip(),

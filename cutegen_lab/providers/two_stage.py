@@ -58,7 +58,7 @@ class TwoStageProvider:
             return None
         candidate = parent.candidate
         space = _space(candidate.proposal, request)
-        if space is None or self._was_searched(candidate.proposal, space, request) or _was_refined(parent, request):
+        if space is None or self._was_searched(candidate.proposal, space, request):
             return None
         timing = parent.trial.timing if parent.trial else None
         known_us = timing.time_us if timing is not None and timing.kind == "predicted" else None
@@ -87,8 +87,12 @@ class TwoStageProvider:
     def _was_searched(self, proposal: Proposal, space: Space, request: GenerateRequest) -> bool:
         """Whether this text was searched, by this provider or, before the run was resumed, by another."""
         text = _without_values(proposal, space)
-        searched = (each.candidate.proposal for each in request.history if each.candidate.provider == SEARCH)
-        return len(space.configs) < 2 or text in self._found or any(_without_values(p, space) == text for p in searched)
+        before = (
+            each.candidate.proposal
+            for each in request.history
+            if each.candidate.provider == SEARCH or _was_refined(each, request)
+        )
+        return len(space.configs) < 2 or text in self._found or any(_without_values(p, space) == text for p in before)
 
     def _result(self, request: GenerateRequest) -> str:
         """What the search of the parent's text found; "" if it was not searched."""

@@ -17,6 +17,12 @@ EXAMPLES = {
     "scan": ("torch.cumsum(x, -1)", "x: f32[32,3000]"),
     "stencil": ("F.avg_pool2d(x, 3, 2, 1)", "x: f32[2,8,40,40]"),
     "matmul": ("F.linear(x, w)", "x: bf16[200,256], w: bf16[136,256]"),
+    "matmul_mma": ("F.linear(x, w)", "x: bf16[130,196], w: bf16[72,196]"),
+    "convolution": ("F.conv2d(x, w, b, padding=1)", "x: bf16[2,24,10,12], w: bf16[40,24,3,3], b: bf16[40]"),
+    "attention": (
+        "F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+        "q: bf16[1,2,80,48], k: bf16[1,2,100,48], v: bf16[1,2,100,48]",
+    ),
     "memory_bound_product": ("F.linear(x, w)", "x: bf16[4,1024], w: bf16[256,1024]"),
 }
 

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.providers.prompt_topics import EXAMPLES, WorkClass, work_class
+from cutegen_lab.providers.prompt_topics import EXAMPLES, MMA_EXAMPLE, WorkClass, example_for, work_class
 from cutegen_lab.providers.prompting import prompts_dir
 from tests.harness.checking import problem_of
 
@@ -68,4 +68,24 @@ def test_every_class_has_guidance_and_an_example() -> None:
     assert set(EXAMPLES) == set(get_args(WorkClass))
     stems = {kind.replace(" ", "_").replace("-", "_") for kind in get_args(WorkClass)}
     assert {path.stem for path in (prompts_dir() / "classes").iterdir()} == stems
-    assert {path.stem for path in (prompts_dir() / "examples").iterdir()} == {name for name, _ in EXAMPLES.values()}
+    shown = {name for name, _ in (*EXAMPLES.values(), MMA_EXAMPLE)}
+    assert {path.stem for path in (prompts_dir() / "examples").iterdir()} == shown
+
+
+@pytest.mark.parametrize(
+    ("inputs", "gpu", "expected"),
+    [
+        ("x: bf16[512,512], w: bf16[512,512]", "H200", "matmul"),
+        ("x: bf16[512,512], w: bf16[512,512]", "A100", "matmul_mma"),
+        ("x: bf16[512,512]:(640,1), w: bf16[512,512]:(1,512)", "H200", "matmul"),
+        ("x: bf16[512,516], w: bf16[512,516]", "H200", "matmul_mma"),
+        ("x: bf16[512,512]:(516,1), w: bf16[512,512]", "H200", "matmul_mma"),
+        ("x: bf16[512,512], w: bf16[512,512]; x: bf16[512,500], w: bf16[512,500]", "H200", "matmul_mma"),
+        ("x: bf16[48,4096], w: bf16[4096,4096]", "H200", "matmul_mma"),
+        ("x: bf16[8,128,512], w: bf16[512,512]", "H200", "matmul"),
+    ],
+)
+def test_the_example_for_a_product_is_one_that_its_sizes_allow(inputs: str, gpu: str, expected: str) -> None:
+    problem = problem_of("x @ w.T", inputs)
+    assert work_class(problem, GPUS[gpu]) == "matmul"
+    assert example_for("matmul", problem, GPUS[gpu])[0] == expected
