@@ -10,7 +10,9 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import cpasync, warp
 
-TUNABLE = {"tile_m": (32, 64, 128), "tile_n": (32, 64, 128), "stages": (2, 3, 4), "warps_m": (1, 2), "warps_n": (2, 4)}
+TUNABLE = {
+    "tile_m": (32, 64, 128), "tile_n": (32, 64, 128), "stages": (2, 3, 4), "warps_m": (1, 2, 4), "warps_n": (2, 4)
+}  # fmt: skip
 TILE_K = 64
 PITCH = TILE_K + 8  # of a row in shared memory: eight rows that ldmatrix reads lie in different banks
 
@@ -18,29 +20,35 @@ PITCH = TILE_K + 8  # of a row in shared memory: eight rows that ldmatrix reads 
 def constraints(config, workload, device):
     rows = config["tile_m"] + config["tile_n"]
     divides = config["tile_m"] % (16 * config["warps_m"]) == 0 and config["tile_n"] % (16 * config["warps_n"]) == 0
-    return divides and config["stages"] * rows * PITCH * 2 <= 220 * 1024  # on sm_89 100 KB
+    return divides and config["stages"] * rows * PITCH * 2 <= 96 * 1024  # what every GPU has
+
+
+def my_rows(gX, tile, tile_rows, threads):
+    """The rows (vec, k // vec) of gX (vec, k // vec, rows) that a thread copies, addressed once, before the loop."""
+    tidx, _, _ = cute.arch.thread_idx()
+    across = TILE_K // gX.shape[0]  # threads for a row; threads is a multiple of it, and tile_rows of threads // across
+    starts = [tile * tile_rows + i * (threads // across) for i in range(tile_rows * across // threads)]
+    return tuple(gX[None, None, cutlass.min(at + tidx // across, gX.shape[2] - 1)] for at in starts)
 
 
 @cute.jit
-def load_tile(gX: cute.Tensor, sX: cute.Tensor, tile: cutlass.Int32, k_tile: cutlass.Int32, threads: cutlass.Constexpr):
-    """Starts to copy a tile of gX (vec, k // vec, rows) to sX (tile rows, TILE_K)."""
+def load_tile(rows: tuple, sX: cute.Tensor, k_tile: cutlass.Int32):
+    """Starts to copy tile k_tile of the rows to sX (tile rows, TILE_K)."""
     tidx, _, _ = cute.arch.thread_idx()
-    vec, vectors, rows = gX.shape
-    tile_rows, across = sX.shape[0], TILE_K // vec
-    sV = cute.make_tensor(sX.iterator, cute.make_layout((vec, across, tile_rows), stride=(1, vec, PITCH)))
-    for i in cutlass.range_constexpr((tile_rows * across + threads - 1) // threads):
-        r, c = tidx // across + i * (threads // across), tidx % across  # threads is a multiple of across
-        if r < tile_rows:
-            row, column = cutlass.min(tile * tile_rows + r, rows - 1), k_tile * across + c
-            if vectors % across == 0 or column < vectors:  # the first part is known at compile time
-                if cutlass.const_expr(vec > 1):  # cp.async copies 4, 8 or 16 bytes
-                    bits = vec * gX.element_type.width
-                    atom = cute.make_copy_atom(cpasync.CopyG2SOp(), gX.element_type, num_bits_per_copy=bits)
-                    cute.copy(atom, gX[None, column, row], sV[None, c, r])
-                else:
-                    sV[0, c, r] = gX[0, column, row]
+    vec, vectors = rows[0].shape
+    dtype, across, step = sX.element_type, TILE_K // vec, sX.shape[0] // len(rows)
+    r, c = tidx // across, tidx % across
+    sV = cute.make_tensor(sX.iterator, cute.make_layout((vec, across, sX.shape[0]), stride=(1, vec, PITCH)))
+    column = k_tile * across + c
+    for i in cutlass.range_constexpr(len(rows)):
+        if vectors % across == 0 or column < vectors:  # the first part is known at compile time
+            if cutlass.const_expr(vec > 1):  # cp.async copies 4, 8 or 16 bytes
+                atom = cute.make_copy_atom(cpasync.CopyG2SOp(), dtype, num_bits_per_copy=vec * dtype.width)
+                cute.copy(atom, rows[i][None, column], sV[None, c, r + i * step])
             else:
-                sV[None, c, r].fill(0.0)
+                sV[0, c, r + i * step] = rows[i][0, column]
+        else:
+            sV[None, c, r + i * step].fill(0.0)
 
 
 @cute.kernel
@@ -63,10 +71,11 @@ def gemm_kernel(
     layout_b = cute.make_layout((tile_n, TILE_K, stages), stride=(PITCH, 1, tile_n * PITCH))
     sA = smem.allocate_tensor(dtype, layout_a, 16)
     sB = smem.allocate_tensor(dtype, layout_b, 16)
+    rows_a, rows_b = my_rows(gA, i, tile_m, threads), my_rows(gB, j, tile_n, threads)
     for s in cutlass.range_constexpr(stages - 1):
         if cutlass.const_expr(s < k_tiles):
-            load_tile(gA, sA[None, None, s], i, s, threads)
-            load_tile(gB, sB[None, None, s], j, s, threads)
+            load_tile(rows_a, sA[None, None, s], s)
+            load_tile(rows_b, sB[None, None, s], s)
         cute.arch.cp_async_commit_group()  # empty groups too: the wait below counts groups
 
     thr_mma = mma.get_slice(tidx)
@@ -84,8 +93,8 @@ def gemm_kernel(
         cute.arch.cp_async_wait_group(stages - 2)
         cute.arch.sync_threads()  # this tile is here, and all have read the stage that is filled next
         if k_tile + stages - 1 < k_tiles:
-            load_tile(gA, sA[None, None, free], i, k_tile + stages - 1, threads)
-            load_tile(gB, sB[None, None, free], j, k_tile + stages - 1, threads)
+            load_tile(rows_a, sA[None, None, free], k_tile + stages - 1)
+            load_tile(rows_b, sB[None, None, free], k_tile + stages - 1)
         cute.arch.cp_async_commit_group()
         for b in cutlass.range_constexpr(TILE_K // 16):
             cute.copy(read_a, tAs[None, None, b, slot], tAr[None, None, b])
@@ -128,10 +137,10 @@ def launch(
     y: cute.Tensor,
     stream: cuda.CUstream,
     tile_m: cutlass.Constexpr = 128,
-    tile_n: cutlass.Constexpr = 128,
+    tile_n: cutlass.Constexpr = 64,
     stages: cutlass.Constexpr = 3,
-    warps_m: cutlass.Constexpr = 2,
-    warps_n: cutlass.Constexpr = 4,
+    warps_m: cutlass.Constexpr = 4,
+    warps_n: cutlass.Constexpr = 2,
 ):
     m, n = y.shape
     op = warp.MmaF16BF16Op(x.element_type, cutlass.Float32, (16, 8, 16))
