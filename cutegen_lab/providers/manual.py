@@ -9,6 +9,7 @@ from cutegen_lab.core.errors import Cancelled, InputError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.providers.conversation import Answer, ConversationProvider
+from cutegen_lab.providers.openai.token_count import usage_by_length
 from cutegen_lab.providers.prompting import RenderedPrompt
 
 DEFAULT_DIR = Path(".cutegen/manual")
@@ -20,8 +21,8 @@ class ManualProvider(ConversationProvider):
     """Writes ``NNNN.request.md`` into ``directory`` and waits for ``NNNN.answer.md``, which a person, a
     program or :meth:`submit` writes.
 
-    The conversation is recorded as ``conversation.jsonl``, which ``replay:FILE`` plays. Raises InputError if the folder
-    cannot be made.
+    The conversation is recorded as ``conversation.jsonl``, which ``replay:FILE`` plays; its tokens are estimated from
+    the lengths of the texts. Raises InputError if the folder cannot be made.
     """
 
     name = "manual"
@@ -34,7 +35,7 @@ class ManualProvider(ConversationProvider):
             told = f"cannot make the folder {self.directory}: {error.strerror}"
             raise InputError(told, Hint(Advice.MANUAL_FOLDER)) from None
         super().__init__(record=self.directory / "conversation.jsonl", source=source)
-        self._model = model
+        self._model, self._before = model, ""
 
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
         """Writes the request and waits for its answer without a time limit. Raises Cancelled once ``cancel`` is set."""
@@ -52,7 +53,10 @@ class ManualProvider(ConversationProvider):
             if reply.is_file():
                 # The answer is complete once its file no longer grows.
                 if (now := reply.stat().st_size) == size and now > 0:
-                    return Answer(reply.read_text(encoding="utf-8", errors="replace"), self._model)
+                    text = reply.read_text(encoding="utf-8", errors="replace")
+                    usage = usage_by_length(prompt.text, text, self._before)
+                    self._before = prompt.text
+                    return Answer(text, self._model, usage)
                 size = now
 
     def submit(self, text: str) -> None:

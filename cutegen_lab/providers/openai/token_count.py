@@ -9,6 +9,7 @@ from cutegen_lab.core.candidate import TokenUsage
 FRAMING_TOKENS = 128  # what a chat template adds to one message: 7 (OpenAI) to about 100 (gpt-oss)
 # Prompts have 3.3 to 3.7 bytes per token, Python of templates at least 2.69 (cl100k, o200k, DeepSeek's, Claude 2's).
 _BYTES_PER_TOKEN = 2.5
+_PROMPT_BYTES_PER_TOKEN, _KERNEL_BYTES_PER_TOKEN = 3.4, 2.7
 
 
 def most_tokens(prompt: str, model: str) -> int:
@@ -32,6 +33,16 @@ def estimated_usage(prompt: str, received: int) -> TokenUsage:
     """Usage of a request with ``prompt`` whose answer has ``received`` bytes."""
     sent, answered = estimated_tokens(size(prompt)), estimated_tokens(received)
     return TokenUsage(sent, answered, estimated=sent + answered)
+
+
+def usage_by_length(prompt: str, answer: str, before: str) -> TokenUsage:
+    """Likely usage of an exchange, from its bytes alone. ``before``: the prompt before it, whose beginning a server's
+    cache of prefixes would serve as far as ``prompt`` begins with the same text."""
+    sent, received = size(prompt) / _PROMPT_BYTES_PER_TOKEN, size(answer) / _KERNEL_BYTES_PER_TOKEN
+    same = next((n for n, (mine, its) in enumerate(zip(prompt, before, strict=False)) if mine != its), len(before))
+    cached = math.floor(size(prompt[:same]) / _PROMPT_BYTES_PER_TOKEN)
+    counts = (math.ceil(sent), math.ceil(received))
+    return TokenUsage(counts[0], counts[1], cached=cached, estimated=sum(counts))
 
 
 def size(text: str) -> int:
