@@ -38,7 +38,7 @@ def evidence_rows(
         rows.append(_row("label", "Problem", problem.label, tone="warn"))
     if trial is not None:
         rows += speed_rows(trial.timing, trial.sol or sol)
-        rows += expected_rows(candidate.proposal.predicted_effect, trial.timing, parent.timing if parent else None)
+        rows += expected_rows(candidate.proposal, trial, parent)
         rows += profile_rows(trial.profile, candidate.source, trial.sol or sol)
         rows.append(_row("device", "Device", trial.device or "none"))
         isolation = ", ".join(trial.provenance.isolation)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from cutegen_lab.core.trial import Timing
+from cutegen_lab.core.candidate import Proposal
+from cutegen_lab.core.idea_results import Expectation, change_between
+from cutegen_lab.core.trial import Timing, Trial
 from cutegen_lab.views.model import EvidenceRow
 
 _NUMBER = r"(\d+(?:\.\d+)?)"
@@ -24,8 +26,24 @@ def expected_gain(text: str) -> float | None:
     return found[0] if len(found) == 1 and 0 < found[0] < 1 else None
 
 
-def expected_rows(text: str, timing: Timing | None, before: Timing | None) -> list[EvidenceRow]:
-    """The expected and the actual gain of a candidate: a row if both times are known and of one kind."""
+def expected_rows(proposal: Proposal, trial: Trial, parent: Trial | None) -> list[EvidenceRow]:
+    """The expected and the actual change of a candidate: a row if both are known, and times of one kind."""
+    if proposal.expects is None:
+        return _expected_time(proposal.predicted_effect, trial.timing, parent.timing if parent else None)
+    expected, came = proposal.expects, change_between(proposal.expects.metric, parent, trial) if parent else None
+    if came is None or not expected.fraction:
+        return []
+    met = Expectation(expected, came).held
+    kind = trial.timing.kind if trial.timing else ""
+    return [
+        EvidenceRow(
+            key="expected", label="Expected", value="met" if met else "not met", basis=kind,
+            detail=f"{came}; {expected} was expected", tone="good" if met else "warn",
+        )
+    ]  # fmt: skip
+
+
+def _expected_time(text: str, timing: Timing | None, before: Timing | None) -> list[EvidenceRow]:
     wanted = expected_gain(text)
     if (
         wanted is None

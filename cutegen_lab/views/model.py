@@ -302,12 +302,27 @@ class RunView(View):
     verbs: list[Verb]
     scope: ScopeView | None = None
     cost: CostView | None = None  # None if no model was asked
+    ideas: list[IdeaView] = []  # those not carried out yet first, the most promising of them first
     approvable: list[str] = []  # candidates that "approve" may name
     branch_points: list[str] = []  # candidates that "branch" may name
     log: list[str]
     versions: dict[str, str] = {}
     started_at: float
     updated_at: float
+
+
+class IdeaView(View):
+    """An idea of a model. ``status``: "open", "held", "refuted" or "tried"; ``expected`` and ``came``: changes of a
+    metric, in words, or ""; ``tries``: candidates that tried it."""
+
+    id: str
+    claim: str
+    by: str
+    status: Literal["open", "held", "refuted", "tried"]
+    expected: str
+    came: str
+    cost: Literal["small", "large"]
+    tries: list[str]
 
 
 class CostView(View):

@@ -23,6 +23,7 @@ from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
 from cutegen_lab.views.heat import heat
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling, note_of
+from cutegen_lab.views.ideas import idea_views
 from cutegen_lab.views.metrics import baseline_intervals, baselines, counters, metrics, terms
 from cutegen_lab.views.model import (
     CandidateView,
@@ -90,6 +91,7 @@ def build_view(
         verbs=allowed_verbs(state, attached),
         scope=scope,
         cost=_cost(state, streamed),
+        ideas=idea_views(state),
         approvable=approvable(state),
         branch_points=branch_points(state),
         log=list(log)[-LOG_LINES:],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import textwrap
 
 from cutegen_lab.core.plain_text import continued, plain
+from cutegen_lab.views.ideas import idea_text
 from cutegen_lab.views.model import CandidateView, ConfigChange, DiffLine, EvidenceRow, NoteView, RunView
 from cutegen_lab.views.specialised import shown as shown_text
 from cutegen_lab.views.units import plural
@@ -47,14 +48,15 @@ def note_text(note: NoteView) -> str:
 
 
 def summary(view: RunView) -> str:
-    """One line for each candidate, and the status of the run."""
+    """One line for each candidate and each idea, and the status of the run."""
     head = f"cutegen run of {view.problem.name} on {view.settings.gpu} ({view.settings.arch}): {standing(view)}"
     rows = [
         (c.id, c.parent_id or "-", c.verdict.replace("_", " ") or "in work", _time(c), _mark(view, c), c.title)
         for c in view.candidates
     ]
     table = columns([("id", "from", "verdict", "time", "answer", "change"), *rows]) if rows else []
-    return plain("\n".join([head, *("  " + line for line in table)]))
+    ideas = [f"    {idea_text(each)}" for each in view.ideas]
+    return plain("\n".join([head, *("  " + line for line in table), *(["  ideas", *ideas] if ideas else [])]))
 
 
 def standing(view: RunView) -> str:

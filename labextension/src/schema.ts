@@ -40,6 +40,7 @@ export interface RunView {
   )[];
   scope: ScopeView | null;
   cost: CostView | null;
+  ideas: IdeaView[];
   approvable: string[];
   branch_points: string[];
   log: string[];
@@ -341,6 +342,23 @@ export interface CostView {
   max_tokens: number | null;
   max_usd: number | null;
   streamed: number;
+}
+/**
+ * An idea of a model. ``status``: "open", "held", "refuted" or "tried"; ``expected`` and ``came``: changes of a
+ * metric, in words, or ""; ``tries``: candidates that tried it.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "IdeaView".
+ */
+export interface IdeaView {
+  id: string;
+  claim: string;
+  by: string;
+  status: 'open' | 'held' | 'refuted' | 'tried';
+  expected: string;
+  came: string;
+  cost: 'small' | 'large';
+  tries: string[];
 }
 /**
  * A line of PTX or SASS. ``line``: line of the candidate's text as it is shown, 0 for none. ``stall``: cycles until

@@ -8,6 +8,7 @@ import { Cost } from './cost';
 import { candidates, statusLine } from './format';
 import { useHostShortcuts, useKeptFocus, useLatchedHeight } from './hooks';
 import { Keys } from './help';
+import { Ideas } from './ideas';
 import { commandOf, currentKeys, PRESSED } from './keys';
 import { lineage } from './layout';
 import { Lineage } from './lineage';
@@ -259,6 +260,7 @@ export function RunPanel({ view, backend, awaited = false, away = null }: IRunPa
           )}
           <footer class="cg-footer">
             {look !== null && selected !== null && <Export key={selected.id} id={selected.id} look={look} />}
+            <Ideas ideas={view.ideas} />
             <Log lines={view.log} />
             <Problem view={view} />
             <Provenance candidate={selected} versions={view.versions} />
