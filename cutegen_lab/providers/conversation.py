@@ -7,6 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from cutegen_lab.core.candidate import Proposal, TokenUsage
 from cutegen_lab.core.errors import ProviderError
@@ -18,6 +19,8 @@ from cutegen_lab.providers.replies import MalformedAnswer, parse
 CONVERSATION_SCHEMA = "cutegen-conversation"
 CONVERSATION_VERSION = 1
 MAX_REASKS = 1
+Wanted = Literal["text", "spec"]
+"""Form of an answer: "spec" if it must have a spec, which some endpoints can decode under its grammar."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +56,18 @@ class ConversationProvider(ABC):
         self._record, self._source = record, source
 
     @abstractmethod
-    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
+    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel, wanted: Wanted = "text") -> Answer:
         """The model's answer to a prompt. Raises ProviderError, ProviderExhausted or Cancelled."""
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
         """A parsed proposal. After an unusable answer the model is asked once more; a second one raises
         ProviderError."""
         prompts = [render(request)]
+        wanted: Wanted = "spec" if request.language == "spec" else "text"
         spent = TokenUsage()
         while True:
             try:
-                answer = self.answer(prompts[-1], say, cancel)
+                answer = self.answer(prompts[-1], say, cancel, wanted)
             except ProviderError as error:
                 raise error.after(spent)  # noqa: B904 - the same error
             self._keep(prompts[-1], answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cutegen_lab.providers.openai.offers import Offers, Options, spec_as_tool_input
 from cutegen_lab.providers.openai.stream import (
     Ending,
     Piece,
@@ -32,11 +33,14 @@ class ResponsesAPI:
 
     def __init__(self) -> None:
         self._options: dict[str, Any] = {"reasoning": {"summary": "auto"}, "store": False}
+        self.offers = Offers({"spec": spec_as_tool_input})
 
-    def opened(self, client: openai.OpenAI, model: str, prompt: str, most_tokens: int | None) -> Iterable[Any]:
+    def opened(
+        self, client: openai.OpenAI, model: str, prompt: str, most_tokens: int | None, offered: Options
+    ) -> Iterable[Any]:
         """The stream of an answer of at most ``most_tokens`` tokens. Raises the errors of ``openai``."""
         limit = {} if most_tokens is None else {"max_output_tokens": most_tokens}
-        options: dict[str, Any] = {**self._options, **limit, "stream": True}
+        options: dict[str, Any] = {**self._options, **limit, **offered, "stream": True}
         stream: Iterable[Any] = client.responses.create(model=model, input=prompt, **options)
         return stream
 
@@ -65,6 +69,8 @@ class ResponsesAPI:
         delta = getattr(event, "delta", None)
         if kind == "response.output_text.delta":
             return Piece(text_of(delta, "the delta"))
+        if kind == "response.custom_tool_call_input.delta":
+            return Piece(tool_input=text_of(delta, "the delta"))
         if kind == "response.refusal.delta":
             return Piece(refusal=text_of(delta, "the delta"))
         if kind in _REASONING:
@@ -85,7 +91,10 @@ def _last(kind: str, response: Any) -> Piece:
 
 
 def _output_text(response: Any) -> str:
+    """The input of a tool, else the text."""
     items = _listed(response, "output")
+    if called := [_text(item, "input") for item in items if getattr(item, "type", "") == "custom_tool_call"]:
+        return "".join(called)
     parts = [part for item in items for part in _listed(item, "content") if getattr(part, "type", "") == "output_text"]
     return "".join(_text(part, "text") for part in parts)
 
