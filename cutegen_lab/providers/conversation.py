@@ -19,8 +19,9 @@ from cutegen_lab.providers.replies import MalformedAnswer, parse
 CONVERSATION_SCHEMA = "cutegen-conversation"
 CONVERSATION_VERSION = 1
 MAX_REASKS = 1
-Wanted = Literal["text", "spec"]
-"""Form of an answer: "spec" if it must have a spec, which some endpoints can decode under its grammar."""
+Wanted = Literal["text", "spec", "edits"]
+"""Form of an answer: "spec" if it must have a spec, which some endpoints can decode under its grammar; "edits" if it
+may have edits of a module, for which some have a tool."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class ConversationProvider(ABC):
         """A parsed proposal. After an unusable answer the model is asked once more; a second one raises
         ProviderError."""
         prompts = [render(request)]
-        wanted: Wanted = "spec" if request.language == "spec" else "text"
+        before = _shown_text(request)
+        wanted: Wanted = "spec" if request.language == "spec" else "edits" if before else "text"
         spent = TokenUsage()
         while True:
             try:
@@ -73,7 +75,7 @@ class ConversationProvider(ABC):
             self._keep(prompts[-1], answer)
             spent += answer.usage
             try:
-                parsed = parse(answer.text, specs=request.language == "spec", before=_shown_text(request))
+                parsed = parse(answer.text, specs=request.language == "spec", before=before)
             except MalformedAnswer as error:
                 if len(prompts) > MAX_REASKS:
                     twice = ProviderError(f"{self.name}: {error.message}, twice", "Retry, or try another model.")

@@ -108,10 +108,10 @@ class Endpoint:
         raise _most_telling(errors[::-1])
 
     def _in_order(self, wanted: Wanted) -> list[Api]:
-        """The APIs in the order in which they are asked: those that may help with the form ``wanted``, of these Chat
+        """The APIs in the order in which they are asked: for a spec those that may have grammars, of these Chat
         Completions first, since SGLang has grammars only there; then the one that answered last, or Responses."""
         last = _ANSWERED.get(self._base_url, ResponsesAPI.name)
-        helping = [api for api in reversed(self._apis) if wanted in api.offers]
+        helping = [api for api in reversed(self._apis) if wanted == "spec" and wanted in api.offers]
         return list(dict.fromkeys([*helping, *sorted(self._apis, key=lambda api: api.name != last)]))
 
     def _events(self, api: Api, client: openai.OpenAI, call: Call) -> Iterator[Any]:

@@ -13,7 +13,9 @@ Options = dict[str, Any]
 """Options of a request, by their names in the ``openai`` package."""
 _TOOL = "answer"
 # of a message that refuses what is offered: names of the options, and what servers call them
-_WORDS = ("tool", "custom", "grammar", "lark", "ebnf", "structured_outputs")
+_WORDS = ("tool", "custom", "grammar", "lark", "ebnf", "structured_outputs", "apply_patch")
+_APPLY_PATCH = {"type": "apply_patch"}
+_BUILT_IN_BYTES = 4096  # of what OpenAI adds to a prompt for a tool of its own; an assumption
 
 
 class Offers:
@@ -44,7 +46,8 @@ class Offers:
     def size(self, wanted: Wanted) -> int:
         """Bytes that it adds to a prompt."""
         options = self.options(wanted)
-        return len(json.dumps(options).encode()) if options else 0
+        built_in = _BUILT_IN_BYTES if _APPLY_PATCH in options.get("tools", []) else 0
+        return len(json.dumps(options).encode()) + built_in if options else 0
 
 
 def spec_as_tool_input() -> Options:
@@ -60,3 +63,8 @@ def spec_as_text() -> Options:
     the text is decoded under the grammar. Each ignores the other's names."""
     grammar = answer_grammar("gbnf")
     return {"extra_body": {"structured_outputs": {"grammar": grammar}, "guided_grammar": grammar, "ebnf": grammar}}
+
+
+def edits_as_patches() -> Options:
+    """Responses API: OpenAI's tool for patches, which the model may call instead of writing edits."""
+    return {"tools": [_APPLY_PATCH]}
