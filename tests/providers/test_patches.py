@@ -45,6 +45,7 @@ def test_a_patch_in_a_block_or_not(fence: str, end: str) -> None:
         ("@@ -3,1 +3,1 @@\n-WIDTH = 4\n+WIDTH = 8\n", "= 4", "= 8"),
         ("@@ def kernel(x):\n@@     a = x + 1\n-    b = x + 2\n+    b = x + 3\n", "x + 2", "x + 3"),
         (f"{WIDER}\n@@ def launch\n     kernel(x)\n-    return None\n+    return\n*** End of File\n", "", ""),
+        ("-    b = x + 2\n+    b = x + 3\n\n\n", "x + 2", "x + 3"),
         ("*** Move to: other.py\n@@\n-WIDTH = 4\n+WIDTH = 8\n", "= 4", "= 8"),
         ("@@\n-\n-\n-def kernel(x):\n+\n+def kernel(x):\n", "4\n\n\ndef kernel", "4\n\ndef kernel"),
     ],
@@ -63,6 +64,15 @@ def test_a_line_above_says_which_of_equal_lines_is_meant() -> None:
     assert changed == before.replace("a = x + 1\n    kernel", "a = x + 9\n    kernel")
     first = parse(HEAD + patch(f"@@ def kernel(x):\n{diff}"), before=before).source
     assert first == before.replace("a = x + 1\n    b", "a = x + 9\n    b")
+
+
+def test_lines_above_count_one_after_another() -> None:
+    both = "    a = x + 1\n    b = x + 2\n"
+    before = BEFORE.replace("    kernel(x)\n", f"{both}    kernel(x)\n")
+    diff = "@@ def launch(x\n@@ a = x + 1\n-    b = x + 2\n+    b = x + 9\n"
+    assert parse(HEAD + patch(diff), before=before).source == BEFORE.replace(
+        "    kernel(x)\n", f"{both.replace('x + 2', 'x + 9')}    kernel(x)\n"
+    )
 
 
 def test_a_patch_may_add_the_whole_module() -> None:
@@ -222,3 +232,14 @@ def test_chat_completions_are_asked_as_before() -> None:
         for _ in range(2):
             asking.propose(refining(), quiet, threading.Event())
     assert script.paths == [RESPONSES, CHAT, CHAT] and "tools" not in script.requests[0]
+
+
+def test_the_tool_does_not_change_which_api_is_asked() -> None:
+    script = Script(f"{HEAD}```python\n{BEFORE}```\n")
+    with serving(script) as url:
+        asking = provider(url)
+        asking.propose(request(), quiet, threading.Event())
+        script.answer, script.apis = HEAD + patch(WIDER), ("chat", "responses")
+        asking.propose(refining(), quiet, threading.Event())
+        provider(url).propose(refining(), quiet, threading.Event())
+    assert script.paths == [RESPONSES, CHAT, CHAT, CHAT]
