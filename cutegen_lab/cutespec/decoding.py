@@ -50,7 +50,7 @@ _Read = Mapping[str, list[tuple[str, ...]]]
 @cache
 def decoding_grammar(syntax: Syntax, around: str = "", root: str = "start") -> str:
     """The grammar of a spec in ``syntax``. ``around``: further rules and terminals, in Lark, with the rule ``root`` to
-    begin with instead, which may use ``start``, a spec."""
+    begin with instead of ``start``."""
     read = Lark(f"{GRAMMAR.read_text()}\n{around}", parser="earley", start=root, maybe_placeholders=False)
     terminals = {each.name: _strict(each.pattern.to_regexp()) for each in read.terminals} | {_BLANK: r"[ \t]+"}
     written: dict[str, list[tuple[str, ...]]] = {}
@@ -183,7 +183,7 @@ class _Writer:
         """Without underscores, which not every reader allows in a name."""
         if name == self.root:
             return "start" if self.syntax == "lark" else "root"
-        return "spec" if name == "start" else name.replace("_", "")
+        return name.replace("_", "")
 
     def _terminal(self, pattern: str) -> str:
         if self.syntax == "lark":
