@@ -139,7 +139,7 @@ def call(kind: str, path: str = "kernel.py", **fields: str) -> dict[str, Any]:
 
 
 def stream(*items: dict[str, Any], text: str = HEAD) -> list[dict[str, Any]]:
-    added = [{"type": "response.output_text.delta", "delta": text}] if text else []
+    added: list[dict[str, Any]] = [{"type": "response.output_text.delta", "delta": text}] if text else []
     for item in items:
         added += [
             {"type": "response.output_item.added", "item": {**item, "status": "in_progress"}},
