@@ -28,11 +28,13 @@ class Settings:
     allow_weak_cage: bool = False
     prices: Path | None = None
     """File of prices of models; None if there is none."""
+    plain_requests: bool = False
+    """Whether requests to models have no grammars and tools."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Reads OPENAI_API_KEY, OPENAI_BASE_URL, CUTEGEN_MODEL, CUTEGEN_HOME (the work directory), CUTEGEN_CACHE,
-        CUTEGEN_PRICES, VISUAL or EDITOR, and CUTEGEN_ALLOW_WEAK_CAGE."""
+        CUTEGEN_PRICES, VISUAL or EDITOR, CUTEGEN_ALLOW_WEAK_CAGE, and CUTEGEN_PLAIN_REQUESTS."""
         env = os.environ if environ is None else environ
         return cls(
             openai_api_key=env.get("OPENAI_API_KEY", ""),
@@ -41,11 +43,16 @@ class Settings:
             workdir=Path(env.get("CUTEGEN_HOME") or DEFAULT_WORKDIR),
             cache_dir=Path(env.get("CUTEGEN_CACHE") or Path("~/.cache/cutegen-lab")).expanduser(),
             editor=env.get("VISUAL") or env.get("EDITOR") or "vi",
-            allow_weak_cage=env.get(ALLOW_WEAK_CAGE, "") not in ("", "0"),
+            allow_weak_cage=_on(env.get(ALLOW_WEAK_CAGE, "")),
             prices=Path(env["CUTEGEN_PRICES"]).expanduser() if env.get("CUTEGEN_PRICES") else None,
+            plain_requests=_on(env.get("CUTEGEN_PLAIN_REQUESTS", "")),
         )
 
     def __repr__(self) -> str:
         key = "set" if self.openai_api_key else "missing"
         url = without_credentials(self.openai_base_url)
         return f"Settings(key {key}, base_url={url!r}, model={self.model!r}, workdir={self.workdir})"
+
+
+def _on(value: str) -> bool:
+    return value not in ("", "0")

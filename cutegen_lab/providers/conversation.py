@@ -7,6 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from cutegen_lab.core.candidate import Proposal, TokenUsage
 from cutegen_lab.core.errors import ProviderError, ProviderExhausted
@@ -18,6 +19,9 @@ from cutegen_lab.providers.replies import MalformedAnswer, done, parse
 CONVERSATION_SCHEMA = "cutegen-conversation"
 CONVERSATION_VERSION = 1
 MAX_REASKS = 1
+Wanted = Literal["text", "spec", "edits"]
+"""Form of an answer: "spec" if it must have a spec, which some endpoints can decode under its grammar; "edits" if it
+may have edits of a module, for which some have a tool."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +57,19 @@ class ConversationProvider(ABC):
         self._record, self._source = record, source
 
     @abstractmethod
-    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
+    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel, wanted: Wanted = "text") -> Answer:
         """The model's answer to a prompt. Raises ProviderError, ProviderExhausted or Cancelled."""
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
         """A parsed proposal. After an unusable answer the model is asked once more; a second one raises
         ProviderError. Raises ProviderExhausted if the model answers that it is done."""
         prompts = [render(request)]
+        before = _shown_text(request)
+        wanted: Wanted = "spec" if request.language == "spec" else "edits" if before else "text"
         spent = TokenUsage()
         while True:
             try:
-                answer = self.answer(prompts[-1], say, cancel)
+                answer = self.answer(prompts[-1], say, cancel, wanted)
             except ProviderError as error:
                 raise error.after(spent)  # noqa: B904 - the same error
             self._keep(prompts[-1], answer)
@@ -71,7 +77,7 @@ class ConversationProvider(ABC):
             if request.kind == "refine" and (why := done(answer.text)):
                 raise ProviderExhausted(f"{answer.model or self.name} is done: {why}").after(spent)
             try:
-                parsed = parse(answer.text, specs=request.language == "spec", before=_shown_text(request))
+                parsed = parse(answer.text, specs=request.language == "spec", before=before)
             except MalformedAnswer as error:
                 if len(prompts) > MAX_REASKS:
                     twice = ProviderError(f"{self.name}: {error.message}, twice", "Retry, or try another model.")

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cutegen_lab.core.candidate import Proposal
 from cutegen_lab.core.errors import SpecError
 from cutegen_lab.core.protocols import GenerateRequest
 from cutegen_lab.core.verdict import Diagnostic
 
+if TYPE_CHECKING:
+    from cutegen_lab.cutespec.decoding import Syntax
+
+_ANSWER = r"""
+reasoned: [_THOUGHT] answer
+answer: _HEAD _BEGIN _NL* kernel (_NL+ _statement)* _NL+ _END | _DONE
+_THOUGHT: /<think>([^<]|<+[^\/<]|<+\/[^t<])*<+\/think>[ \n]*/
+_HEAD: /Title: [^\n]+\nReason: [^\n]+\nPredicted effect: [^\n]+\n/
+_BEGIN: /(Expect: [^\n]+\n)?(Implements: [^\n]+\n)?(\n?Idea: [^\n]+\n)*\n?```cutespec\n/
+_END: /```\n?/
+_DONE: /Done: [^\n]+\n?/
+"""  # what prompts/_answer_spec.md asks for
 _AROUND = 2  # number of lines shown before, and after, the line with the error
 
 
@@ -42,6 +55,14 @@ def grammar(arch: str) -> dict[str, object]:
             for family in families(arch)
         ],
     }
+
+
+def answer_grammar(syntax: Syntax) -> str:
+    """The grammar of an answer with a spec, for servers that decode under one: the lines of its head, then the spec in
+    its block. In "gbnf", reasoning in ``<think>`` may stand before, since these servers apply it to all that a model writes."""
+    from cutegen_lab.cutespec.decoding import decoding_grammar
+
+    return decoding_grammar(syntax, _ANSWER, "answer" if syntax == "lark" else "reasoned")
 
 
 def _diagnostic(error: SpecError, spec: str) -> Diagnostic:

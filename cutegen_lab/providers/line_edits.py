@@ -9,6 +9,7 @@ from itertools import pairwise
 
 EDIT_BLOCK = "edit"
 _SEARCH, _MIDDLE, _REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
+MOST_EDITS = 1000
 _QUOTED = 100  # maximum number of characters of a quoted line
 
 
@@ -24,6 +25,8 @@ class LineEdit:
     """Consecutive lines of the candidate."""
     replace: tuple[str, ...]
     """Lines to put there; none deletes."""
+    within: tuple[str, ...] = ()
+    """How lines begin that stand above, one after another, such as ``def f(x):``; then the first place below counts."""
 
 
 def read_edits(blocks: Iterable[str]) -> list[LineEdit]:
@@ -34,8 +37,11 @@ def read_edits(blocks: Iterable[str]) -> list[LineEdit]:
 
 def apply_edits(source: str, edits: Iterable[LineEdit]) -> str:
     """``source`` with all ``edits``, whose lines are those of ``source`` itself, also after another edit. Spaces at the
-    ends of lines do not matter. Raises EditError for lines that ``source`` does not have, or has more than once, and
-    for edits that overlap."""
+    ends of lines do not matter. Raises EditError for lines that ``source`` does not have, or has more than once, for
+    edits that overlap, and for more than :data:`MOST_EDITS`."""
+    edits = list(edits)
+    if len(edits) > MOST_EDITS:
+        raise EditError(f"the answer has {len(edits):,} edits, more than {MOST_EDITS}; give the whole module")
     lines = source.split("\n")  # the ends of lines that Python has; splitlines() has more
     plain = [line.rstrip() for line in lines]
     places = sorted(
@@ -65,14 +71,26 @@ def _place(lines: list[str], edit: LineEdit, number: int) -> tuple[int, int]:
     if not any(wanted):
         raise EditError(f"edit {number} has no line to search for: name the line beside which it inserts")
     size = len(wanted)
-    found = [at for at in range(len(lines) - size + 1) if lines[at] == wanted[0] and lines[at : at + size] == wanted]
-    if len(found) == 1:
+    above = 0
+    for begins in edit.within:
+        below = (at for at in range(above, len(lines)) if lines[at].strip().startswith(begins))
+        if (above := next(below, -1)) < 0:
+            raise _no_line(begins, lines, number)
+    places = range(above, len(lines) - size + 1)
+    found = [at for at in places if lines[at] == wanted[0] and lines[at : at + size] == wanted]
+    if len(found) == 1 or (found and edit.within):
         return found[0], found[0] + size
     if found:
         raise EditError(f"edit {number}: its lines stand {len(found)} times in the candidate; give more of them")
     missing = next((line for line in wanted if line not in lines), None)
     if missing is None:
         raise EditError(f"edit {number}: its lines do not stand one after another in the candidate")
+    raise _no_line(missing, lines, number)
+
+
+def _no_line(missing: str, lines: list[str], number: int) -> EditError:
     shown = missing.strip()[:_QUOTED]
+    if any(line.strip() == missing.strip() for line in lines):
+        return EditError(f"edit {number}: the candidate has `{shown}` with another indentation")
     near = difflib.get_close_matches(shown, [line.strip()[:_QUOTED] for line in lines], 1, 0.7)
-    raise EditError(f"edit {number}: the candidate has no line `{shown}`" + (f"; it has `{near[0]}`" if near else ""))
+    return EditError(f"edit {number}: the candidate has no line `{shown}`" + (f"; it has `{near[0]}`" if near else ""))

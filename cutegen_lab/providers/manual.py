@@ -8,7 +8,7 @@ from pathlib import Path
 from cutegen_lab.core.errors import Cancelled, InputError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Cancel, Say
-from cutegen_lab.providers.conversation import Answer, ConversationProvider
+from cutegen_lab.providers.conversation import Answer, ConversationProvider, Wanted
 from cutegen_lab.providers.openai.token_count import usage_by_length
 from cutegen_lab.providers.prompting import RenderedPrompt
 
@@ -37,7 +37,7 @@ class ManualProvider(ConversationProvider):
         super().__init__(record=self.directory / "conversation.jsonl", source=source)
         self._model, self._before = model, ""
 
-    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
+    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel, wanted: Wanted = "text") -> Answer:
         """Writes the request and waits for its answer without a time limit. Raises Cancelled once ``cancel`` is set."""
         number = 1 + max((n for n, _ in self._requests()), default=0)
         request = self.directory / f"{number:04}.request.md"

@@ -15,6 +15,7 @@ from cutegen_lab.providers.conversation import (
     CONVERSATION_VERSION,
     Answer,
     ConversationProvider,
+    Wanted,
 )
 from cutegen_lab.providers.prompting import RenderedPrompt
 
@@ -72,7 +73,7 @@ class ReplayProvider(ConversationProvider):
         self._next = max(self._next, sum(len(proposal.prompts) for proposal in mine))
         return super().propose(request, say, cancel)
 
-    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
+    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel, wanted: Wanted = "text") -> Answer:
         if self._next >= len(self._exchanges):
             raise ProviderExhausted(f"the recorded conversation ends after {len(self._exchanges)} answers")
         exchange = self._exchanges[self._next]

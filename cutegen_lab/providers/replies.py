@@ -10,8 +10,10 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.ideas import MOST_CLAIM, Change, Idea, read_change, read_idea
 from cutegen_lab.core.plain_text import misfit
 from cutegen_lab.providers.line_edits import EDIT_BLOCK, EditError, apply_edits, read_edits
+from cutegen_lab.providers.patches import BEGIN, patches_in, read_patches
 
 _FENCE = re.compile(r"(`{3,})[ \t]*(\w*)")
+_LAUNCH = re.compile(r"^def launch\b", re.MULTILINE)
 _MARKS = " \t\r*_"  # Markdown marks around a field's name and value
 MAX_ANSWER_CHARS = 400_000
 SPEC_BLOCK = "cutespec"
@@ -46,18 +48,19 @@ class ParsedAnswer:
 
 
 def parse(text: str, specs: bool = False, before: str = "") -> ParsedAnswer:
-    """Parses an answer. ``specs``: a block marked ``cutespec`` is accepted too. ``before``: text that blocks of edits
-    (:mod:`cutegen_lab.providers.line_edits`) change; without it edits are not accepted. Raises MalformedAnswer, whose
-    message says what is wrong: empty, no code block, no launch(), truncated, several modules, edits that do not fit."""
+    """Parses an answer. ``specs``: a block marked ``cutespec`` is accepted too. ``before``: text that edits
+    (:mod:`cutegen_lab.providers.line_edits`) and patches (:mod:`cutegen_lab.providers.patches`) change; without it they
+    are not accepted. Raises MalformedAnswer, whose message says what is wrong: empty, no code block, no launch(),
+    truncated, several modules, edits that do not fit."""
     if not text.strip():
         raise MalformedAnswer("the answer is empty")
     if len(text) > MAX_ANSWER_CHARS:
         raise MalformedAnswer(f"the answer has {len(text):,} characters, more than {MAX_ANSWER_CHARS:,}")
     if why := misfit(text):
         raise MalformedAnswer(f"the answer {why}")
-    found = _blocks(text)
+    found, patches = _blocks(text), _patches(text) if before else []
     wanted = "spec" if specs else "module"
-    if not found:
+    if not found and not patches:
         cut = "its code block is not closed: it was cut off" if "```" in text else "it has no fenced code block"
         raise MalformedAnswer(f"the answer has no {wanted}; {cut}")
     written = list(dict.fromkeys(block for language, block in found if specs and language == SPEC_BLOCK))
@@ -66,11 +69,13 @@ def parse(text: str, specs: bool = False, before: str = "") -> ParsedAnswer:
     if written:
         return _answer(written[0], text, is_spec=True)
     edits = [block for language, block in found if before and language == EDIT_BLOCK]
-    modules = list(dict.fromkeys(block for _, block in found if re.search(r"^def launch\b", block, re.MULTILINE)))
-    if edits and modules:
+    modules = list(dict.fromkeys(block for _, block in found if _LAUNCH.search(block)))
+    if (edits or patches) and modules:
         raise MalformedAnswer("the answer has edits and a whole module; give one of the two")
-    if edits:
-        modules = [_edited(before, edits)]
+    if edits and patches:
+        raise MalformedAnswer("the answer has edits and a patch; give one of the two")
+    if edits or patches:
+        modules = [_edited(before, edits, patches)]
     if not modules:
         raise MalformedAnswer(f"no code block is marked {SPEC_BLOCK}" if specs else "no code block defines launch()")
     if len(modules) > 1:
@@ -88,18 +93,28 @@ def done(text: str) -> str:
     return "" if _blocks(text) else _field(text, "Done")[:MOST_CLAIM]
 
 
-def _edited(before: str, blocks: list[str]) -> str:
+def _patches(text: str) -> list[list[str]]:
     try:
-        after = apply_edits(before, read_edits(blocks))
+        return patches_in(text)
     except EditError as error:
         raise MalformedAnswer(str(error)) from None
+
+
+def _edited(before: str, blocks: list[str], patches: list[list[str]]) -> str:
+    try:
+        changes = read_patches(patches) if patches else read_edits(blocks)
+        after = changes if isinstance(changes, str) else apply_edits(before, changes)
+    except EditError as error:
+        raise MalformedAnswer(str(error)) from None
+    if not _LAUNCH.search(after):
+        raise MalformedAnswer("the edited module does not define launch()")
     if [line.rstrip() for line in after.splitlines()] == [line.rstrip() for line in before.splitlines()]:
         raise MalformedAnswer("the edits change nothing")
     return after
 
 
 def _answer(block: str, text: str, is_spec: bool = False) -> ParsedAnswer:
-    head = text.split("```", 1)[0]
+    head = text.split("```", 1)[0].split(BEGIN, 1)[0]
     title = (_field(head, "Title") or "untitled version")[:120]
     source = block.strip("\n") + "\n"
     tried = _IDEA_ID.search(_field(head, "Implements"))

@@ -79,6 +79,7 @@ def _named_provider(
                 api_key=api_key(settings.openai_api_key, settings.openai_base_url) or None,
                 base_url=settings.openai_base_url or None,
                 caps=Caps(chosen.budget.max_tokens, chosen.budget.max_usd, chosen.price),
+                plain=settings.plain_requests,
             )
         case "manual":
             from cutegen_lab.providers.manual import ManualProvider

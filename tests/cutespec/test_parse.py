@@ -159,7 +159,7 @@ def test_meaningless_expressions_are_named(statements: str, says: str) -> None:
     assert says in str(error.value)
 
 
-def _mangled(rng: random.Random) -> str:
+def mangled(rng: random.Random) -> str:
     """A sound spec with a few pieces deleted, doubled, swapped or replaced by others, or by any character."""
     words = [*FUNCTIONS, *["in", "out", "tmp", "size", "with", "step", "bf16", "[", "]", "(", ")", "=", ",", ":", "@"]]
     text = LINEAR
@@ -175,7 +175,7 @@ def _mangled(rng: random.Random) -> str:
 def test_ten_thousand_mangled_texts_give_a_spec_or_a_place() -> None:
     rng, sound = random.Random(7), 0  # noqa: S311 - the same every time
     for _ in range(10_000):
-        text = _mangled(rng)
+        text = mangled(rng)
         try:
             reference(parse(text))
             sound += 1

@@ -20,6 +20,7 @@ class Script:
     """What the server does next. ``statuses`` are answered first, one a request; then ``answer`` is streamed."""
 
     answer: str = ""
+    tool_input: str = ""  # of a call of a custom tool, after ``answer``; Responses API
     apis: tuple[Literal["chat", "responses"], ...] = ("chat",)  # other paths are not found
     broken: tuple[Literal["chat", "responses"], ...] = ()  # answered 500, always
     statuses: list[int] = field(default_factory=list)
@@ -141,6 +142,8 @@ def serving(script: Script) -> Iterator[str]:
                 if script.silent:
                     self._wait_until_left()
                     return
+            if script.tool_input:
+                self._tool_call()
             if script.cut:
                 return
             kind = "completed" if script.finish == "stop" else "incomplete"
@@ -152,6 +155,16 @@ def serving(script: Script) -> Iterator[str]:
                 response["usage"] = self._usage("input", "output")
             self._line({"type": f"response.{kind}", "response": response})
             self._done()
+
+        def _tool_call(self) -> None:
+            item = {"type": "custom_tool_call", "id": "ctc", "call_id": "c", "name": "answer"}
+            self._line({"type": "response.output_item.added", "output_index": 1, "item": {**item, "input": ""}})
+            for start in range(0, len(script.tool_input), 40):
+                delta = script.tool_input[start : start + 40]
+                self._line({"type": "response.custom_tool_call_input.delta", "item_id": "ctc", "delta": delta})
+            self._line({"type": "response.custom_tool_call_input.done", "item_id": "ctc", "input": script.tool_input})
+            done = {**item, "input": script.tool_input}
+            self._line({"type": "response.output_item.done", "output_index": 1, "item": done})
 
         def _usage(self, prompt: str, completion: str) -> dict[str, Any]:
             assert script.usage is not None

@@ -16,10 +16,11 @@ from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.cutespec import GRAMMAR
 from cutegen_lab.problems import read_text
-from cutegen_lab.providers.cutespec_replies import written_out
+from cutegen_lab.providers.cutespec_replies import answer_grammar, written_out
 from cutegen_lab.providers.prompting import render
-from cutegen_lab.providers.replies import MalformedAnswer, parse
+from cutegen_lab.providers.replies import MalformedAnswer, done, parse
 from cutegen_lab.session import Session
+from tests.cutespec.engines import ENGINES, engine
 from tests.providers.requests import attempt, request
 
 SPEC = """\
@@ -55,6 +56,33 @@ def test_a_spec_is_an_answer_only_where_it_is_asked_for() -> None:
         parse(f"{text}```cutespec\n{SPEC}# more\n```", specs=True)
     with pytest.raises(MalformedAnswer, match="no code block is marked cutespec"):
         parse(f"```\n{SPEC}```", specs=True)
+
+
+HEAD = "Title: narrow\nReason: two at a time\nPredicted effect: 5% less time\n\n"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_answer_under_the_grammar_is_one_that_is_read(name: str) -> None:
+    accepts = engine(name, answer_grammar)
+    for spec in (SPEC, f"# a comment\n\n{SPEC}# another\n\n", SPEC.replace("* b", "* b  # why")):
+        text = f"{HEAD}```cutespec\n{spec}```\n"
+        assert accepts(text) and accepts(text.replace("\n\n```", "\n```").rstrip())
+        answer = parse(text, specs=True)
+        assert answer.is_spec and answer.source == spec.strip("\n") + "\n"
+        assert (answer.title, answer.reason, answer.predicted_effect) == ("narrow", "two at a time", "5% less time")
+    whole = f"{HEAD}```cutespec\n{SPEC}```\n"
+    more = "Expect: time -12%\nImplements: i2\n\nIdea: two rows | time -8% | small\nIdea: no barrier\n\n"
+    longer = f"{HEAD.strip()}\n{more}```cutespec\n{SPEC}```\n"
+    assert accepts(longer) and len(parse(longer, specs=True).ideas) == 2
+    assert accepts("Done: it is at the floor\n") and done("Done: it is at the floor\n")
+    for broken in (
+        whole.replace("Title: narrow\n", ""), whole.replace("Reason: two at a time", "Reason: "), whole.rstrip("`\n"),
+        whole.replace("cutespec", "python"), whole.replace(SPEC, MODULE), f"Sure!\n{whole}", f"{whole}More.",
+        whole.replace("* b", "* (b"), whole.replace("with vec=2\n", "with vec=2"), f"<think>narrow{whole}",
+    ):  # fmt: skip
+        assert not accepts(broken), broken
+    thought = "<think>\nx << 2 is less than </x> of 3 < 4\n</think>\n\n"
+    assert accepts(thought + whole) is (name != "llguidance"), "a tool's input has no reasoning"
 
 
 def test_the_prompt_holds_the_grammar_the_functions_and_the_templates() -> None:

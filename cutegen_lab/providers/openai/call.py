@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cutegen_lab.core.protocols import Say
+from cutegen_lab.providers.conversation import Wanted
 
 _CONNECTED = ("connection.connect_tcp.complete", "connection.start_tls.complete")  # of httpcore
 
@@ -21,6 +22,10 @@ class Call:
     """Text to send."""
     say: Say
     """Takes lines of progress."""
+    wanted: Wanted = "text"
+    """Form of the answer."""
+    offered_bytes: int = 0
+    """Bytes that tools and grammars may add to the prompt."""
     most_tokens: int | None = None
     """Maximum number of tokens of the answer; None for no limit."""
     limit: int | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cutegen_lab.providers.openai.offers import Offers, Options, spec_as_text
 from cutegen_lab.providers.openai.stream import Piece, Unreadable, seen, text_of, usage_of
 
 if TYPE_CHECKING:
@@ -23,10 +24,13 @@ class ChatCompletions:
         # OpenAI's reasoning models refuse max_tokens; Ollama ignores max_completion_tokens.
         self._limit = "max_completion_tokens" if of_openai else "max_tokens"
         self._asks_usage = True
+        self.offers = Offers({} if of_openai else {"spec": spec_as_text})
 
-    def opened(self, client: openai.OpenAI, model: str, prompt: str, most_tokens: int | None) -> Iterable[Any]:
+    def opened(
+        self, client: openai.OpenAI, model: str, prompt: str, most_tokens: int | None, offered: Options
+    ) -> Iterable[Any]:
         """The stream of an answer of at most ``most_tokens`` tokens. Raises the errors of ``openai``."""
-        options: dict[str, Any] = {"stream": True}
+        options: dict[str, Any] = {"stream": True, **offered}
         if most_tokens is not None:
             options[self._limit] = most_tokens
         if self._asks_usage:

@@ -7,9 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cutegen_lab.core.secrets import without_credentials
+from cutegen_lab.providers.conversation import Wanted
 from cutegen_lab.providers.openai.backoff import arrived, wait_seconds
 from cutegen_lab.providers.openai.call import Call
 from cutegen_lab.providers.openai.chat_completions import ChatCompletions
+from cutegen_lab.providers.openai.offers import Offers, Options
 from cutegen_lab.providers.openai.responses_api import ResponsesAPI
 from cutegen_lab.providers.openai.stream import Piece, bounded
 
@@ -31,9 +33,14 @@ class Api(Protocol):
     """How one API is spoken."""
 
     name: str
+    offers: Offers
+    """What may be sent besides the prompt."""
 
-    def opened(self, client: openai.OpenAI, model: str, prompt: str, most_tokens: int | None) -> Iterable[Any]:
-        """The stream of an answer of at most ``most_tokens`` tokens. Raises the errors of ``openai``."""
+    def opened(
+        self, client: openai.OpenAI, model: str, prompt: str, most_tokens: int | None, offered: Options
+    ) -> Iterable[Any]:
+        """The stream of an answer of at most ``most_tokens`` tokens. ``offered``: further options. Raises the errors of
+        ``openai``."""
         ...
 
     def adapt(self, refusal: str) -> bool:
@@ -56,6 +63,10 @@ class _NotSpoken(Exception):
         self.error = error
 
 
+class _OfferRefused(Exception):
+    """The endpoint refuses what it was offered; it is not offered again."""
+
+
 class Endpoint:
     """One model of an endpoint. ``max_retries``: number of further requests after one that failed for the moment."""
 
@@ -74,18 +85,34 @@ class Endpoint:
                 _ANSWERED[self._base_url] = api.name
             yield from map(api.piece, events)
 
+    def offered_bytes(self, wanted: Wanted) -> int:
+        """Maximum number of bytes that are sent besides the prompt of an answer of the form ``wanted``."""
+        return max(api.offers.size(wanted) for api in self._apis)
+
     def _answered(self, client: openai.OpenAI, call: Call) -> tuple[Api, Iterator[Any]]:
-        """The API that the endpoint speaks, and the events of its answer: first the API that answered last, or
-        Responses."""
-        last = _ANSWERED.get(self._base_url, ResponsesAPI.name)
-        first, second = sorted(self._apis, key=lambda api: api.name != last)
-        try:
-            return first, self._events(first, client, call)
-        except _NotSpoken as refused:
+        """The API that the endpoint speaks, and the events of its answer."""
+        while True:
             try:
-                return second, self._events(second, client, call)
-            except _NotSpoken as refused_too:
-                raise _most_telling([each.error for each in (refused_too, refused) if each.error]) from None
+                return self._by_one_of(self._in_order(call.wanted), client, call)
+            except _OfferRefused:
+                continue
+
+    def _by_one_of(self, apis: Iterable[Api], client: openai.OpenAI, call: Call) -> tuple[Api, Iterator[Any]]:
+        errors: list[openai.APIError] = []
+        for api in apis:
+            try:
+                return api, self._events(api, client, call)
+            except _NotSpoken as refused:
+                api.offers.withdraw(call.wanted)
+                errors += [refused.error] if refused.error else []
+        raise _most_telling(errors[::-1])
+
+    def _in_order(self, wanted: Wanted) -> list[Api]:
+        """The APIs in the order in which they are asked: for a spec those that may have grammars, of these Chat
+        Completions first, since SGLang has grammars only there; then the one that answered last, or Responses."""
+        last = _ANSWERED.get(self._base_url, ResponsesAPI.name)
+        helping = [api for api in reversed(self._apis) if wanted == "spec" and wanted in api.offers]
+        return list(dict.fromkeys([*helping, *sorted(self._apis, key=lambda api: api.name != last)]))
 
     def _events(self, api: Api, client: openai.OpenAI, call: Call) -> Iterator[Any]:
         import openai
@@ -108,7 +135,7 @@ class Endpoint:
         while not call.ended.is_set():
             limit = None if call.most_tokens is None else min(call.most_tokens, self._largest_limit)
             try:
-                stream = api.opened(client, self.model, call.prompt, limit)
+                stream = api.opened(client, self.model, call.prompt, limit, api.offers.options(call.wanted))
                 call.begun, call.limit = True, limit
                 return stream
             except openai.APIError as error:
@@ -116,6 +143,8 @@ class Endpoint:
                     raise _NotSpoken(error) from None
                 if _refuses_options(error) and (api.adapt(str(error)) or self._lower_limit(str(error), limit)):
                     continue
+                if _refuses_options(error) and api.offers.refused(call.wanted, str(error)):
+                    raise _OfferRefused() from None
                 failures += 1
                 call.begun = arrived(error)
                 self._wait(error, failures, call)

@@ -17,7 +17,7 @@ from cutegen_lab.core.errors import Cancelled, ProviderError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.secrets import Secrets
-from cutegen_lab.providers.conversation import Answer, ConversationProvider
+from cutegen_lab.providers.conversation import Answer, ConversationProvider, Wanted
 from cutegen_lab.providers.openai.call import Call
 from cutegen_lab.providers.openai.caps import Caps
 from cutegen_lab.providers.openai.endpoint import Endpoint
@@ -37,7 +37,8 @@ class OpenAIProvider(ConversationProvider):
     Completions.
 
     ``caps`` limits the tokens and the cost of all answers. ``timeout_seconds``: maximum silence of the server.
-    Raises ProviderError without a key (a custom ``base_url`` may need none).
+    ``plain``: requests have no grammars and tools. Raises ProviderError without a key (a custom ``base_url`` may need
+    none).
     """
 
     name = "openai"
@@ -45,6 +46,7 @@ class OpenAIProvider(ConversationProvider):
     def __init__(
         self, model: str | None = None, api_key: str | None = None, base_url: str | None = None,
         caps: Caps | None = None, timeout_seconds: float = 300.0, max_retries: int = 3, record: Path | None = None,
+        plain: bool = False,
     ) -> None:  # fmt: skip
         self.model = model or DEFAULT_MODEL
         super().__init__(record, f"{self.model} through the openai provider")
@@ -52,15 +54,16 @@ class OpenAIProvider(ConversationProvider):
             raise ProviderError("no API key is set", Hint(Advice.SET_KEY))
         self._secrets = Secrets(api_key or "", base_url or "")
         self._endpoint = Endpoint(self.model, api_key or "", base_url or "", timeout_seconds, max_retries)
-        self._caps, self.spent = caps or Caps(), TokenUsage()
+        self._caps, self._plain, self.spent = caps or Caps(), plain, TokenUsage()
 
     def __repr__(self) -> str:
         return f"OpenAIProvider(model={self.model!r})"
 
-    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
+    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel, wanted: Wanted = "text") -> Answer:
         """The model's answer. Raises ProviderError (key, model, network, a cap, an answer that is empty, cut off,
         filtered or refused), or Cancelled within ``_POLL_SECONDS`` of ``cancel``."""
-        call = Call(prompt.text, say)
+        wanted = "text" if self._plain else wanted
+        call = Call(prompt.text, say, wanted, self._endpoint.offered_bytes(wanted))
         received: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._send, args=(call, received), name="cutegen-model", daemon=True).start()
         reception = Reception(self.model, call, self._secrets)
@@ -78,7 +81,8 @@ class OpenAIProvider(ConversationProvider):
         """Puts the pieces of the answer, then ``_END`` or an exception, into ``received``. Runs in its own thread, so
         that a silent server cannot delay a cancel."""
         try:
-            call.most_tokens = self._caps.answer_tokens(self.spent, most_tokens(call.prompt, self.model))
+            prompt_tokens = most_tokens(call.prompt, self.model) + call.offered_bytes
+            call.most_tokens = self._caps.answer_tokens(self.spent, prompt_tokens)
             for piece in self._endpoint.pieces(call):
                 if call.ended.is_set():
                     return

@@ -22,6 +22,7 @@ class Reception:
     def __init__(self, model: str, call: Call, secrets: Secrets) -> None:
         self._model, self._call, self._secrets = model, call, secrets
         self._text: list[str] = []
+        self._tool_input: list[str] = []
         self._refusal = self._finish = self._whole = ""
         self._reported: TokenUsage | None = None
         self._tags, self._reasoning = ThinkTags(), ReasoningProgress(model, call.say, secrets.masked)
@@ -32,7 +33,8 @@ class Reception:
         """Tokens so far: as reported, otherwise estimated; none if the server has not begun the answer."""
         if self._reported is not None:
             return self._reported
-        return estimated_usage(self._call.prompt, self._bytes) if self._call.begun else TokenUsage()
+        sent = size(self._call.prompt) + self._call.offered_bytes
+        return estimated_usage(sent, self._bytes) if self._call.begun else TokenUsage()
 
     @property
     def tokens(self) -> int:
@@ -45,11 +47,12 @@ class Reception:
         self._refusal = (self._refusal + piece.refusal)[:_REFUSAL_CHARS]
         self._whole = piece.whole or self._whole
         text, reasoning = self._tags.add(piece.text)
-        self._bytes += size(piece.text + piece.reasoning + piece.refusal)
+        self._bytes += size(piece.text + piece.tool_input + piece.reasoning + piece.refusal)
         self._reasoning.add(piece.reasoning + reasoning)
-        if text:
-            self._reasoning.end()
-            self._receive(text)
+        for part, parts in ((text, self._text), (piece.tool_input, self._tool_input)):
+            if part:
+                self._reasoning.end()
+                self._receive(part, parts)
         self._check_limit()
 
     def told(self) -> str:
@@ -71,14 +74,14 @@ class Reception:
             limit = self._call.limit
             capped = limit is not None and limit == self._call.most_tokens
             raise unfinished(ended, self._model, limit, capped, self._secrets.masked(self._refusal))
-        answer = without_reasoning(self._secrets.masked(joined(self._text) or self._whole))
+        answer = without_reasoning(self._secrets.masked(joined(self._tool_input) or joined(self._text) or self._whole))
         if not answer.strip():
             reason = self._secrets.masked(self._finish[:40])
             raise ProviderError(f"{self._model} gave an empty answer (finish reason {reason!r})", "Retry.")
         return answer
 
-    def _receive(self, text: str) -> None:
-        self._text.append(text)
+    def _receive(self, text: str, parts: list[str]) -> None:
+        parts.append(text)
         self._chars += len(text)
         if self._chars > MAX_ANSWER_CHARS:
             raise ProviderError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cutegen_lab.providers.openai.offers import Offers, Options, edits_as_patches, spec_as_tool_input
 from cutegen_lab.providers.openai.stream import (
     Ending,
     Piece,
@@ -14,6 +15,7 @@ from cutegen_lab.providers.openai.stream import (
     text_of,
     usage_of,
 )
+from cutegen_lab.providers.patches import patch_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,11 +34,14 @@ class ResponsesAPI:
 
     def __init__(self) -> None:
         self._options: dict[str, Any] = {"reasoning": {"summary": "auto"}, "store": False}
+        self.offers = Offers({"spec": spec_as_tool_input, "edits": edits_as_patches})
 
-    def opened(self, client: openai.OpenAI, model: str, prompt: str, most_tokens: int | None) -> Iterable[Any]:
+    def opened(
+        self, client: openai.OpenAI, model: str, prompt: str, most_tokens: int | None, offered: Options
+    ) -> Iterable[Any]:
         """The stream of an answer of at most ``most_tokens`` tokens. Raises the errors of ``openai``."""
         limit = {} if most_tokens is None else {"max_output_tokens": most_tokens}
-        options: dict[str, Any] = {**self._options, **limit, "stream": True}
+        options: dict[str, Any] = {**self._options, **limit, **offered, "stream": True}
         stream: Iterable[Any] = client.responses.create(model=model, input=prompt, **options)
         return stream
 
@@ -65,6 +70,10 @@ class ResponsesAPI:
         delta = getattr(event, "delta", None)
         if kind == "response.output_text.delta":
             return Piece(text_of(delta, "the delta"))
+        if kind == "response.output_item.done":
+            return Piece(_patch(getattr(event, "item", None)))
+        if kind == "response.custom_tool_call_input.delta":
+            return Piece(tool_input=text_of(delta, "the delta"))
         if kind == "response.refusal.delta":
             return Piece(refusal=text_of(delta, "the delta"))
         if kind in _REASONING:
@@ -85,9 +94,24 @@ def _last(kind: str, response: Any) -> Piece:
 
 
 def _output_text(response: Any) -> str:
+    """The input of a custom tool, else the text and patches."""
     items = _listed(response, "output")
-    parts = [part for item in items for part in _listed(item, "content") if getattr(part, "type", "") == "output_text"]
-    return "".join(_text(part, "text") for part in parts)
+    if called := [_text(item, "input") for item in items if getattr(item, "type", "") == "custom_tool_call"]:
+        return "".join(called)
+    return "".join(_item_text(item) for item in items)
+
+
+def _item_text(item: Any) -> str:
+    parts = [part for part in _listed(item, "content") if getattr(part, "type", "") == "output_text"]
+    return "".join(_text(part, "text") for part in parts) + _patch(item)
+
+
+def _patch(item: Any) -> str:
+    """The patch of a call of ``apply_patch``; "" for another item."""
+    operation = getattr(item, "operation", None)
+    if getattr(item, "type", "") != "apply_patch_call" or operation is None:
+        return ""
+    return patch_text(*(_text(operation, name) for name in ("type", "path", "diff")))
 
 
 def _listed(holder: Any, name: str) -> list[Any]:
@@ -96,5 +120,5 @@ def _listed(holder: Any, name: str) -> list[Any]:
 
 
 def _text(holder: Any, name: str) -> str:
-    value = getattr(holder, name, None)
+    value = holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
     return value if isinstance(value, str) else ""

@@ -60,6 +60,8 @@ class Piece:
     """Tokens so far; None if the event reports no plausible number."""
     reasoning: str = ""
     """Text that the event adds to the reasoning."""
+    tool_input: str = ""
+    """Text that the event adds to the input of a tool, which then is the answer instead of the text."""
     refusal: str = ""
     """Text that the event adds to the model's refusal."""
     whole: str = ""

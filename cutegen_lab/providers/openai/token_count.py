@@ -29,9 +29,9 @@ def typical_tokens(length: int) -> int:
     return length // 4
 
 
-def estimated_usage(prompt: str, received: int) -> TokenUsage:
-    """Usage of a request with ``prompt`` whose answer has ``received`` bytes."""
-    sent, answered = estimated_tokens(size(prompt)), estimated_tokens(received)
+def estimated_usage(sent_bytes: int, received_bytes: int) -> TokenUsage:
+    """Usage of a request and its answer of so many bytes."""
+    sent, answered = estimated_tokens(sent_bytes), estimated_tokens(received_bytes)
     return TokenUsage(sent, answered, estimated=sent + answered)
 
 
