@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cutegen_lab.cli.output import Output, note
-from cutegen_lab.cli.progress import Progress
+from cutegen_lab.cli.progress import SuiteProgress
 from cutegen_lab.cli.run import run_settings
 from cutegen_lab.config import DEFAULT_MODEL, Settings
 from cutegen_lab.core.errors import InputError
@@ -24,7 +24,7 @@ from cutegen_lab.session.factories import make_judge, on_gpu
 from cutegen_lab.suite.files import ProblemFile, problem_files
 
 if TYPE_CHECKING:
-    from cutegen_lab.suite.record import Suite
+    from cutegen_lab.suite.record import Row, Suite
 
 COMPARE = Path("compare")
 _NO_OPTIONS = ("budget", "price", "auto", "profile_after", "max_fixes")  # settings that are not options here
@@ -40,7 +40,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         session.wake(settings.arch, settings.device)
         name = _name(arguments.paths, arguments.level, settings)
         folder = arguments.out or session.services.workdir / "suites" / name
-        return _run(session, settings, files, name, folder, output)
+        return _run(session, settings, arguments, files, name, folder, output)
 
 
 def _settings(arguments: argparse.Namespace) -> RunSettings:
@@ -55,28 +55,32 @@ def _settings(arguments: argparse.Namespace) -> RunSettings:
 
 
 def _run(
-    session: Session, settings: RunSettings, files: Sequence[ProblemFile], name: str, folder: Path, output: Output
-) -> int:
+    session: Session, settings: RunSettings, arguments: argparse.Namespace, files: Sequence[ProblemFile], name: str,
+    folder: Path, output: Output,
+) -> int:  # fmt: skip
+    from cutegen_lab.suite.purse import Purse
     from cutegen_lab.suite.record import Suite
-    from cutegen_lab.suite.runner import SuiteRun
+    from cutegen_lab.suite.runner import SuiteRun, usual_jobs
     from cutegen_lab.suite.table import line_of
     from cutegen_lab.suite.written import may_write_suite, write_suite
 
     may_write_suite(folder)
+    purse = Purse(arguments.suite_tokens, arguments.suite_cost, settings.price)
     gpu = target_gpu(settings.arch, settings.gpu).name
-    suite = Suite(name=name, gpu=gpu, settings=_options(settings), total=len(files))
-    with Progress(name, events=False) as progress:
-
-        def begun(file: ProblemFile) -> None:
-            progress.begin(f"{len(suite.rows) + 1}/{len(files)} {file.name}")
-
-        run = SuiteRun(session, settings, progress)
-        run.check()
+    options = {**_options(settings), "suite_tokens": arguments.suite_tokens, "suite_cost": arguments.suite_cost}
+    suite = Suite(name=name, gpu=gpu, settings=options, total=len(files))
+    jobs = arguments.jobs or usual_jobs(settings)
+    places = {file: place for place, file in enumerate(files)}
+    rows: dict[int, Row] = {}
+    with SuiteProgress(name, len(files)) as progress:
+        run = SuiteRun(session, settings, lambda file: progress.of(file.name), purse)
+        run.check(jobs)
         try:
-            for row in run.rows(files, begun):
-                suite = suite.model_copy(update={"rows": (*suite.rows, row)})
+            for file, row in run.rows(files, lambda file: progress.begun(file.name), jobs):
+                rows[places[file]] = row
+                suite = suite.model_copy(update={"rows": tuple(rows[place] for place in sorted(rows))})
                 write_suite(folder, suite)
-                progress.print(f"{len(suite.rows)}/{len(files)} {row.name}: {line_of(row)}")
+                progress.ended(row.name, line_of(row))
         except KeyboardInterrupt:
             progress.pause()
             _report(suite, folder, output)

@@ -29,6 +29,15 @@ class ProblemFile:
     level: int | None
     """Number of the innermost folder ``levelN`` that contains it; None without one."""
 
+    @property
+    def alone(self) -> bool:
+        """Whether no other problem may run at the same time: its text seems to change PyTorch's default dtype or
+        device, which are global to all threads."""
+        try:
+            return "set_default_" in read_text_file(self.path)
+        except CutegenError:
+            return False
+
 
 def problem_files(paths: Iterable[Path], levels: Collection[int] = ()) -> list[ProblemFile]:
     """The problems among ``paths``, each once: files as given, and files below folders that define a problem or do not

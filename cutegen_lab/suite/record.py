@@ -13,7 +13,7 @@ from cutegen_lab.session.kernels import read_text_file
 from cutegen_lab.session.outputs import SUITE_FORMAT
 from cutegen_lab.views.model import Finite, View
 
-Outcome = Literal["correct", "wrong", "not compiled", "nothing accepted", "not read", "unfinished"]
+Outcome = Literal["correct", "wrong", "not compiled", "nothing accepted", "not read", "not run", "unfinished"]
 
 
 class Row(View):

@@ -14,6 +14,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop.budget import working_seconds
 from cutegen_lab.loop.history import History
 from cutegen_lab.suite.files import ProblemFile
+from cutegen_lab.suite.purse import USED_UP
 from cutegen_lab.suite.record import Outcome, Row
 from cutegen_lab.views.hints import COMMAND_LINE, advised, note_of
 
@@ -21,11 +22,11 @@ from cutegen_lab.views.hints import COMMAND_LINE, advised, note_of
 _WITHOUT_ANSWER = (Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED, Verdict.CANCELLED, Verdict.DEVICE_ERROR)
 
 
-def without_run(file: ProblemFile, outcome: Outcome, error: Exception, problem_key: str = "") -> Row:
-    """The row of a problem that has no run, because of ``error``."""
+def without_run(file: ProblemFile, outcome: Outcome, reason: str, problem_key: str = "") -> Row:
+    """The row of a problem that has no run."""
     return Row(
         name=file.name, path=one_line(str(file.path)), level=file.level, problem_key=problem_key, outcome=outcome,
-        reason=reason_of(error),
+        reason=reason,
     )  # fmt: skip
 
 
@@ -74,6 +75,8 @@ def outcome_of(state: RunState) -> Outcome:
     trial = state.trials.get(state.incumbent_id or "")
     if state.finished and trial is not None and trial.verdict.passed:
         return "correct"
+    if stopped_by_suite(state) and not state.candidates:
+        return "not run"
     stopped = state.stopped_at not in (None, Step.REVIEW) and not state.problem_note.startswith("budget:")
     if not state.finished or stopped:
         return "unfinished"
@@ -81,6 +84,11 @@ def outcome_of(state: RunState) -> Outcome:
     if not verdicts or any(verdict.passed or verdict in _WITHOUT_ANSWER for verdict in verdicts):
         return "nothing accepted"
     return "wrong" if state.compiled else "not compiled"
+
+
+def stopped_by_suite(state: RunState) -> bool:
+    """Whether the run stopped because the suite's budget was used up."""
+    return state.stopped_at is not None and state.problem_note.startswith(USED_UP)
 
 
 def family_of(problem: Problem, arch: str) -> str:

@@ -93,6 +93,8 @@ def _counts(suite: Suite) -> Iterator[str]:
     found = summary(suite.rows)
     if left := suite.total - found.rows:
         yield f"not ended: {left} of {plural(suite.total, 'problem')}"
+    if not_run := [row.reason for row in suite.rows if row.outcome == "not run"]:
+        yield f"not run: {len(not_run)} of {plural(suite.total, 'problem')}, {not_run[0]}"
     yield _tally(found)
 
 
