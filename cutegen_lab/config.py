@@ -28,11 +28,13 @@ class Settings:
     allow_weak_cage: bool = False
     prices: Path | None = None
     """File of prices of models; None if there is none."""
+    kernelbench: Path | None = None
+    """Folder of a checkout of KernelBench; None if none is named."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Reads OPENAI_API_KEY, OPENAI_BASE_URL, CUTEGEN_MODEL, CUTEGEN_HOME (the work directory), CUTEGEN_CACHE,
-        CUTEGEN_PRICES, VISUAL or EDITOR, and CUTEGEN_ALLOW_WEAK_CAGE."""
+        CUTEGEN_PRICES, CUTEGEN_KERNELBENCH, VISUAL or EDITOR, and CUTEGEN_ALLOW_WEAK_CAGE."""
         env = os.environ if environ is None else environ
         return cls(
             openai_api_key=env.get("OPENAI_API_KEY", ""),
@@ -42,10 +44,15 @@ class Settings:
             cache_dir=Path(env.get("CUTEGEN_CACHE") or Path("~/.cache/cutegen-lab")).expanduser(),
             editor=env.get("VISUAL") or env.get("EDITOR") or "vi",
             allow_weak_cage=env.get(ALLOW_WEAK_CAGE, "") not in ("", "0"),
-            prices=Path(env["CUTEGEN_PRICES"]).expanduser() if env.get("CUTEGEN_PRICES") else None,
+            prices=_path(env.get("CUTEGEN_PRICES")),
+            kernelbench=_path(env.get("CUTEGEN_KERNELBENCH")),
         )
 
     def __repr__(self) -> str:
         key = "set" if self.openai_api_key else "missing"
         url = without_credentials(self.openai_base_url)
         return f"Settings(key {key}, base_url={url!r}, model={self.model!r}, workdir={self.workdir})"
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text).expanduser() if text else None

@@ -128,7 +128,8 @@ def _add_suite(suite: Parser) -> None:
     suite.epilog = _SUITE
     suite.usage = "cutegen suite [options] PATH [PATH ...]\n       cutegen suite compare A.json B.json"
     suite.add_argument("paths", metavar="PATH", nargs="+", type=Path,
-                       help="a problem's file, or a folder with such files below it, such as KernelBench")  # fmt: skip
+                       help="a problem's file, a folder with such files or with FlashInfer-Bench's or SOL-ExecBench's "
+                            "definitions below it, sglang (three of its kernels), kernelbench (a clone)")  # fmt: skip
     suite.add_argument("--level", type=_levels, default=(), metavar="1,2",
                        help="only files in KernelBench's folders level1, level2")  # fmt: skip
     suite.add_argument("--jobs", type=_positive, metavar="N",

@@ -22,6 +22,7 @@ from cutegen_lab.core.run import RunSettings
 from cutegen_lab.session import Session
 from cutegen_lab.session.factories import make_judge, on_gpu
 from cutegen_lab.suite.files import ProblemFile, problem_files
+from cutegen_lab.suite.named import folder_of
 
 if TYPE_CHECKING:
     from cutegen_lab.suite.record import Row, Suite
@@ -33,7 +34,8 @@ _NO_OPTIONS = ("budget", "price", "auto", "profile_after", "max_fixes")  # setti
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.paths[0] == COMPARE:
         return _compare(arguments.paths[1:], output)
-    files = problem_files(arguments.paths, arguments.level)
+    checkout = Settings.from_environment().kernelbench
+    files = problem_files([folder_of(path, checkout) for path in arguments.paths], arguments.level)
     settings = _settings(arguments)
     judge = partial(make_judge, max_autotune=arguments.max_autotune)
     with Session.open(arguments.workdir, judge=judge) as session:

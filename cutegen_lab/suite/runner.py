@@ -14,6 +14,7 @@ from loky import cpu_count
 from cutegen_lab.core.errors import CutegenError, InputError, ProblemError
 from cutegen_lab.core.growth import by_templates
 from cutegen_lab.core.machine_memory import available_bytes
+from cutegen_lab.core.plain_text import plain
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.run import RunSettings, RunState, Step
@@ -24,6 +25,7 @@ from cutegen_lab.suite.files import ProblemFile
 from cutegen_lab.suite.purse import Purse
 from cutegen_lab.suite.record import Row
 from cutegen_lab.suite.rows import outcome_of, reason_of, row_of, stopped_by_suite, without_run
+from cutegen_lab.suite.traces import problem_text
 
 _RUN_BYTES = 1 << 30  # memory that the check of a problem may take on the emulator
 _MOST_JOBS = 8  # more wait for each other: parts of a run hold Python's lock
@@ -182,9 +184,12 @@ def _as_they_end(
 
 def _read(file: ProblemFile) -> Problem:
     """Raises ProblemError, and what the file raises."""
-    from cutegen_lab.problems import read_file
+    from cutegen_lab.problems import read_file, read_text
 
     try:
+        if file.path.suffix == ".json":
+            name, text = problem_text(file.path)
+            return read_text(text, name=plain(name))
         return read_file(file.path)
     except SystemExit as end:
         raise ProblemError(f"the file ends Python with status {end.code}", "Remove that.") from None
