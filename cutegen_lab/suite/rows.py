@@ -14,10 +14,12 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop.budget import working_seconds
 from cutegen_lab.loop.history import History
 from cutegen_lab.suite.files import ProblemFile
+from cutegen_lab.suite.integrity import integrity_of, too_fast
 from cutegen_lab.suite.purse import USED_UP
 from cutegen_lab.suite.record import Outcome, Row
 from cutegen_lab.views.hints import COMMAND_LINE, advised, note_of
 
+_ON_DEVICE = (Step.CHECK, Step.TIME, Step.PROFILE)
 # The kernel may be correct.
 _WITHOUT_ANSWER = (Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED, Verdict.CANCELLED, Verdict.DEVICE_ERROR)
 
@@ -44,6 +46,7 @@ def row_of(file: ProblemFile, problem: Problem, history: History, settings: RunS
     trial = state.trials.get(state.incumbent_id or "")
     timing = trial.timing if trial else None
     found, used, price = _floors(problem, settings), tokens(state), state.settings.price
+    bound_us, label = found.bound.time_us if found else state.sol.time_us, degenerate(problem, found)
     return Row(
         name=file.name,
         path=one_line(str(file.path)),
@@ -57,7 +60,7 @@ def row_of(file: ProblemFile, problem: Problem, history: History, settings: RunS
         time_us=timing.time_us if timing else None,
         kind=timing.kind if timing else "",
         device=timing.device if timing else "",
-        bound_us=found.bound.time_us if found else state.sol.time_us,
+        bound_us=bound_us,
         floor_us=found.fused.floor_us if found else None,
         eager_us=timing.baselines.get(EAGER) if timing else None,
         best_us=timing.baselines.get(timing.baseline) if timing else None,
@@ -66,7 +69,10 @@ def row_of(file: ProblemFile, problem: Problem, history: History, settings: RunS
         usd=price.usd(used) if price else None,
         seconds=working_seconds(history.events),
         run_id=state.run_id,
-        label=degenerate(problem, found),
+        label=label,
+        gpu_seconds=working_seconds(history.events, _ON_DEVICE) if settings.device.startswith("cuda") else None,
+        integrity=integrity_of(state, bound_us, bool(label)),
+        too_fast=too_fast(state),
     )
 
 

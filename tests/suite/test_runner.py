@@ -235,6 +235,14 @@ def test_several_at_a_time_are_refused_where_they_would_meet(
     assert not scripts.begun
 
 
+def test_seconds_of_the_gpu_are_counted_only_where_there_is_one(scripts: Scripts) -> None:
+    scripts.sources["fast"] = ["slow 0.1\ntime 20"]
+    assert scripts.rows()["fast"].gpu_seconds is None
+    row = scripts.rows(replace(SETTINGS, device="cuda"))["fast"]
+    assert row.gpu_seconds is not None and 0.2 <= row.gpu_seconds < row.seconds  # compiling was slow too
+    assert row.integrity == "degenerate"
+
+
 def test_options_that_no_run_can_have_are_refused_at_once(scripts: Scripts) -> None:
     with pytest.raises(InputError, match="no speed-of-light figures for GPU"):
         scripts.rows(RunSettings(gpu="V100", auto=True))
