@@ -26,7 +26,7 @@ _SOL = (
 _SUITE = (
     "Budgets are those of each problem, except --suite-tokens and --suite-cost. The same command, given again, "
     "continues: what has ended with the same options is not run again. compare: problems that only one of two suites "
-    "solved, and ratios of times."
+    "solved, and ratios of times. policies: what other budgets would have saved on a suite's runs, and the speed kept."
 )
 _RUN = "a run of the store: its id, the beginning of it, its title or its problem's name"
 
@@ -126,7 +126,8 @@ def _add_run(run: Parser) -> None:
 
 def _add_suite(suite: Parser) -> None:
     suite.epilog = _SUITE
-    suite.usage = "cutegen suite [options] PATH [PATH ...]\n       cutegen suite compare A.json B.json"
+    suite.usage = "cutegen suite [options] PATH [PATH ...]\n       cutegen suite compare A.json B.json\n"
+    suite.usage += "       cutegen suite policies SUITE.json"
     suite.add_argument("paths", metavar="PATH", nargs="+", type=Path,
                        help="a problem's file, a folder with such files or with FlashInfer-Bench's or SOL-ExecBench's "
                             "definitions below it, sglang (three of its kernels), kernelbench (a clone)")  # fmt: skip

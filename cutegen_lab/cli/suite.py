@@ -1,5 +1,5 @@
-"""``cutegen suite PATH…`` and ``cutegen suite compare A.json B.json``. Exit status 0: each problem has a correct kernel
-(compare: always); 1: not all have; 2: bad input; 130: Ctrl-C."""
+"""``cutegen suite PATH…``, ``suite compare A.json B.json``, ``suite policies SUITE.json``. Exit status 0: each problem
+has a correct kernel (compare, policies: always); 1: not all have; 2: bad input; 130: Ctrl-C."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ from cutegen_lab.suite.named import folder_of
 if TYPE_CHECKING:
     from cutegen_lab.suite.record import Row, Suite
 
-COMPARE = Path("compare")
+COMPARE, POLICIES = Path("compare"), Path("policies")
 _NO_OPTIONS = ("budget", "price", "auto", "profile_after", "max_fixes")  # settings that are not options here
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.paths[0] == COMPARE:
         return _compare(arguments.paths[1:], output)
+    if arguments.paths[0] == POLICIES:
+        return _policies(arguments.paths[1:], arguments, output)
     checkout = Settings.from_environment().kernelbench
     files = problem_files([folder_of(path, checkout) for path in arguments.paths], arguments.level)
     settings = _settings(arguments)
@@ -117,6 +119,25 @@ def _compare(paths: Sequence[Path], output: Output) -> int:
     first, second = map(str, paths)
     output.line(comparison_text(found, (first, second)))
     output.result({"reason": "compared", **comparison_facts(found)})
+    return 0
+
+
+def _policies(paths: Sequence[Path], arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.suite.courses import course_of
+    from cutegen_lab.suite.policies import replays, replays_text
+    from cutegen_lab.suite.record import read_suite
+
+    if len(paths) != 1:
+        raise InputError(f"policies takes one file, not {len(paths)}", "Write `cutegen suite policies SUITE.json`.")
+    rows = [row for row in read_suite(paths[0]).rows if row.run_id]
+    if not rows:
+        raise InputError(f"{paths[0]} has no run", "Name the suite.json of a suite whose problems were run.")
+    with Session.open(arguments.workdir) as session:
+        courses = [course_of(row.name, session.attach(row.run_id).history) for row in rows]
+    found = replays(courses)
+    output.line(replays_text(found))
+    facts = [asdict(each) for each in found]
+    output.result({"reason": f"{len(found)} policies replayed", "problems": len(courses), "policies": facts})
     return 0
 
 
