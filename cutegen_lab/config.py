@@ -30,11 +30,13 @@ class Settings:
     """File of prices of models; None if there is none."""
     plain_requests: bool = False
     """Whether requests to models have no grammars and tools."""
+    kernelbench: Path | None = None
+    """Folder of a checkout of KernelBench; None if none is named."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Reads OPENAI_API_KEY, OPENAI_BASE_URL, CUTEGEN_MODEL, CUTEGEN_HOME (the work directory), CUTEGEN_CACHE,
-        CUTEGEN_PRICES, VISUAL or EDITOR, CUTEGEN_ALLOW_WEAK_CAGE, and CUTEGEN_PLAIN_REQUESTS."""
+        CUTEGEN_PRICES, CUTEGEN_KERNELBENCH, VISUAL or EDITOR, CUTEGEN_ALLOW_WEAK_CAGE, and CUTEGEN_PLAIN_REQUESTS."""
         env = os.environ if environ is None else environ
         return cls(
             openai_api_key=env.get("OPENAI_API_KEY", ""),
@@ -44,7 +46,8 @@ class Settings:
             cache_dir=Path(env.get("CUTEGEN_CACHE") or Path("~/.cache/cutegen-lab")).expanduser(),
             editor=env.get("VISUAL") or env.get("EDITOR") or "vi",
             allow_weak_cage=_on(env.get(ALLOW_WEAK_CAGE, "")),
-            prices=Path(env["CUTEGEN_PRICES"]).expanduser() if env.get("CUTEGEN_PRICES") else None,
+            prices=_path(env.get("CUTEGEN_PRICES")),
+            kernelbench=_path(env.get("CUTEGEN_KERNELBENCH")),
             plain_requests=_on(env.get("CUTEGEN_PLAIN_REQUESTS", "")),
         )
 
@@ -56,3 +59,7 @@ class Settings:
 
 def _on(value: str) -> bool:
     return value not in ("", "0")
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text).expanduser() if text else None

@@ -33,8 +33,9 @@ _SOL = (
     "computed as three products of f16 where that is faster."
 )
 _SUITE = (
-    "Budgets are those of each problem. The same command, given again, continues: what has ended with the same options "
-    "is not run again. compare: problems that only one of two suites solved, and ratios of times."
+    "Budgets are those of each problem, except --suite-tokens and --suite-cost. The same command, given again, "
+    "continues: what has ended with the same options is not run again. compare: problems that only one of two suites "
+    "solved, and ratios of times. policies: what other budgets would have saved on a suite's runs, and the speed kept."
 )
 _RUN = "a run of the store: its id, the beginning of it, its title or its problem's name"
 
@@ -137,12 +138,19 @@ def _add_run(run: Parser) -> None:
 
 def _add_suite(suite: Parser) -> None:
     suite.epilog = _SUITE
-    suite.usage = "cutegen suite [options] PATH [PATH ...]\n       cutegen suite compare A.json B.json"
+    suite.usage = "cutegen suite [options] PATH [PATH ...]\n       cutegen suite compare A.json B.json\n"
+    suite.usage += "       cutegen suite policies SUITE.json"
     suite.add_argument("paths", metavar="PATH", nargs="+", type=Path,
-                       help="a problem's file, or a folder with such files below it, such as KernelBench")  # fmt: skip
+                       help="a problem's file, a folder with such files or with FlashInfer-Bench's or SOL-ExecBench's "
+                            "definitions below it, sglang (three of its kernels), kernelbench (a clone)")  # fmt: skip
     suite.add_argument("--level", type=_levels, default=(), metavar="1,2",
                        help="only files in KernelBench's folders level1, level2")  # fmt: skip
+    suite.add_argument("--jobs", type=_positive, metavar="N",
+                       help="problems at a time (default: one for each usable core; on a GPU 1)")  # fmt: skip
     _proposals(suite)
+    suite.add_argument("--suite-tokens", type=_positive, metavar="N", help="tokens a model may use for all problems")
+    suite.add_argument("--suite-cost", type=_dollars, metavar="USD",
+                       help="dollars a model may use for all problems, at --price")  # fmt: skip
     suite.add_argument("--out", metavar="FOLDER", type=Path,
                        help="suite.json and suite.html go here (default: suites/NAME in --workdir)")  # fmt: skip
     _timing(suite)

@@ -1,10 +1,12 @@
-"""Progress of a run: one line for each event; on a terminal also a spinner with the current work."""
+"""Progress of a run: one line for each event; on a terminal also a spinner with the current work. Progress of a suite:
+one line for each problem that has ended, and the current work of those that run."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from cutegen_lab.core.plain_text import continued
 from cutegen_lab.core.predicted import AT_THE_FLOOR
@@ -46,17 +48,17 @@ _DOING = {
 
 class Progress:
     """A subscriber that prints progress to stderr. Without a terminal, lines are plain and the current work is printed
-    after each ``QUIET_SECONDS`` without a line. ``events``: whether each event is a line. Use as a context manager."""
+    after each ``QUIET_SECONDS`` without a line. Use as a context manager."""
 
-    def __init__(self, title: str, now: Callable[[], float] = time.monotonic, events: bool = True) -> None:
+    def __init__(self, title: str, now: Callable[[], float] = time.monotonic) -> None:
         from rich.console import Console
 
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._title, self._clock, self._last, self._events = title, now, now(), events
+        self._title, self._clock, self._last = title, now, now()
         self._status: Status | None = None
         self._doing = ""
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         self.spin()
         return self
 
@@ -69,11 +71,6 @@ class Progress:
             self._status = self._console.status(self._title)
             self._status.start()
 
-    def begin(self, title: str) -> None:
-        """Goes on to the next piece of work, which is called ``title``."""
-        self._title, self._doing = title, ""
-        self._now(_shown(title))
-
     def pause(self) -> None:
         """Hides the spinner, so that others can use the terminal."""
         if self._status is not None:
@@ -84,18 +81,13 @@ class Progress:
         if notice.event is None:
             if not notice.line:
                 return  # the notice is only for views
-            said = f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line
-            self._now(_shown(said))
-            if self._status is None and notice.line.startswith("waiting for"):
-                self.print(notice.line)  # a line that asks for an action is printed without a terminal too
-            elif self._status is None and self._clock() - self._last >= QUIET_SECONDS:
-                self.print(said)
+            self._show(f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line, notice.line)
             return
         event = notice.event.event
         if isinstance(event, StepStarted):
-            self._doing = f"{_DOING.get(event.step, event.step.value)} {event.candidate_id or ''}".strip()
+            self._doing = _work(event)
             self._now(_shown(f"{self._title}: {self._doing}"))
-        elif self._events and (text := in_a_line(event, notice.state)):
+        elif text := in_a_line(event, notice.state):
             self.print(f"{self._title}: {text}")
 
     def print(self, text: str) -> None:
@@ -103,9 +95,66 @@ class Progress:
         self._console.print(_shown(text))
         self._last = self._clock()
 
+    def _show(self, said: str, line: str) -> None:
+        """Shows the current work, to which a run has added ``line``."""
+        self._now(_shown(said))
+        if self._status is None and line.startswith("waiting for"):
+            self.print(line)  # a line that asks for an action is printed without a terminal too
+        elif self._status is None and self._clock() - self._last >= QUIET_SECONDS:
+            self.print(said)
+
     def _now(self, text: str) -> None:
         if self._status is not None:
             self._status.update(text)
+
+
+class SuiteProgress(Progress):
+    """Progress of ``total`` problems, of which several may run at a time; their notices may come from several
+    threads."""
+
+    def __init__(self, title: str, total: int, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(title, now)
+        self._total, self._ended = total, 0
+        self._works: dict[str, str] = {}  # current work of each problem that runs
+        self._lock = threading.RLock()
+
+    def begun(self, name: str) -> None:
+        """A problem begins."""
+        self._work_of(name, "reading")
+
+    def ended(self, name: str, result: str) -> None:
+        """A problem has ended."""
+        with self._lock:
+            self._ended += 1
+            self._works.pop(name, None)
+            self.print(f"{self._ended}/{self._total} {name}: {result}")
+            self._now(_shown(self._said()))
+
+    def of(self, name: str) -> Callable[[Notice], None]:
+        """The subscriber for the run of a problem."""
+
+        def told(notice: Notice) -> None:
+            if notice.event is None:
+                self._work_of(name, notice.line, notice.line)
+            elif isinstance(notice.event.event, StepStarted):
+                self._work_of(name, _work(notice.event.event))
+
+        return told
+
+    def _work_of(self, name: str, work: str, line: str = "") -> None:
+        if not work:
+            return
+        with self._lock:
+            self._works[name] = work
+            self._show(self._said(), line)
+
+    def _said(self) -> str:
+        works = "; ".join(f"{name}: {work}" for name, work in self._works.items())
+        return f"{self._ended} of {self._total} ended" + (f"; {works}" if works else "")
+
+
+def _work(event: StepStarted) -> str:
+    return f"{_DOING.get(event.step, event.step.value)} {event.candidate_id or ''}".strip()
 
 
 def _shown(text: str) -> str:

@@ -1,5 +1,5 @@
-"""``cutegen suite PATH…`` and ``cutegen suite compare A.json B.json``. Exit status 0: each problem has a correct kernel
-(compare: always); 1: not all have; 2: bad input; 130: Ctrl-C."""
+"""``cutegen suite PATH…``, ``suite compare A.json B.json``, ``suite policies SUITE.json``. Exit status 0: each problem
+has a correct kernel (compare, policies: always); 1: not all have; 2: bad input; 130: Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cutegen_lab.cli.output import Output, note
-from cutegen_lab.cli.progress import Progress
+from cutegen_lab.cli.progress import SuiteProgress
 from cutegen_lab.cli.run import run_settings
 from cutegen_lab.config import DEFAULT_MODEL, Settings
 from cutegen_lab.core.errors import InputError
@@ -22,25 +22,29 @@ from cutegen_lab.core.run import RunSettings
 from cutegen_lab.session import Session
 from cutegen_lab.session.factories import make_judge, on_gpu
 from cutegen_lab.suite.files import ProblemFile, problem_files
+from cutegen_lab.suite.named import folder_of
 
 if TYPE_CHECKING:
-    from cutegen_lab.suite.record import Suite
+    from cutegen_lab.suite.record import Row, Suite
 
-COMPARE = Path("compare")
+COMPARE, POLICIES = Path("compare"), Path("policies")
 _NO_OPTIONS = ("budget", "price", "auto", "drafts", "guidance", "max_fixes")  # settings that are not options here
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.paths[0] == COMPARE:
         return _compare(arguments.paths[1:], output)
-    files = problem_files(arguments.paths, arguments.level)
+    if arguments.paths[0] == POLICIES:
+        return _policies(arguments.paths[1:], arguments, output)
+    checkout = Settings.from_environment().kernelbench
+    files = problem_files([folder_of(path, checkout) for path in arguments.paths], arguments.level)
     settings = _settings(arguments)
     judge = partial(make_judge, max_autotune=arguments.max_autotune)
     with Session.open(arguments.workdir, judge=judge) as session:
         session.wake(settings.arch, settings.device)
         name = _name(arguments.paths, arguments.level, settings)
         folder = arguments.out or session.services.workdir / "suites" / name
-        return _run(session, settings, files, name, folder, output)
+        return _run(session, settings, arguments, files, name, folder, output)
 
 
 def _settings(arguments: argparse.Namespace) -> RunSettings:
@@ -55,28 +59,32 @@ def _settings(arguments: argparse.Namespace) -> RunSettings:
 
 
 def _run(
-    session: Session, settings: RunSettings, files: Sequence[ProblemFile], name: str, folder: Path, output: Output
-) -> int:
+    session: Session, settings: RunSettings, arguments: argparse.Namespace, files: Sequence[ProblemFile], name: str,
+    folder: Path, output: Output,
+) -> int:  # fmt: skip
+    from cutegen_lab.suite.purse import Purse
     from cutegen_lab.suite.record import Suite
-    from cutegen_lab.suite.runner import SuiteRun
+    from cutegen_lab.suite.runner import SuiteRun, usual_jobs
     from cutegen_lab.suite.table import line_of
     from cutegen_lab.suite.written import may_write_suite, write_suite
 
     may_write_suite(folder)
+    purse = Purse(arguments.suite_tokens, arguments.suite_cost, settings.price)
     gpu = target_gpu(settings.arch, settings.gpu).name
-    suite = Suite(name=name, gpu=gpu, settings=_options(settings), total=len(files))
-    with Progress(name, events=False) as progress:
-
-        def begun(file: ProblemFile) -> None:
-            progress.begin(f"{len(suite.rows) + 1}/{len(files)} {file.name}")
-
-        run = SuiteRun(session, settings, progress)
-        run.check()
+    options = {**_options(settings), "suite_tokens": arguments.suite_tokens, "suite_cost": arguments.suite_cost}
+    suite = Suite(name=name, gpu=gpu, settings=options, total=len(files))
+    jobs = arguments.jobs or usual_jobs(settings)
+    places = {file: place for place, file in enumerate(files)}
+    rows: dict[int, Row] = {}
+    with SuiteProgress(name, len(files)) as progress:
+        run = SuiteRun(session, settings, lambda file: progress.of(file.name), purse)
+        run.check(jobs)
         try:
-            for row in run.rows(files, begun):
-                suite = suite.model_copy(update={"rows": (*suite.rows, row)})
+            for file, row in run.rows(files, lambda file: progress.begun(file.name), jobs):
+                rows[places[file]] = row
+                suite = suite.model_copy(update={"rows": tuple(rows[place] for place in sorted(rows))})
                 write_suite(folder, suite)
-                progress.print(f"{len(suite.rows)}/{len(files)} {row.name}: {line_of(row)}")
+                progress.ended(row.name, line_of(row))
         except KeyboardInterrupt:
             progress.pause()
             _report(suite, folder, output)
@@ -111,6 +119,25 @@ def _compare(paths: Sequence[Path], output: Output) -> int:
     first, second = map(str, paths)
     output.line(comparison_text(found, (first, second)))
     output.result({"reason": "compared", **comparison_facts(found)})
+    return 0
+
+
+def _policies(paths: Sequence[Path], arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.suite.courses import course_of
+    from cutegen_lab.suite.policies import replays, replays_text
+    from cutegen_lab.suite.record import read_suite
+
+    if len(paths) != 1:
+        raise InputError(f"policies takes one file, not {len(paths)}", "Write `cutegen suite policies SUITE.json`.")
+    rows = [row for row in read_suite(paths[0]).rows if row.run_id]
+    if not rows:
+        raise InputError(f"{paths[0]} has no run", "Name the suite.json of a suite whose problems were run.")
+    with Session.open(arguments.workdir) as session:
+        courses = [course_of(row.name, session.attach(row.run_id).history) for row in rows]
+    found = replays(courses)
+    output.line(replays_text(found))
+    facts = [asdict(each) for each in found]
+    output.result({"reason": f"{len(found)} policies replayed", "problems": len(courses), "policies": facts})
     return 0
 
 

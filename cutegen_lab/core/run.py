@@ -125,9 +125,13 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         """Raises InputError for a cap in dollars without a price of tokens."""
-        if self.budget.max_usd is not None and self.price is None:
-            cap = dollars(self.budget.max_usd)
-            raise InputError(f"a cap of {cap} needs a price", Hint(Advice.GIVE_PRICE))
+        need_price(self.budget.max_usd, self.price)
+
+
+def need_price(max_usd: float | None, price: Price | None) -> None:
+    """Raises InputError for a cap of ``max_usd`` dollars without a ``price`` of tokens."""
+    if max_usd is not None and price is None:
+        raise InputError(f"a cap of {dollars(max_usd)} needs a price", Hint(Advice.GIVE_PRICE))
 
 
 # --- events ---------------------------------------------------------------------------------------------------------

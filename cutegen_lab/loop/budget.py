@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from cutegen_lab.core.cost import dollars, tokens
 from cutegen_lab.core.gains import floor_us
 from cutegen_lab.core.predicted import AT_THE_FLOOR
-from cutegen_lab.core.run import Resumed, RunState, StepStarted, StoredEvent
+from cutegen_lab.core.run import Resumed, RunState, Step, StepStarted, StoredEvent
 from cutegen_lab.core.stopwatch import COPY
 
 _AS_FAST = 0.01  # fraction of a copy's time within which two times count as equal
@@ -63,11 +63,11 @@ def fixes_left(state: RunState) -> bool:
     return state.failed_in_a_row <= state.settings.budget.max_fixes and not spent(state)
 
 
-def working_seconds(events: Sequence[StoredEvent]) -> float:
-    """Seconds that a run has worked: the sum over steps, from the start of each to its result. Waiting for an answer
-    does not count, nor does the time between a crash and the resume."""
+def working_seconds(events: Sequence[StoredEvent], steps: Collection[Step] = tuple(Step)) -> float:
+    """Seconds that a run has worked on ``steps``: the sum over steps, from the start of each to its result. Waiting for
+    an answer does not count, nor does the time between a crash and the resume."""
     return sum(
         after.at - before.at
         for before, after in pairwise(events)
-        if isinstance(before.event, StepStarted) and not isinstance(after.event, Resumed)
+        if isinstance(before.event, StepStarted) and before.event.step in steps and not isinstance(after.event, Resumed)
     )

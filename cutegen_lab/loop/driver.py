@@ -48,7 +48,7 @@ class Driver:
     def __init__(self, history: History, services: Services, provider: Provider) -> None:
         """Raises SetupError, InputError if a service that the run needs is not available."""
         self.run_id = history.state.run_id
-        self._store = services.store
+        self._store, self._spent = services.store, services.spent
         self._steps = Steps(services, provider, history.state.settings)
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
@@ -136,7 +136,7 @@ class Driver:
                 if effect.answer is not None:
                     self._record(Answered(effect.answer))
                 return
-            if isinstance(effect, Generate) and (reason := self._out_of_time()):
+            if isinstance(effect, Generate) and (reason := self._out_of_time() or self._spent()):
                 self._record(Stopped(reason))
                 return
             state, cancel = self._state, threading.Event()

@@ -40,6 +40,9 @@ class Services:
         """Chooses the workloads that the judge will run on a device; the main one is always compiled."""
         self.versions = versions
         """Versions of packages, for provenance."""
+        self.spent: Callable[[], str] = lambda: ""
+        """Why none of the runs may request a further candidate, as "budget: …"; "" while they may. A run then stops,
+        and can be resumed."""
         self._make_compiler, self._make_judge, self._make_device = compiler, judge, device
         self._lock = threading.RLock()
         self._devices_lock = threading.Lock()  # held while a device starts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -16,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems.arguments import Arguments, declared
+from cutegen_lab.problems.default_dtype import float64_by_default, unchanged
 from cutegen_lab.problems.dtypes import from_torch
 from cutegen_lab.problems.source import LoadedSource, describe, load
 from cutegen_lab.problems.tensors import empty
@@ -24,7 +24,6 @@ from cutegen_lab.problems.training import without_running_statistics
 INIT_SEED = 0
 _NARROW = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 _NARROWING = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
-_DEFAULT_DTYPE = threading.Lock()
 
 
 class Reference:
@@ -86,6 +85,10 @@ class Bound:
 
     def call(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Raises ProblemError for outputs that are not tensors, and any exception of the reference."""
+        with contextlib.nullcontext() if torch.compiler.is_compiling() else unchanged():
+            return self._called(tensors)
+
+    def _called(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         count = len(self.arguments.tensors)
         arguments = self.arguments.filled(tensors[:count])
         if self._state_names:
@@ -101,7 +104,7 @@ class Bound:
         """As :meth:`Reference.run_float64`."""
         wide = [t.double() if t.is_floating_point() else t for t in tensors]
         with torch.no_grad(), _Float64(), sdpa_kernel(SDPBackend.MATH):
-            return self.call(wide)
+            return self._called(wide)
 
     def explain(self, error: BaseException) -> str:
         return describe(error, self.loaded.filename)
@@ -188,7 +191,7 @@ def _like(tensor: torch.Tensor, unallocated: torch.Tensor) -> torch.Tensor:
 class _Float64(TorchFunctionMode):
     """While the reference runs, replaces narrower floating-point types by float64, the default dtype included.
     PyTorch's default dtype is global to all threads (the analyst's cells too), so it is changed only during single
-    operators, one thread at a time."""
+    operators, one thread at a time, while no other reference runs."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -208,13 +211,8 @@ class _Float64(TorchFunctionMode):
 def _by_default(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Calls ``func`` with float64 as the default dtype, which ``torch.zeros(3)``, ``torch.tensor(0.1)`` and a quotient
     of integers use."""
-    with _DEFAULT_DTYPE:
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
-        try:
-            return func(*args, **kwargs)
-        finally:
-            torch.set_default_dtype(before)
+    with float64_by_default():
+        return func(*args, **kwargs)
 
 
 def _tensors(*values: Any) -> Iterator[torch.Tensor]:

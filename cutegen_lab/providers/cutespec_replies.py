@@ -59,7 +59,8 @@ def grammar(arch: str) -> dict[str, object]:
 
 def answer_grammar(syntax: Syntax) -> str:
     """The grammar of an answer with a spec, for servers that decode under one: the lines of its head, then the spec in
-    its block. In "gbnf", reasoning in ``<think>`` may stand before, since these servers apply it to all that a model writes."""
+    its block. In "gbnf", reasoning in ``<think>`` may stand before, since these servers apply it to all that a model
+    writes."""
     from cutegen_lab.cutespec.decoding import decoding_grammar
 
     return decoding_grammar(syntax, _ANSWER, "answer" if syntax == "lark" else "reasoned")

@@ -1,5 +1,5 @@
-"""Numbers about a whole suite. Degenerate problems are left out of times; measured and predicted times are never
-mixed."""
+"""Numbers about a whole suite. Degenerate problems and quarantined results are left out of times; measured and
+predicted times are never mixed."""
 
 from __future__ import annotations
 
@@ -59,6 +59,8 @@ class Summary:
     """Number of problems with an accepted, correct kernel."""
     degenerate: int
     """Number of degenerate problems."""
+    quarantined: int
+    """Number of results with a time below the bound."""
     fast_eager: Mapping[float, float] | None
     """fast_p against eager PyTorch by p; None without measured times."""
     fast_best: Mapping[float, float] | None
@@ -71,12 +73,15 @@ class Summary:
     """Dollars; None without a price."""
     seconds: float
     """Seconds of work of all runs."""
+    gpu_seconds: float | None
+    """Seconds of checks, timings and profiles on a GPU; None without a GPU."""
 
 
 @lru_cache(maxsize=32)  # the intervals of 250 problems take 0.1 s
 def summary(rows: tuple[Row, ...]) -> Summary:
     """The aggregates of ``rows``."""
-    telling = [row for row in rows if not row.label]
+    telling = [row for row in rows if row.telling]
+    on_gpu = [row.gpu_seconds for row in rows if row.gpu_seconds is not None]
     costs = [row.usd for row in rows if row.usd is not None]
     measured = _only_measured(telling)
     return Summary(
@@ -86,20 +91,23 @@ def summary(rows: tuple[Row, ...]) -> Summary:
         compiled=sum(row.compiled for row in rows),
         correct=sum(row.correct for row in rows),
         degenerate=len(rows) - len(telling),
+        quarantined=sum(row.integrity == "quarantined" for row in rows),
         fast_eager=fast(telling, lambda row: row.over_eager) if measured else None,
         fast_best=fast(telling, lambda row: row.over_best) if measured else None,
         gaps=_gaps(telling),
         tokens=sum(row.tokens for row in rows),
         usd=sum(costs) if costs else None,
         seconds=sum(row.seconds for row in rows),
+        gpu_seconds=sum(on_gpu) if on_gpu else None,
     )
 
 
 def fast(rows: Sequence[Row], speedup: Callable[[Row], float | None]) -> dict[float, float]:
     """fast_p for each of :data:`THRESHOLDS`: the share of all ``rows`` that are correct and more than p times as fast
-    as the baseline (KernelBench, arXiv 2502.10517, section 3.3). fast_0 is the share that is correct."""
+    as the baseline (KernelBench, arXiv 2502.10517, section 3.3). fast_0 is the share that is correct. A quarantined
+    result counts as if there were none."""
     return {
-        p: sum(row.correct and (p == 0 or (speedup(row) or 0.0) > p) for row in rows) / len(rows) for p in THRESHOLDS
+        p: sum(row.counted and (p == 0 or (speedup(row) or 0.0) > p) for row in rows) / len(rows) for p in THRESHOLDS
     }
 
 
@@ -115,13 +123,13 @@ def estimate(values: Sequence[float], statistic: Callable[[Sequence[float]], flo
 
 def _only_measured(rows: Iterable[Row]) -> bool:
     """Whether there are times of correct kernels, and all were measured."""
-    return {row.kind for row in rows if row.correct and row.kind} == {"measured"}
+    return {row.kind for row in rows if row.counted and row.kind} == {"measured"}
 
 
 def _gaps(rows: Iterable[Row]) -> tuple[Gap, ...]:
     found: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        if row.correct and row.gap is not None:
+        if row.counted and row.gap is not None:
             found.setdefault(row.conditions, []).append(row.gap)
     return tuple(
         Gap(kind, device, len(gaps), estimate(gaps, geometric_mean), estimate(gaps, median))

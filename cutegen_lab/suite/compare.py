@@ -42,7 +42,7 @@ class Comparison:
     gained: tuple[Pair, ...]
     """Problems that only the second solved."""
     ratios: tuple[Pair, ...]
-    """Problems whose times can be compared and which are not degenerate."""
+    """Problems whose times can be compared, without degenerate ones and quarantined results."""
     geomean: Estimate | None
     """Geometric mean of the ratios; None without any."""
 
@@ -53,7 +53,7 @@ def compared(first: Suite, second: Suite) -> Comparison:
     unread = {row.name for suite in (first, second) for row in suite.rows if not row.problem_key}
     before, after = _by_problem(first.rows, unread), _by_problem(second.rows, unread)
     pairs = tuple(Pair(row, after[key]) for key, row in before.items() if key in after)
-    ratios = tuple(pair for pair in pairs if pair.ratio is not None and not pair.first.label)
+    ratios = tuple(pair for pair in pairs if pair.ratio is not None and pair.first.counted and pair.second.counted)
     values = [pair.ratio for pair in ratios if pair.ratio is not None]
     return Comparison(
         pairs=pairs,

@@ -1,4 +1,5 @@
-"""Which files of a suite are problems: names and KernelBench levels."""
+"""Which files of a suite are problems: names and KernelBench levels. Other benchmarks define problems in JSON
+(:mod:`cutegen_lab.suite.traces`)."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from cutegen_lab.core.errors import CutegenError, InputError
 from cutegen_lab.core.plain_text import plain
 from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.session.kernels import read_text_file
+from cutegen_lab.suite.traces import is_definition, problem_name
 
 _LEVEL = re.compile(r"level_?(\d+)", re.IGNORECASE)
 _REFERENCE, _KERNELBENCH = {"reference"}, {"Model", "get_inputs"}
@@ -28,6 +30,15 @@ class ProblemFile:
     """Its path from the folder that was given, without suffix: ``level1/19_ReLU``."""
     level: int | None
     """Number of the innermost folder ``levelN`` that contains it; None without one."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other problem may run at the same time: its text seems to change PyTorch's default dtype or
+        device, which are global to all threads."""
+        try:
+            return "set_default_" in read_text_file(self.path)
+        except CutegenError:
+            return False
 
 
 def problem_files(paths: Iterable[Path], levels: Collection[int] = ()) -> list[ProblemFile]:
@@ -58,21 +69,24 @@ def _below(path: Path) -> Iterator[ProblemFile]:
     if not path.exists():
         raise InputError(f"{path} does not exist", "Give files of problems, or folders with such files.")
     if not path.is_dir():
-        yield ProblemFile(path, plain(path.stem), level_of(path))
+        yield ProblemFile(path, plain(Path(problem_name(path)).name), level_of(path))
         return
-    for file in sorted(_python_files(path), key=_natural):
+    for file in sorted(_files(path), key=_natural):
         if _belongs(file):
-            yield ProblemFile(file, plain(file.relative_to(path).with_suffix("").as_posix()), level_of(file))
+            yield ProblemFile(file, plain(problem_name(file.relative_to(path)) or path.name), level_of(file))
 
 
-def _python_files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path) -> Iterator[Path]:
+    """Python files and JSON files below a folder."""
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith((".", "__"))]
-        yield from (Path(place, name) for name in files if name.endswith(".py") and not name.startswith("."))
+        yield from (Path(place, name) for name in files if name.endswith((".py", ".json")) and not name.startswith("."))
 
 
 def _belongs(path: Path) -> bool:
     """Whether a file of a folder gets a row: a problem, or one that cannot be read or parsed."""
+    if path.suffix == ".json":
+        return is_definition(path)
     try:
         source = read_text_file(path)
         return bool(source.strip()) and is_problem(source)  # packages have empty files

@@ -13,7 +13,8 @@ from cutegen_lab.session.kernels import read_text_file
 from cutegen_lab.session.outputs import SUITE_FORMAT
 from cutegen_lab.views.model import Finite, View
 
-Outcome = Literal["correct", "wrong", "not compiled", "nothing accepted", "not read", "unfinished"]
+Outcome = Literal["correct", "wrong", "not compiled", "nothing accepted", "not read", "not run", "unfinished"]
+Integrity = Literal["", "passed", "few checks", "not proven", "degenerate", "quarantined"]
 
 
 class Row(View):
@@ -24,7 +25,10 @@ class Row(View):
     one line. ``kind``, ``device``: whether the time was measured or predicted, and for which device. ``bound_us``:
     speed of light by the bytes that are read; ``floor_us``: reachable time of one kernel. ``eager_us``, ``best_us``:
     eager PyTorch and the fastest baseline (``best``), timed with the kernel. ``usd``: None without a price.
-    ``seconds``: work of the run, over all its sessions. ``label``: why the problem is degenerate, "" if it is not.
+    ``seconds``: work of the run, over all its sessions; ``gpu_seconds``: of its checks, timings and profiles on a GPU,
+    None without a GPU. ``label``: why the problem is degenerate, "" if it is not. ``integrity``: what the result is
+    worth, "" without an accepted kernel (:func:`cutegen_lab.suite.integrity.integrity_of`). ``too_fast``: number of
+    candidates whose times were below the bound.
     """
 
     name: str
@@ -49,10 +53,23 @@ class Row(View):
     seconds: float = 0.0
     run_id: str = ""
     label: str = ""
+    gpu_seconds: float | None = None
+    integrity: Integrity = ""
+    too_fast: int = 0
 
     @property
     def correct(self) -> bool:
         return self.outcome == "correct"
+
+    @property
+    def telling(self) -> bool:
+        """Whether the problem's times say something about kernels: it is not degenerate."""
+        return not self.label
+
+    @property
+    def counted(self) -> bool:
+        """Whether the kernel is correct, and its time is neither below the bound nor of a degenerate problem."""
+        return self.correct and self.telling and self.integrity != "quarantined"
 
     @property
     def gap(self) -> float | None:

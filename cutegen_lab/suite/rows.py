@@ -14,18 +14,21 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop.budget import working_seconds
 from cutegen_lab.loop.history import History
 from cutegen_lab.suite.files import ProblemFile
+from cutegen_lab.suite.integrity import integrity_of, too_fast
+from cutegen_lab.suite.purse import USED_UP
 from cutegen_lab.suite.record import Outcome, Row
 from cutegen_lab.views.hints import COMMAND_LINE, advised, note_of
 
+_ON_DEVICE = (Step.CHECK, Step.TIME, Step.PROFILE)
 # The kernel may be correct.
 _WITHOUT_ANSWER = (Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED, Verdict.CANCELLED, Verdict.DEVICE_ERROR)
 
 
-def without_run(file: ProblemFile, outcome: Outcome, error: Exception, problem_key: str = "") -> Row:
-    """The row of a problem that has no run, because of ``error``."""
+def without_run(file: ProblemFile, outcome: Outcome, reason: str, problem_key: str = "") -> Row:
+    """The row of a problem that has no run."""
     return Row(
         name=file.name, path=one_line(str(file.path)), level=file.level, problem_key=problem_key, outcome=outcome,
-        reason=reason_of(error),
+        reason=reason,
     )  # fmt: skip
 
 
@@ -43,6 +46,7 @@ def row_of(file: ProblemFile, problem: Problem, history: History, settings: RunS
     trial = state.trials.get(state.incumbent_id or "")
     timing = trial.timing if trial else None
     found, used, price = _floors(problem, settings), tokens(state), state.settings.price
+    bound_us, label = found.bound.time_us if found else state.sol.time_us, degenerate(problem, found)
     return Row(
         name=file.name,
         path=one_line(str(file.path)),
@@ -56,7 +60,7 @@ def row_of(file: ProblemFile, problem: Problem, history: History, settings: RunS
         time_us=timing.time_us if timing else None,
         kind=timing.kind if timing else "",
         device=timing.device if timing else "",
-        bound_us=found.bound.time_us if found else state.sol.time_us,
+        bound_us=bound_us,
         floor_us=found.fused.floor_us if found else None,
         eager_us=timing.baselines.get(EAGER) if timing else None,
         best_us=timing.baselines.get(timing.baseline) if timing else None,
@@ -65,7 +69,10 @@ def row_of(file: ProblemFile, problem: Problem, history: History, settings: RunS
         usd=price.usd(used) if price else None,
         seconds=working_seconds(history.events),
         run_id=state.run_id,
-        label=degenerate(problem, found),
+        label=label,
+        gpu_seconds=working_seconds(history.events, _ON_DEVICE) if settings.device.startswith("cuda") else None,
+        integrity=integrity_of(state, bound_us, bool(label)),
+        too_fast=too_fast(state),
     )
 
 
@@ -74,6 +81,8 @@ def outcome_of(state: RunState) -> Outcome:
     trial = state.trials.get(state.incumbent_id or "")
     if state.finished and trial is not None and trial.verdict.passed:
         return "correct"
+    if stopped_by_suite(state) and not state.candidates:
+        return "not run"
     stopped = state.stopped_at not in (None, Step.REVIEW) and not state.problem_note.startswith("budget:")
     if not state.finished or stopped:
         return "unfinished"
@@ -81,6 +90,11 @@ def outcome_of(state: RunState) -> Outcome:
     if not verdicts or any(verdict.passed or verdict in _WITHOUT_ANSWER for verdict in verdicts):
         return "nothing accepted"
     return "wrong" if state.compiled else "not compiled"
+
+
+def stopped_by_suite(state: RunState) -> bool:
+    """Whether the run stopped because the suite's budget was used up."""
+    return state.stopped_at is not None and state.problem_note.startswith(USED_UP)
 
 
 def family_of(problem: Problem, arch: str) -> str:

@@ -16,6 +16,7 @@ _COLUMNS: Mapping[str, Callable[[Row], str]] = {
     "problem": lambda row: row.name,
     "outcome": lambda row: row.outcome,
     "template": lambda row: row.family or "-",
+    "integrity": lambda row: row.integrity or "-",
     "candidates": lambda row: str(row.candidates),
     "time": lambda row: f"{microseconds(row.time_us)} {row.kind}" if row.time_us else "-",
     "bound": lambda row: _or_dash(row.bound_us, microseconds),
@@ -26,8 +27,9 @@ _COLUMNS: Mapping[str, Callable[[Row], str]] = {
     "tokens": lambda row: f"{row.tokens:,}",
     "dollars": lambda row: _or_dash(row.usd, lambda usd: f"{usd:.4f}"),
     "work": lambda row: seconds(row.seconds) if row.run_id else "-",
+    "GPU": lambda row: _or_dash(row.gpu_seconds, seconds),
     "run": lambda row: row.run_id or "-",
-    "note": lambda row: row.reason or row.label,
+    "note": lambda row: "; ".join(filter(None, (row.reason, row.label, _quarantine(row)))),
 }
 _OPTIONAL: Mapping[str, Callable[[Row], object]] = {
     "over eager": lambda row: row.over_eager, "over the best": lambda row: row.over_best,
@@ -47,11 +49,16 @@ class Section:
 
 
 def sections(suite: Suite) -> list[Section]:
-    """The problems, then the degenerate ones. Columns that no row has are left out."""
+    """The problems, then those whose times do not count. Columns that no row has are left out."""
     kept = [name for name in _COLUMNS if name not in _OPTIONAL or any(map(_OPTIONAL[name], suite.rows))]
-    apart = [row for row in suite.rows if row.label]
-    rest = [row for row in suite.rows if not row.label]
-    named = (("Problems", rest), ("Degenerate problems, left out of fast_p and gaps", apart))
+    quarantined = [row for row in suite.rows if row.integrity == "quarantined"]
+    apart = [row for row in suite.rows if not row.telling and row not in quarantined]
+    rest = [row for row in suite.rows if row not in apart and row not in quarantined]
+    named = (
+        ("Problems", rest),
+        ("Degenerate problems, left out of fast_p and gaps", apart),
+        ("Quarantined: a time below the bound, which never counts as fast", quarantined),
+    )
     return [_section(title, kept, rows) for title, rows in named if rows]
 
 
@@ -93,13 +100,16 @@ def _counts(suite: Suite) -> Iterator[str]:
     found = summary(suite.rows)
     if left := suite.total - found.rows:
         yield f"not ended: {left} of {plural(suite.total, 'problem')}"
+    if not_run := [row.reason for row in suite.rows if row.outcome == "not run"]:
+        yield f"not run: {len(not_run)} of {plural(suite.total, 'problem')}, {not_run[0]}"
     yield _tally(found)
 
 
 def _tally(found: Summary) -> str:
     return (
         f"{plural(found.rows, 'problem')}: {found.read} read, {found.recognised} recognised by a template, "
-        f"{found.compiled} compiled, {found.correct} correct; {found.degenerate} degenerate"
+        f"{found.compiled} compiled, {found.correct} correct; {found.degenerate} degenerate, {found.quarantined} "
+        "quarantined"
     )
 
 
@@ -107,7 +117,8 @@ def _aggregates(found: Summary) -> Iterator[str]:
     yield from _fast(found) or [NOT_MEASURED]
     yield from map(_gap, found.gaps)
     cost = f", ${found.usd:.4f}" if found.usd is not None else ""
-    yield f"{found.tokens:,} tokens{cost}, {seconds(found.seconds)} of work"
+    gpu = f", {seconds(found.gpu_seconds)} of them on a GPU" if found.gpu_seconds is not None else ""
+    yield f"{found.tokens:,} tokens{cost}, {seconds(found.seconds)} of work{gpu}"
 
 
 def _fast(found: Summary) -> list[str]:
@@ -123,6 +134,10 @@ def _gap(found: Gap) -> str:
         f"{found.kind} time divided by the bound, {plural(found.count, 'correct kernel')} on {found.device}: geometric "
         f"mean {interval_text(found.geomean)}, median {interval_text(found.median)}"
     )
+
+
+def _quarantine(row: Row) -> str:
+    return f"{plural(row.too_fast, 'candidate')} below the bound" if row.too_fast else ""
 
 
 def _or_dash(value: float | None, shown: Callable[[float], str]) -> str:

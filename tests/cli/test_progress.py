@@ -6,7 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from cutegen_lab.cli.progress import QUIET_SECONDS, Progress
+from cutegen_lab.cli.progress import QUIET_SECONDS, Progress, SuiteProgress
+from cutegen_lab.core.run import Step, StepStarted, StoredEvent
 from cutegen_lab.loop.notices import Notice
 
 
@@ -24,3 +25,15 @@ def test_what_a_person_must_act_on_is_said_at_once(capsys: pytest.CaptureFixture
     with Progress("softmax", lambda: 0.0) as progress:
         progress(Notice(cast(Any, None), None, "waiting for answer.txt"))
     assert capsys.readouterr().err == "waiting for answer.txt\n"
+
+
+def test_a_suite_says_what_has_ended_and_what_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    with SuiteProgress("set", 3, lambda: now[0]) as progress:
+        for name in ("a", "b"):
+            progress.begun(name)
+        progress.of("a")(Notice(cast(Any, None), StoredEvent(1, 0.0, StepStarted(Step.COMPILE, "c2"))))
+        progress.ended("b", "correct")
+        now[0] = QUIET_SECONDS + 1
+        progress.of("a")(Notice(cast(Any, None), None, "check main"))
+    assert capsys.readouterr().err.splitlines() == ["1/3 b: correct", "1 of 3 ended; a: check main"]

@@ -18,10 +18,11 @@ def test_everything_can_be_set_and_the_key_stays_hidden() -> None:
     settings = Settings.from_environment({
         "OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": "http://localhost:1", "CUTEGEN_MODEL": "m",
         "CUTEGEN_HOME": "/somewhere", "CUTEGEN_CACHE": "~/c", "EDITOR": "ed -s",
-        "CUTEGEN_PRICES": "~/prices.json",
+        "CUTEGEN_PRICES": "~/prices.json", "CUTEGEN_KERNELBENCH": "/bench",
     })  # fmt: skip
     assert settings.openai_api_key == "sk-secret"
     assert settings.editor == "ed -s" and settings.prices == Path("~/prices.json").expanduser()
+    assert settings.kernelbench == Path("/bench") and Settings.from_environment({}).kernelbench is None
     assert settings.cache_dir == Path("~/c").expanduser()
     assert "secret" not in repr(settings) and "secret" not in str(settings)
 

@@ -13,6 +13,7 @@ from torch.export.graph_signature import InputKind
 
 from cutegen_lab.core.errors import NotCovered, ProviderError
 from cutegen_lab.core.problem import Workload
+from cutegen_lab.problems.default_dtype import unchanged
 from cutegen_lab.problems.source import is_source
 from cutegen_lab.problems.tracing import tracing
 from cutegen_lab.templates.frontend.constants import Constants
@@ -45,7 +46,7 @@ class Program:
         self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False, source: str = ""
     ) -> None:
         try:
-            with tracing(), torch.no_grad(), torch.device("meta"), Constants():
+            with tracing(), unchanged(), torch.no_grad(), torch.device("meta"), Constants():
                 exported = decomposed(torch.export.export(module, tuple(args), strict=False))
         except ProviderError:
             raise
