@@ -12,6 +12,9 @@ MARGIN = {"measured": 0.01, "predicted": 0.0}
 """Minimum relative gain over the fastest accepted candidate, if the two were not timed in the same rounds: measured
 times are noisy, predicted ones are not."""
 
+TIE = 0.01
+"""Fraction of the accepted kernel's time that a change must save to count as a gain for a run's patience."""
+
 COME_TRUE = ((0.0, 7), (0.05, 8), (0.10, 9), (0.20, 10))
 """(minimum predicted gain, which is 1 - new time / old time; how many of ten such gains come true when both kernels are
 measured), from benchmarks/perfmodel/predicted_gains.py."""

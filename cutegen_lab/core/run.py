@@ -76,8 +76,8 @@ class Budget:
     max_usd: float | None = None
     """Maximum cost of all answers in dollars, at :attr:`RunSettings.price`; None for no limit."""
     patience: int | None = None
-    """Number of consecutive candidates that do not replace the accepted kernel after which the run ends; None for no
-    limit."""
+    """Number of consecutive candidates that save less than 1% of the accepted kernel's time after which the run ends;
+    None for no limit."""
     within: float | None = None
     """Distance of the accepted kernel from the floor, as a fraction of it, at which the run ends; None for no limit."""
 
@@ -401,8 +401,8 @@ class RunState:
     """Candidate being worked on."""
     incumbent_id: str | None = None
     """Accepted candidate that the next one must beat."""
-    incumbent_since: int = 0
-    """Number of candidates when it was accepted."""
+    gained_at: int = 0
+    """Number of candidates when the accepted kernel last became faster by 1% or more, or the analyst chose it."""
     accepted: tuple[str, ...] = ()
     """Ids of all approved candidates, oldest first."""
     notes: Mapping[str, Note] = field(default_factory=dict)

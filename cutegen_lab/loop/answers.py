@@ -8,7 +8,10 @@ from dataclasses import replace
 from cutegen_lab.core.approval import approvable_unproven, proven
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.gains import TIE
 from cutegen_lab.core.growth import can_grow
+from cutegen_lab.core.idea_results import change_between
+from cutegen_lab.core.ideas import TIME
 from cutegen_lab.core.run import Answer, RunState, Step
 from cutegen_lab.core.syntax import parse
 from cutegen_lab.loop.budget import spent
@@ -151,7 +154,9 @@ def _approve_unproven(state: RunState, answer: Answer) -> RunState:
 def _accept(state: RunState, answer: Answer, current: Candidate) -> RunState:
     accepted = (*(i for i in state.accepted if i != current.id), current.id)
     state = _with_answer(replace(state, accepted=accepted, failed_in_a_row=0, failed_step=None), answer)
-    state = replace(state, incumbent_id=current.id, base_id=current.id, incumbent_since=len(state.candidates))
+    tie = answer.by != "analyst" and _is_tie(state, current.id)
+    since = state.gained_at if tie else len(state.candidates)
+    state = replace(state, incumbent_id=current.id, base_id=current.id, gained_at=since)
     return _another_draft(state) or ask(state, "refine", current.id)
 
 
@@ -166,6 +171,13 @@ def _reject(state: RunState, answer: Answer) -> RunState:
     parent = state.base_id or current.id
     by_analyst = answer.by == "analyst"  # the reasons of the auto policy are in the history
     return ask(state, _kind(state, parent), parent, answer.text if by_analyst else "", wanted=by_analyst)
+
+
+def _is_tie(state: RunState, candidate_id: str) -> bool:
+    """Whether a candidate saves less than :data:`~cutegen_lab.core.gains.TIE` of the accepted kernel's time."""
+    before, after = (state.trials.get(each or "") for each in (state.incumbent_id, candidate_id))
+    came = change_between(TIME, before, after) if before is not None and after is not None else None
+    return came is not None and came.fraction > -TIE
 
 
 def _another_draft(state: RunState) -> RunState | None:

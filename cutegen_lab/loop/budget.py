@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from cutegen_lab.core.cost import dollars, tokens
-from cutegen_lab.core.gains import floor_us
+from cutegen_lab.core.gains import TIE, floor_us
 from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.run import Resumed, RunState, Step, StepStarted, StoredEvent
 from cutegen_lab.core.stopwatch import COPY
@@ -35,9 +35,9 @@ def _gained_enough(state: RunState) -> str:
     trial = state.trials.get(best or "")
     if best is None or trial is None:
         return ""
-    since = len(state.candidates) - state.incumbent_since
+    since = len(state.candidates) - state.gained_at
     if budget.patience is not None and since >= budget.patience:
-        return f"budget: none of the last {since} candidates replaced {best}"
+        return f"budget: none of the last {since} candidates saved {TIE:.0%} of the time"
     if budget.within is not None and trial.timing is not None:
         floor, time_us = floor_us(trial, state), trial.timing.time_us
         if time_us <= (1 + budget.within) * floor:

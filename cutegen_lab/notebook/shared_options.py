@@ -30,7 +30,7 @@ OF_A_RUN = (
         "--budget",
         default="",
         help='further bounds: "600s", "200000tok", "2.50usd" (at --price), "5%%%%" (from the floor), "3nogain" '
-        "(candidates in a row that do not replace the kernel), or several with commas",
+        "(candidates in a row that save less than 1%%%% of its time), or several with commas",
     ),
     argument("--auto", action="store_true", help="approve whatever passes and is faster, without asking"),
     argument("--out", default="run", help="name of the variable for the run (run)"),

@@ -273,11 +273,16 @@ def test_a_run_ends_after_so_many_candidates_without_gain() -> None:
     state, _ = run(*events, settings=asked)
     assert not state.finished
     ended = advance(state, reject)
-    assert ended.finished and ended.problem_note == "budget: none of the last 2 candidates replaced c1"
+    assert ended.finished and ended.problem_note == "budget: none of the last 2 candidates saved 1% of the time"
     assert not advance(state, APPROVE).finished
     older, _ = run(*passing("c1"), Answered(Answer("retry")), *passing("c2", None), settings=asked)
     chosen = advance(older, Answered(Answer("approve", "c1")))
     assert not chosen.finished  # what was made before the approval is not counted
+    auto = Answered(Answer("approve", by="auto"))
+    tied = [*passing("c1"), auto, *passing("c2", "c1", 9.95), auto, *passing("c3", "c2", 9.91), auto]
+    assert run(*tied, settings=asked)[0].finished  # each is faster, by less than 1%
+    gaining = [*passing("c1"), auto, *passing("c2", "c1", 9.95), auto, *passing("c3", "c2", 9.8), auto]
+    assert not run(*gaining, settings=asked)[0].finished
     failing = (generated("c1", parent=None), compile_failed("c1"), generated("c2"), compile_failed("c2"))
     never, _ = run(*failing, settings=asked)
     assert not never.finished  # without an accepted kernel there is no gain to miss
