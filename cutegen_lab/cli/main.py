@@ -18,6 +18,7 @@ from cutegen_lab.config import ALLOW_WEAK_CAGE
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError, of_the_disk
 
 INTERRUPTED = 130
+_END_SECONDS = 5.0  # time that interrupted work gets to end by itself
 atexit.register(gc.freeze)  # otherwise the interpreter's last garbage collections take half a second with torch loaded
 
 
@@ -39,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return int(command.execute(arguments, output))
         except KeyboardInterrupt:
             output.error(InputError("interrupted"))
+            _end_threads()
             return INTERRUPTED
         except BrokenPipeError:  # the reader closed the pipe: `cutegen runs list | head`
             output.abandon()
@@ -61,6 +63,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 CutegenError(f"internal error: {type(error).__name__}: {error}", "Add --debug for the traceback.")
             )
             return 1
+
+
+def _end_threads() -> None:
+    """Waits for abandoned steps, if any module that has them was imported."""
+    if (interrupt := sys.modules.get("cutegen_lab.loop.interrupt")) is not None:
+        interrupt.await_abandoned(_END_SECONDS)
 
 
 def _print_traceback(debug: bool) -> None:

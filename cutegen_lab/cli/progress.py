@@ -128,7 +128,7 @@ class SuiteProgress(Progress):
             self._ended += 1
             self._works.pop(name, None)
             self.print(f"{self._ended}/{self._total} {name}: {result}")
-            self._now(_shown(self._said()))
+            self._now("")
 
     def of(self, name: str) -> Callable[[Notice], None]:
         """The subscriber for the run of a problem."""
@@ -146,11 +146,16 @@ class SuiteProgress(Progress):
             return
         with self._lock:
             self._works[name] = work
-            self._show(self._said(), line)
+            self._show("; ".join(self._lines()), line)
 
-    def _said(self) -> str:
-        works = "; ".join(f"{name}: {work}" for name, work in self._works.items())
-        return f"{self._ended} of {self._total} ended" + (f"; {works}" if works else "")
+    def _now(self, text: str) -> None:
+        """On a terminal, shows a line for each problem that runs, below the number of those that have ended."""
+        width = max(self._console.width - 4, 20)  # beside the spinner
+        super()._now("\n".join(_shown(line[:width]) for line in self._lines()))
+
+    def _lines(self) -> list[str]:
+        works = (f"{name}: {work}" for name, work in self._works.items())
+        return [f"{self._ended} of {self._total} ended", *works]
 
 
 def _work(event: StepStarted) -> str:

@@ -18,6 +18,7 @@ from cutegen_lab.core.plain_text import plain
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.run import RunSettings, RunState, Step
+from cutegen_lab.loop.interrupt import abandon
 from cutegen_lab.loop.notices import Notice, Subscriber
 from cutegen_lab.session import RunHandle, Session
 from cutegen_lab.session.factories import on_gpu
@@ -93,6 +94,8 @@ class SuiteRun:
             return without_run(file, "unfinished", reason_of(error), problem.key)
         if handle is None:
             return without_run(file, "not run", self.purse.spent(), problem.key)
+        if handle.closed:  # Ctrl-C
+            return without_run(file, "unfinished", "interrupted", problem.key)
         return row_of(file, problem, handle.history, self.settings)
 
     def _ended(self, file: ProblemFile, problem: Problem) -> RunHandle | None:
@@ -170,8 +173,11 @@ def _as_they_end(
                 waiting.clear()
                 ended.put((file, error))
 
-    for number in range(min(jobs, len(files))):
-        threading.Thread(target=serve, name=f"suite-{number}", daemon=True).start()
+    threads = [
+        threading.Thread(target=serve, name=f"suite-{number}", daemon=True) for number in range(min(jobs, len(files)))
+    ]
+    for thread in threads:
+        thread.start()
     try:
         for _ in files:
             file, found = ended.get()
@@ -180,6 +186,8 @@ def _as_they_end(
             yield file, found
     finally:
         waiting.clear()
+        for thread in threads:
+            abandon(thread)
 
 
 def _read(file: ProblemFile) -> Problem:

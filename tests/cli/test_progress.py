@@ -37,3 +37,17 @@ def test_a_suite_says_what_has_ended_and_what_runs(capsys: pytest.CaptureFixture
         now[0] = QUIET_SECONDS + 1
         progress.of("a")(Notice(cast(Any, None), None, "check main"))
     assert capsys.readouterr().err.splitlines() == ["1/3 b: correct", "1 of 3 ended; a: check main"]
+
+
+def test_a_terminal_has_a_line_for_each_problem_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    with SuiteProgress("set", 3) as progress:
+        progress.begun("a")
+        progress.of("b")(Notice(cast(Any, None), None, "check [red]main[/red] " + "x" * 80))
+        shown = cast(Any, progress)._status.status.splitlines()
+        assert shown[:2] == ["0 of 3 ended", "a: reading"]
+        assert shown[2].startswith(r"b: check \[red]main") and shown[2].endswith("xxx")  # no markup
+        assert len(shown[2].replace("\\", "")) == 36 and len(shown) == 3
+        progress.ended("a", "correct")
+        assert cast(Any, progress)._status.status.splitlines()[0] == "1 of 3 ended"
