@@ -182,7 +182,7 @@ def _proposals(run: Parser) -> None:
                           "server's cache cost less), or LiteLLM's file of prices (default: CUTEGEN_PRICES); no price "
                           "is built in")  # fmt: skip
     run.add_argument("--patience", type=_positive, metavar="N",
-                     help="end after so many candidates in a row that save less than 1%% of the kernel's time")  # fmt: skip
+                     help="end after so many candidates in a row that save less than 1%% of its time")  # fmt: skip
     run.add_argument("--within", type=_percent, metavar="PERCENT",
                      help="end once the accepted kernel is this near to the floor")  # fmt: skip
 

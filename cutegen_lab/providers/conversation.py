@@ -46,15 +46,15 @@ class ConversationProvider(ABC):
     """A provider that asks a model. Subclasses implement :meth:`answer`.
 
     ``record`` is the file of all exchanges, which ``replay:FILE`` plays; ``source`` is its note of who answered
-    (default: the provider's name).
+    (default: the provider's name), ``strategy`` the run's, on which it depends what the model is asked.
     """
 
     name: str
     streamed = 0
     """Estimated number of tokens received of the current answer; 0 between answers."""
 
-    def __init__(self, record: Path | None = None, source: str = "") -> None:
-        self._record, self._source = record, source
+    def __init__(self, record: Path | None = None, source: str = "", strategy: str = "") -> None:
+        self._record, self._source, self._strategy = record, source, strategy
 
     @abstractmethod
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel, wanted: Wanted = "text") -> Answer:
@@ -107,5 +107,6 @@ class ConversationProvider(ABC):
             if new:
                 source = self._source or self.name
                 head = {"schema": CONVERSATION_SCHEMA, "schema_version": CONVERSATION_VERSION, "source": source}
+                head |= {"strategy": self._strategy} if self._strategy else {}
                 file.write(json.dumps(head) + "\n")
             file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -27,14 +27,16 @@ class ManualProvider(ConversationProvider):
 
     name = "manual"
 
-    def __init__(self, directory: Path | None = None, model: str = "a person", source: str = "") -> None:
+    def __init__(
+        self, directory: Path | None = None, model: str = "a person", source: str = "", strategy: str = ""
+    ) -> None:  # fmt: skip
         self.directory = directory or DEFAULT_DIR
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             told = f"cannot make the folder {self.directory}: {error.strerror}"
             raise InputError(told, Hint(Advice.MANUAL_FOLDER)) from None
-        super().__init__(record=self.directory / "conversation.jsonl", source=source)
+        super().__init__(record=self.directory / "conversation.jsonl", source=source, strategy=strategy)
         self._model, self._before = model, ""
 
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel, wanted: Wanted = "text") -> Answer:

@@ -51,10 +51,12 @@ class _Head(_Record):
     # no field "schema", which would shadow a method of BaseModel: ``load`` checks that key first
     schema_version: int
     source: str
+    strategy: str = ""
 
 
 class ReplayProvider(ConversationProvider):
-    """Answers from the file ``path``, in order. ``source`` says who gave the recorded answers.
+    """Answers from the file ``path``, in order. ``source`` says who gave the recorded answers, ``strategy`` by which
+    strategy they were asked for ("" if that is not recorded).
 
     Raises InputError for a missing file or one that is not a conversation; ProviderExhausted after the last answer;
     ProviderError if the run's request has another prompt id than the recorded one.
@@ -64,7 +66,8 @@ class ReplayProvider(ConversationProvider):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.source, self._exchanges = load(path)
+        head, self._exchanges = _loaded(path)
+        self.source, self.strategy = head.source, head.strategy
         self._next = 0
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
@@ -88,6 +91,11 @@ class ReplayProvider(ConversationProvider):
 
 def load(path: Path) -> tuple[str, list[Exchange]]:
     """(Who gave the answers, the exchanges) of a conversation file. Raises InputError with the invalid line."""
+    head, exchanges = _loaded(path)
+    return head.source, exchanges
+
+
+def _loaded(path: Path) -> tuple[_Head, list[Exchange]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -106,4 +114,4 @@ def load(path: Path) -> tuple[str, list[Exchange]]:
                 raise InputError(f"{path} line {number} is not an exchange: {detail}", "Record it again.") from None
     except (json.JSONDecodeError, ValidationError):
         raise InputError(f"{path} is not a conversation file", "Record it again.") from None
-    return _Head(**head).source, exchanges
+    return _Head(**head), exchanges

@@ -35,18 +35,20 @@ def make_provider(
     may propose. ``search_forecast`` makes the one that the strategies "two-stage" and "auto" need. ``recall``: tells
     a model what worked in other runs. Raises :class:`InputError` for an unknown name or a strategy that the provider
     does not have, and what the provider raises for bad options."""
-    if chosen.strategy == "cutegen" or search_forecast is None:
-        return _told_facts(_named_provider(chosen, settings, workdir, forecast), chosen, recall)
-    if chosen.provider.partition(":")[0] == "templates":
+    named = _named_provider(chosen, settings, workdir, forecast)
+    strategy = getattr(named, "strategy", "") or chosen.strategy  # a recording is replayed as it was recorded
+    asked = _told_facts(named, chosen, recall)
+    if strategy == "cutegen" or search_forecast is None:
+        return asked
+    if named.name == "templates":
         raise InputError("templates choose their values by themselves", Hint(Advice.STRATEGY_PROVIDER))
     from cutegen_lab.providers.auto import AutoProvider
     from cutegen_lab.providers.templates import TemplatesProvider
     from cutegen_lab.providers.two_stage import TwoStageProvider  # needs NumPy
 
     predicted = search_forecast()
-    asked = _told_facts(_named_provider(chosen, settings, workdir, forecast), chosen, recall)
     model = TwoStageProvider(asked, predicted)
-    return AutoProvider(TemplatesProvider(forecast=predicted), model) if chosen.strategy == "auto" else model
+    return AutoProvider(TemplatesProvider(forecast=predicted), model) if strategy == "auto" else model
 
 
 def _told_facts(provider: Provider, chosen: RunSettings, recall: Recall | None) -> Provider:
@@ -84,7 +86,8 @@ def _named_provider(
         case "manual":
             from cutegen_lab.providers.manual import ManualProvider
 
-            return ManualProvider(Path(argument) if argument else workdir / "manual", chosen.model or "a person")
+            folder = Path(argument) if argument else workdir / "manual"
+            return ManualProvider(folder, chosen.model or "a person", strategy=chosen.strategy)
         case "replay":
             if not argument:
                 raise InputError("replay needs a file", Hint(Advice.REPLAY_FILE))
