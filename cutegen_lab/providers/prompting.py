@@ -12,10 +12,12 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from cutegen_lab.core.candidate import PromptRef
+from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.idea_results import IdeaResult
 from cutegen_lab.core.plain_text import one_line
+from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
 from cutegen_lab.core.roofline import speed_of_light
 from cutegen_lab.providers.asks import asks
@@ -153,9 +155,28 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
         "workloads": [
             {"name": w.name, "text": w.describe(), "why": w.why} for w in problem.workloads + problem.check_workloads
         ],
+        "integers": [line for spec in problem.workload.inputs if (line := _integers(spec))],
         "deterministic": problem.deterministic,
         "budget": f"{problem.tolerances.budget:g}",
     }
+
+
+def _integers(spec: TensorSpec) -> str:
+    """The values of an integer input, in words; "" for other inputs."""
+    if spec.dtype.is_float or spec.dtype is DType.BOOL:
+        return ""
+    if spec.rule == "sorted":
+        return f"`{spec.name}`: from 0 to {spec.below}, not decreasing along the last dimension"
+    if spec.rule == "distinct":
+        return f"`{spec.name}`: from 0 to {spec.below - 1}, all different"
+    if spec.rule or spec.below:
+        negative = [n for n in spec.beside if n < 0]
+        others = [n for n in spec.beside if n >= 0]
+        said = f"`{spec.name}`: indices from 0 to {spec.below - 1} (on `main`; on other workloads of their sizes)"
+        said += f", and from {min(negative)} on, which count from the end" if negative else ""
+        return said + (f", and {', '.join(map(str, others))}" if others else "")
+    signed = "" if spec.dtype is DType.U8 else ", also negative and far larger than any size"
+    return f"`{spec.name}`: any {spec.dtype.value}{signed}"
 
 
 def _guidance(kind: WorkClass, request: GenerateRequest) -> dict[str, object]:

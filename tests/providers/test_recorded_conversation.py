@@ -1,17 +1,22 @@
-"""The shipped conversation with a language model, replayed through a real session: caged compiles, emulator, judge."""
+"""The shipped conversations with language models, replayed through a real session: caged compiles, emulator, judge."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import pytest
 
 import cutegen_lab
+from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.run import Budget, RunSettings, Step
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.problems import read_file
 from cutegen_lab.providers.replay import load
 from cutegen_lab.session import Session
+from cutegen_lab.templates.recognise import template_for
 
 pytestmark = pytest.mark.kernel
 
@@ -43,3 +48,34 @@ def test_what_was_promised_and_did_not_come_is_not_accepted(tmp_path: Path) -> N
         assert [state.candidates[c].proposal.prompts[0].id for c in ("c1", "c2")] == ["generate", "refine"]
         assert state.candidates["c2"].proposal.model == "a language model (replayed)"
         assert "cp_async_wait_group" in state.candidates["c2"].source
+
+
+SOLVED: dict[str, Any] = {
+    each["problem"]: each for each in json.loads((REPLAYS / "verdicts.json").read_text())["conversations"]
+}
+
+
+def test_every_conversation_states_its_source_and_has_its_verdicts() -> None:
+    recorded = {path.stem for path in REPLAYS.glob("*.jsonl")}
+    assert recorded - {"decode_linear"} == set(SOLVED) and len(SOLVED) >= 12
+    for name, found in SOLVED.items():
+        source, exchanges = load(REPLAYS / f"{name}.jsonl")
+        assert "language model" in source and "manual:DIR" in source
+        assert len(exchanges) == found["answers"]
+    correct = [found["turns_to_first_correct"] for found in SOLVED.values() if found["turns_to_first_correct"]]
+    assert len(correct) >= 11 and median(correct) <= 2
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_a_recorded_model_solves_its_problem_in_as_many_turns_as_recorded(name: str, tmp_path: Path) -> None:
+    found, problem = SOLVED[name], read_file(REPLAYS / f"{name}.py")
+    turns = found["turns_to_first_correct"] or len(found["candidates"])
+    settings = RunSettings(
+        provider=f"replay:{REPLAYS / name}.jsonl", device="emulator", auto=True, budget=Budget(max_steps=turns)
+    )
+    with Session.open(tmp_path) as session:
+        state = session.run(problem, settings).state
+    verdicts = [state.trials[each].verdict.value for each in state.candidates]
+    assert verdicts == [each["verdict"] for each in found["candidates"]][:turns]
+    with pytest.raises(ProviderError):  # no template serves it
+        template_for(problem, "sm_90a")
