@@ -17,9 +17,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.views.text import columns
 
     with Session.open(arguments.workdir) as session:
+        known = session.memory.facts()
         facts = [
             each
-            for each in session.memory.facts()
+            for each in known
             if arguments.work_class in ("", each.work_class) and arguments.gpu in ("", each.gpu)
         ]
         expected = session.memory.expectations()
@@ -30,8 +31,11 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         for line in columns([(_change(each), str(len(each.facts)), each.claim) for each in told]):
             output.line(f"  {line}")
         output.line()
-    if not facts:
+    if not known:
         output.line("no finished run of this store has changed a kernel yet")
+    elif not facts:
+        listed = ", ".join(sorted({f"{each.work_class} on {each.gpu}" for each in known}))
+        output.line(f"no change of a kernel fits; there are changes of: {listed}")
     if expected:
         output.line("what models expected of their changes")
         rows: list[tuple[str, ...]] = [("model", "changes", "at least half came", "share that came, median")]
