@@ -19,9 +19,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     with Session.open(arguments.workdir) as session:
         known = session.memory.facts()
         facts = [
-            each
-            for each in known
-            if arguments.work_class in ("", each.work_class) and arguments.gpu in ("", each.gpu)
+            each for each in known if arguments.work_class in ("", each.work_class) and arguments.gpu in ("", each.gpu)
         ]
         expected = session.memory.expectations()
     places = sorted({(each.work_class, each.gpu) for each in facts})

@@ -86,7 +86,7 @@ def history_line(attempt: Attempt, history: Sequence[Attempt]) -> str:
         said.append(f"{trial.resources.registers} registers, {trial.resources.smem_bytes} bytes of shared memory")
     if trial and trial.profile:
         said.append(f"limited by {trial.profile.limiter}")
-        said += [line for line in (terms_text(trial.profile, None), _mix(trial.profile)) if line]
+        said += [line for line in (terms_text(trial.profile, None).partition(";")[0], _mix(trial.profile)) if line]
         said += trial.profile.findings[:_FINDINGS_OF_OTHERS]
     promised = f" (promised: {one_line(proposal.predicted_effect)})" if proposal.predicted_effect else ""
     if proposal.expects:

@@ -85,6 +85,7 @@ def test_what_was_tried_before_says_why_it_failed() -> None:
     lines = [line for line in text.splitlines() if line.startswith(("- c2", "- c3"))]
     assert lines == [
         "- c2 “wider tiles” (promised: −20% time): passed; 12.5 µs predicted; limited by memory bandwidth; "
+        "predicted: memory 6.08, waits 0.5, launch 2 µs; 1,000 warp instructions: float 48%, integer 30%; "
         "16-byte loads would halve them; one wave; rejected: slower",
         "- c3 “first version”: wrong_result (error 2e-2 on prime)",
     ]
@@ -120,7 +121,7 @@ def test_a_model_knows_that_a_search_sets_values() -> None:
 
 def test_refine_says_what_the_kernel_executes() -> None:
     text = render(request("refine", profiled())).text
-    assert "- warp instructions: float 48%, integer 30%\n" in text
+    assert "- 1,000 warp instructions: float 48%, integer 30%\n" in text
     assert "- bank conflicts: 25% of the shared-memory wavefronts\n" in text
 
 
