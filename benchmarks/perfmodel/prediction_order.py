@@ -51,7 +51,7 @@ def _counted(path: Path) -> list[dict[str, float]] | str:
 def by_counts(case: Case, counts: Path, gpu: GpuSpec = GPUS["H200"]) -> Prediction:
     """What the model makes of the counters that :func:`count` wrote to ``counts``, on ``gpu``."""
     kernels = {kernel.name: kernel for kernel in case.build.kernels}
-    compulsory = float(sum(spec.nbytes for spec in case.workload.tensors))
+    compulsory = float(case.workload.compulsory_bytes)
     return predict_plan(read_json(counts), case.build.plan.launches, kernels, gpu, compulsory)
 
 

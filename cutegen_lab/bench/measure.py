@@ -86,7 +86,7 @@ def _check(watch: Stopwatch, device: CudaDevice, case: Case, given: Sequence[tor
     workload = case.problem.workload
     place = ReferenceDevice(device, workload)
     outputs = sum(spec.nbytes for spec in workload.outputs)
-    if outputs > CHECKED_BYTES or (place.on_cpu and workload.compulsory_bytes > CHECKED_ON_CPU):
+    if outputs > CHECKED_BYTES or (place.on_cpu and workload.nbytes > CHECKED_ON_CPU):
         return
     compared = output_errors(case.problem, Reference(case.problem), place)
     inputs = rotated_inputs(given, workload.inputs, _SEED, 0)

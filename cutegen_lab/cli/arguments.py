@@ -26,11 +26,11 @@ from cutegen_lab.views.hints import misspelt_argument
 
 _DEFAULTS, _BUDGET = RunSettings(), Budget()
 _SOL = (
-    "Compulsory traffic: inputs that are read (the part that slices leave; at most a row for each index), each once, "
-    "and outputs. Bound: the longer of traffic at DRAM bandwidth and matrix FLOPs at peak rate. Floor: a launch, and "
-    "the longer of a copy of the traffic and the matrix FLOPs. Unfused: sums over the operators that eager PyTorch "
-    "executes. Rows of precisions round the operands of products; tensors in memory keep their dtype, and f32 is "
-    "computed as three products of f16 where that is faster."
+    "Compulsory traffic: inputs that are read (the part that slices leave, the rows that indices surely choose), "
+    "and outputs, each once. Bound: the longer of traffic at DRAM bandwidth and matrix FLOPs at peak rate. Floor: a "
+    "launch, and the longer of a copy of the traffic and the matrix FLOPs. Unfused: sums over the operators that "
+    "eager PyTorch executes. Rows of precisions round the operands of products; tensors in memory keep their dtype, "
+    "and f32 is computed as three products of f16 where that is faster."
 )
 _SUITE = (
     "Budgets are those of each problem, except --suite-tokens and --suite-cost. The same command, given again, "

@@ -48,9 +48,6 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 def _traffic(executed: Execution, found: Floors) -> list[str]:
     """Bytes and operations, which are the same on every GPU."""
     lines = [f"compulsory traffic  {found.bound.compulsory_bytes:,} B"]
-    if found.judged.compulsory_bytes != found.bound.compulsory_bytes:
-        whole = f"{found.judged.compulsory_bytes:,} B, {microseconds(found.judged.time_us)} on {found.gpu.name}"
-        lines.append(f"  as judged         {whole}: every input whole, also what is not read")
     lines.append(f"matrix FLOPs        {found.bound.flops:,}")
     if executed.vector_operations or executed.special_functions:
         lines.append(
@@ -113,10 +110,7 @@ def _facts(workload: Workload, executed: Execution, found: Sequence[Floors]) -> 
         "workload": workload.name,
         "tensors": workload.describe(),
         **_gpu_facts(first),
-        "judged": sol_facts(first.judged),
-        "input_bytes_read": {
-            spec.name: nbytes for spec, nbytes in zip(workload.inputs, executed.input_bytes, strict=True)
-        },
+        "input_bytes_read": {spec.name: spec.compulsory_bytes for spec in workload.inputs},
         "vector_operations": executed.vector_operations,
         "special_functions": executed.special_functions,
         "unfused_bytes": executed.bytes_moved,

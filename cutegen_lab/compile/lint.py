@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
 
 from cutegen_lab.compile.hints import ALIASES
@@ -37,7 +38,7 @@ def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnos
         found += born_in_region(nodes, functions)
     for function in functions:
         found += _dynamic_exits(function, nodes)
-        known = _constexprs(function)
+        known = _known_numbers(function)
         for node in nodes.within(function):
             if isinstance(node, ast.Subscript):
                 found += _subscript(node)
@@ -107,7 +108,7 @@ def _chosen_index(node: ast.Assign) -> Iterator[Diagnostic]:
                           "Choose the index on a line before: i = a if c else b; x[i] = v.")  # fmt: skip
 
 
-def _call(node: ast.Call, known: frozenset[str]) -> Iterator[Diagnostic]:
+def _call(node: ast.Call, known: Set[str]) -> Iterator[Diagnostic]:
     """Findings of a call. ``known``: names of numbers that are known while a function is traced."""
     name, line = dotted(node.func), node.lineno
     keywords = {k.arg: k.value for k in node.keywords}
@@ -148,19 +149,49 @@ _HOST_MATH = frozenset({"math.gcd", "math.lcm", "math.prod", "math.isqrt", "math
 _OF_NUMBERS = frozenset({"abs", "float", "int", "len", "max", "min", "pow", "round"})
 
 
-def _constexprs(function: ast.FunctionDef) -> frozenset[str]:
-    """``Constexpr`` parameters that ``function`` never reassigns: their values are known during tracing."""
+def _known_numbers(function: ast.FunctionDef) -> frozenset[str]:
+    """Names in ``function`` whose values are known during tracing: ``Constexpr`` parameters, and variables that get
+    only constants (:func:`_is_constant`)."""
     arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    known = {a.arg for a in arguments if a.annotation and dotted(a.annotation).split(".")[-1] == "Constexpr"}
-    return frozenset(known - {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and _is_stored(n)})
+    stored = Counter(n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    known = {a.arg for a in arguments if a.annotation and _is_constexpr(a.annotation)} - stored.keys()
+    changing = {a.arg for a in arguments} & stored.keys()  # they also have the caller's value
+    assigned = (n for n in ast.walk(function) if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value)
+    constant = Counter[str]()
+    for node in sorted(assigned, key=lambda n: n.lineno):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            for name in _constant_targets(target, node.value, known):
+                constant[name] += 1
+                if constant[name] == stored[name] and name not in changing:
+                    known.add(name)
+    return frozenset(known)
 
 
-def _is_stored(name: ast.Name) -> bool:
-    return not isinstance(name.ctx, ast.Load)
+def _is_constexpr(annotation: ast.expr) -> bool:
+    """Whether it is ``Constexpr`` or ``Constexpr[...]``."""
+    named = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    return dotted(named).split(".")[-1] == "Constexpr"
 
 
-def _is_constant(node: ast.expr, known: frozenset[str]) -> bool:
-    """Whether ``node`` is a literal, a constant of ``math``, one of ``known``, or computed from these alone."""
+def _constant_targets(target: ast.expr, value: ast.expr | None, known: Set[str]) -> Iterator[str]:
+    """Names in ``target`` that get constants when ``value`` is assigned to it: one name, or one for each element."""
+    if value is None:
+        return
+    if isinstance(target, ast.Name):
+        if _is_constant(value, known):
+            yield target.id
+    elif isinstance(target, (ast.List, ast.Tuple)):
+        given = value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value] * len(target.elts)
+        if len(given) == len(target.elts):
+            for each, part in zip(target.elts, given, strict=True):
+                yield from _constant_targets(each.value if isinstance(each, ast.Starred) else each, part, known)
+
+
+def _is_constant(node: ast.expr, known: Set[str]) -> bool:
+    """Whether ``node`` is a literal, a constant of ``math``, a shape (every build has static shapes) or a part of one,
+    one of ``known``, or computed from these alone."""
+    if isinstance(node, ast.Subscript):
+        return _is_constant(node.value, known)
     if isinstance(node, ast.Name):
         return node.id in known
     if isinstance(node, ast.BinOp):
@@ -171,7 +202,9 @@ def _is_constant(node: ast.expr, known: frozenset[str]) -> bool:
         name = dotted(node.func)
         of_numbers = name in _OF_NUMBERS or name.startswith("math.")
         return of_numbers and not node.keywords and all(_is_constant(arg, known) for arg in node.args)
-    return isinstance(node, ast.Constant) or (isinstance(node, ast.Attribute) and dotted(node.value) == "math")
+    if isinstance(node, ast.Attribute):
+        return node.attr == "shape" or dotted(node.value) == "math"
+    return isinstance(node, ast.Constant)
 
 
 def _is_bare_offset(node: ast.expr) -> bool:

@@ -55,9 +55,7 @@ class Floors:
 
     gpu: GpuSpec
     bound: SpeedOfLight
-    """Speed of light by the bytes of inputs that are read, and of outputs."""
-    judged: SpeedOfLight
-    """Speed of light as the judge uses it: by all bytes of every tensor."""
+    """Speed of light."""
     copy_us: float
     """Time of a copy of the bytes of ``bound``."""
     vector_us: float
@@ -74,13 +72,10 @@ class Floors:
 def floors(problem: Problem, workload: Workload, execution: Execution, gpu: GpuSpec) -> Floors:
     """Limits of ``workload`` of ``problem``, for which eager PyTorch executes ``execution``, on ``gpu``."""
     alone = replace(problem, workloads=(workload,), flops=execution.flops)
-    nbytes = sum(execution.input_bytes) + sum(spec.nbytes for spec in workload.outputs)
-    bound = speed_of_light(alone, gpu, nbytes)
-    operations = execution.operations
+    bound, operations, nbytes = speed_of_light(alone, gpu), execution.operations, workload.compulsory_bytes
     return Floors(
         gpu=gpu,
         bound=bound,
-        judged=speed_of_light(alone, gpu),
         copy_us=nbytes / gpu.copy_bytes_per_s * 1e6,
         vector_us=_vector_us(execution, gpu),
         fused=_limit([(nbytes, bound.compute_us)], gpu),

@@ -39,8 +39,8 @@ class Execution:
     operations: tuple[Operation, ...]
     """In order; views are left out, since they move nothing."""
     input_bytes: tuple[int, ...]
-    """Bytes of each input that can affect an output: 0 for an input that is not read, the part that slices leave, and
-    at most one row for each index."""
+    """Bytes of each input that must be read: 0 for an input that affects no output, the part that slices leave, and the
+    rows that indices choose in a timed call (problems/drawn.py)."""
     flops: int
     """Operations of the matrix products, convolutions and attention that can affect an output."""
     vector_operations: int

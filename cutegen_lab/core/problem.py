@@ -49,6 +49,9 @@ class TensorSpec:
     cumulative lengths), "distinct" (all different, as a page table) or "" (none)."""
     bound: tuple[str, int] | None = None
     """(input, dimension) whose size is ``below``; None if it is a constant."""
+    least_bytes: int | None = None
+    """Bytes of an input that every kernel must read in a timed call, where that is less than all of them: of a slice,
+    of the rows that indices choose (problems/drawn.py), 0 for an input that is not read. None for all bytes."""
 
     def __post_init__(self) -> None:
         if self.rule and (self.dtype.is_float or self.dtype is DType.BOOL):
@@ -76,6 +79,11 @@ class TensorSpec:
     def nbytes(self) -> int:
         """Bytes of its elements, without gaps."""
         return self.numel * self.dtype.itemsize
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Bytes of it that must cross DRAM in a timed call, each once."""
+        return self.nbytes if self.least_bytes is None else self.least_bytes
 
     @property
     def cosize(self) -> int:
@@ -118,7 +126,8 @@ class TensorSpec:
         plain = {"name": self.name, "dtype": self.dtype.value, "shape": list(self.shape)}
         given = {"strides": list(self.strides), "below": self.below, "beside": list(self.beside), "rule": self.rule,
                  "bound": list(self.bound or ())}  # fmt: skip
-        return {**plain, **{key: value for key, value in given.items() if value}}
+        least = {} if self.least_bytes is None else {"least_bytes": self.least_bytes}
+        return {**plain, **{key: value for key, value in given.items() if value}, **least}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TensorSpec:
@@ -126,7 +135,7 @@ class TensorSpec:
         return cls(
             data["name"], DType(data["dtype"]), tuple(data["shape"]), tuple(data.get("strides", ())),
             data.get("below", 0), tuple(data.get("beside", ())), data.get("rule", ""),
-            (str(data["bound"][0]), int(data["bound"][1])) if data.get("bound") else None,
+            (str(data["bound"][0]), int(data["bound"][1])) if data.get("bound") else None, data.get("least_bytes"),
         )  # fmt: skip
 
 
@@ -167,9 +176,15 @@ class Workload:
         return self.inputs + self.outputs
 
     @property
-    def compulsory_bytes(self) -> int:
-        """Bytes that must cross DRAM: each input read once, each output written once."""
+    def nbytes(self) -> int:
+        """Bytes of all tensors, without gaps."""
         return sum(t.nbytes for t in self.tensors)
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Bytes that must cross DRAM: each input, or the part of it that is needed, read once, each output written
+        once."""
+        return sum(t.compulsory_bytes for t in self.tensors)
 
     @property
     def signature(self) -> str:

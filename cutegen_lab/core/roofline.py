@@ -135,7 +135,7 @@ class SpeedOfLight:
     compute_us: float
     """Matrix operations over peak rate, in microseconds."""
     compulsory_bytes: int
-    """Bytes of all inputs and outputs, each moved once."""
+    """Bytes of inputs that must be read, and of outputs, each moved once."""
     flops: int
     """Operations of the matrix products."""
     limiter: Literal["memory", "compute"]
@@ -153,10 +153,10 @@ def product_dtype(problem: Problem, gpu: GpuSpec) -> DType:
     return max((tensor.dtype for tensor in problem.workload.tensors), key=lambda d: gpu.peak(d, problem.any_tf32))
 
 
-def speed_of_light(problem: Problem, gpu: GpuSpec, nbytes: int | None = None) -> SpeedOfLight:
-    """Bound for ``problem.workloads[0]``: compulsory bytes (``nbytes``, or all of every tensor) at datasheet bandwidth,
-    matrix operations at the highest peak of any of its tensors' dtypes."""
-    nbytes = problem.workload.compulsory_bytes if nbytes is None else nbytes
+def speed_of_light(problem: Problem, gpu: GpuSpec) -> SpeedOfLight:
+    """Bound for ``problem.workloads[0]``: compulsory bytes at datasheet bandwidth, matrix operations at the highest
+    peak of any of its tensors' dtypes."""
+    nbytes = problem.workload.compulsory_bytes
     memory_us = nbytes / gpu.dram_bytes_per_s * 1e6
     compute_us = problem.flops / gpu.peak(product_dtype(problem, gpu), problem.any_tf32) * 1e6
     limiter: Literal["memory", "compute"] = "memory" if memory_us >= compute_us else "compute"

@@ -96,7 +96,8 @@ class EmulatorDevice:
         if result.execution.fault:
             return result.execution.fault, None
         kernels = {k.name: k for k in build.kernels}
-        compulsory = float(sum(spec.nbytes for spec in tensors[: len(tensors) - len(build.plan.workspace)]))
+        own = tensors[: len(tensors) - len(build.plan.workspace)]
+        compulsory = float(sum(spec.compulsory_bytes for spec in own))
         by_line = result.lines(build)
         prediction = predict_plan(result.per_launch, build.plan.launches, kernels, gpu, compulsory, by_line)
         stalls = {line: as_counters({WAITS: wait_us}) for line, wait_us in prediction.stalls_us.items()}

@@ -30,7 +30,7 @@ class ReferenceDevice:
     def __init__(self, device: Device, workload: Workload) -> None:
         """Sets ``large``: whether to use a GPU, if there is one."""
         dtypes = [spec.dtype for spec in workload.inputs]
-        slow = workload.compulsory_bytes >= LARGE_BYTES or any(dtype.is_float8 for dtype in dtypes)
+        slow = workload.nbytes >= LARGE_BYTES or any(dtype.is_float8 for dtype in dtypes)
         self.large = slow and all(dtype.is_float for dtype in dtypes)
         self._where = device.torch_device if self.large and torch.cuda.is_available() else CPU
 
@@ -67,7 +67,7 @@ def torch_threads(count: int) -> Iterator[None]:
 def torch_threads_for(workload: Workload, busy_cores: int) -> contextlib.AbstractContextManager[None]:
     """Sets the number of PyTorch's threads to the number of free cores, since one thread that waits for a core delays
     all others; to one for a small workload."""
-    small = workload.compulsory_bytes <= SMALL_BYTES
+    small = workload.nbytes <= SMALL_BYTES
     return torch_threads(1 if small else max(1, torch.get_num_threads() - busy_cores))
 
 

@@ -16,18 +16,18 @@ MEMORY_FACTOR = 32  # memory of a draw divided by the compulsory bytes: 30 was m
 
 def can_execute(workload: Workload, flops: int, device: Device) -> bool:
     """Whether ``device`` can execute ``workload`` in reasonable time; always True for a GPU."""
-    small = workload.compulsory_bytes <= EMULATOR_BYTES and flops <= EMULATOR_FLOPS
+    small = workload.nbytes <= EMULATOR_BYTES and flops <= EMULATOR_FLOPS
     return device.kind == "cuda" or small
 
 
 def sampled_share(problem: Problem, workload: Workload) -> float:
     """Fraction of ``workload`` that an emulator can afford."""
-    return min(EMULATOR_BYTES / workload.compulsory_bytes, EMULATOR_FLOPS / max(_flops(problem, workload), 1))
+    return min(EMULATOR_BYTES / workload.nbytes, EMULATOR_FLOPS / max(_flops(problem, workload), 1))
 
 
 def why_no_reference(problem: Problem, workload: Workload) -> str:
     """Why PyTorch cannot compute the reference of ``workload`` on this machine; empty if it can."""
-    memory = workload.compulsory_bytes * MEMORY_FACTOR
+    memory = workload.nbytes * MEMORY_FACTOR
     if memory > (most := total_bytes() * _SHARE_OF_MEMORY):
         needed, usable = f"{memory / 2**30:.0f} GiB", f"{most / 2**30:.0f} GiB"
         return f"its float64 reference takes about {needed} of memory, more than the {usable} that may be used"
@@ -42,7 +42,7 @@ def _flops(problem: Problem, workload: Workload) -> int:
 
 def excess_size(problem: Problem, workload: Workload) -> str:
     """Size of ``workload`` compared with what an emulator can afford, in words."""
-    size = f"{workload.compulsory_bytes / 2**20:,.0f} MiB of tensors (affordable: {EMULATOR_BYTES >> 20})"
+    size = f"{workload.nbytes / 2**20:,.0f} MiB of tensors (affordable: {EMULATOR_BYTES >> 20})"
     if (flops := _flops(problem, workload)) > EMULATOR_FLOPS:
         return f"{size}; {flops:.2g} FLOPs (affordable: {EMULATOR_FLOPS:.2g})"
     return size

@@ -18,14 +18,15 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_lab.core.operations import Execution, Operation
-from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import traffic
+from cutegen_lab.problems.drawn import DrawnIndices
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.fakes import fake_tensors
 from cutegen_lab.problems.matrix_flops import matrix_flops
 from cutegen_lab.problems.reference import Reference
 from cutegen_lab.problems.tracing import tracing
-from cutegen_lab.problems.traffic import Part
+from cutegen_lab.problems.traffic import Part, covered_bytes
 from cutegen_lab.problems.vector_operations import vector_operations
 
 _NAMES = {dtype: name for name, dtype in TORCH.items()}
@@ -36,12 +37,14 @@ def execution(problem: Problem, workload: Workload) -> Execution:
     with tracing():
         reference = Reference(problem)
         with fake_tensors(workload.inputs) as tensors:
-            return executed(lambda: reference.run(tensors), tensors)
+            return executed(lambda: reference.run(tensors), tensors, workload.inputs)
 
 
-def executed(run: Callable[[], Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> Execution:
-    """What ``run()``, which computes outputs from the fake ``inputs``, executes."""
-    recorder = _Recorder()
+def executed(
+    run: Callable[[], Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec]
+) -> Execution:
+    """What ``run()``, which computes outputs from the fake ``inputs`` (of ``specs``), executes."""
+    recorder = _Recorder(DrawnIndices(specs, inputs))
     # The fused backend passes ``is_causal`` on.
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]), _WholeNorms(recorder), recorder:
         outputs = run()
@@ -58,10 +61,12 @@ def executed(run: Callable[[], Sequence[torch.Tensor]], inputs: Sequence[torch.T
 
 
 def _bytes_read(tensor: torch.Tensor, read: Sequence[Part]) -> int:
-    """Bytes of ``tensor`` in the parts of its memory that were ``read``: each part once, and no more than all of it."""
-    whole = Part.of(tensor)
-    parts = {part for part in read if part.memory == whole.memory}
-    return min(sum(part.nbytes for part in parts), whole.nbytes)
+    """Minimum bytes of ``tensor`` in the parts of its memory that were ``read``. Elements chosen by indices may be any
+    of the others, so of these only the largest part counts, and only if it is larger than all others together."""
+    memory = tensor.untyped_storage()._cdata
+    parts = dict.fromkeys(part for part in read if part.memory == memory)
+    chosen = max((part.least_bytes for part in parts if part.indices), default=0)
+    return max(covered_bytes(tensor, [part for part in parts if not part.indices]), chosen)
 
 
 @dataclass(frozen=True)
@@ -74,9 +79,10 @@ class _Step:
 class _Recorder(TorchDispatchMode):
     """Records operators in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, drawn: DrawnIndices) -> None:
         super().__init__()
         self.steps: list[_Step] = []
+        self._drawn = drawn
         self._paused = False
         self._kept: list[Any] = []  # keeps tensors alive: memory has its number only as long as a tensor uses it
 
@@ -91,8 +97,9 @@ class _Recorder(TorchDispatchMode):
     def add(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         """Records the operator ``func``."""
         self._kept.append((args, kwargs, result))
-        if step := _step(func, args, kwargs, result):
+        if step := _step(func, args, kwargs, result, self._drawn):
             self.steps.append(step)
+            self._drawn.follow(func, args, result, [part.memory for part in step.written])
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -140,14 +147,14 @@ def _in_order(
     return input, normalized_shape, weight, eps
 
 
-def _step(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> _Step | None:
+def _step(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, drawn: DrawnIndices) -> _Step | None:
     """The operator with its traffic; None for operators that launch nothing."""
     if not isinstance(func, torch._ops.OpOverload):
         return None
     written = tuple(traffic.written(func, args, kwargs, result))
     if not written:
         return None
-    read = tuple(dict.fromkeys(traffic.read(func, args, kwargs, result)))
+    read = tuple(dict.fromkeys(traffic.read(func, args, kwargs, result, drawn)))
     operands = [tensor.dtype for tensor in traffic.tensors(args)]
     plain, special = vector_operations(func, args, result)
     operation = Operation(

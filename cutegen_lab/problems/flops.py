@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.problems.executed import executed
 
 
@@ -22,14 +23,19 @@ class Work:
     """Whether there are convolutions of fp32 tensors."""
     images: bool
     """Whether there are convolutions of 4-d tensors."""
+    reads_parts: bool
+    """Whether it may read less than all of an input."""
 
 
-def counted(run: Callable[[], Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> Work:
-    """Work of ``run()``, which computes outputs from the fake ``inputs`` on the CPU."""
+def counted(
+    run: Callable[[], Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec]
+) -> Work:
+    """Work of ``run()``, which computes outputs from the fake ``inputs`` (of ``specs``) on the CPU."""
     seen = _Convolutions()
     with seen:
-        flops = executed(run, inputs).flops
-    return Work(flops, torch.float32 in seen.dtypes, 4 in seen.dims)
+        found = executed(run, inputs, specs)
+    parts = any(nbytes < spec.nbytes for nbytes, spec in zip(found.input_bytes, specs, strict=True))
+    return Work(found.flops, torch.float32 in seen.dtypes, 4 in seen.dims, parts)
 
 
 class _Convolutions(TorchDispatchMode):

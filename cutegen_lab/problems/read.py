@@ -20,6 +20,7 @@ from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import parts, rules
 from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
+from cutegen_lab.problems.executed import executed
 from cutegen_lab.problems.fakes import fake_tensors
 from cutegen_lab.problems.flops import Work, counted
 from cutegen_lab.problems.indices import accepted, ranged
@@ -97,6 +98,7 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
     checks = tuple(w for w in map(rules.resolved, checks) if not rules.impossible(w))
     checks = _validate(bound, checks, main, deterministic)
     own = tuple(_ranged(bound, w) for w in workloads)
+    own = tuple(_with_least(bound, w) for w in own) if work.reads_parts else own
     small = tuple(w for w in (_ranged(bound, w, follows=True) for w in checks) if not rules.impossible(w))
     return Problem(
         name=name, source=source, kind=loaded.kind, workloads=own, check_workloads=small,
@@ -154,7 +156,7 @@ def _ranged(bound: Bound, workload: Workload, follows: bool = False) -> Workload
     with fake_tensors(workload.inputs) as tensors:
         found = ranged(workload.inputs, bound.call, tensors)
     inputs = [_with_range(spec, seen, follows) for spec, seen in zip(workload.inputs, found, strict=True)]
-    if workload.compulsory_bytes <= _ASKED_BYTES:
+    if workload.nbytes <= _ASKED_BYTES:
         with torch.no_grad():
             inputs = accepted(inputs, bound.call, _sample)
     return replace(workload, inputs=tuple(inputs))
@@ -169,9 +171,20 @@ def _with_range(spec: TensorSpec, seen: TensorSpec, follows: bool) -> TensorSpec
     return spec if fixed else replace(spec, below=min(spec.below, seen.below))
 
 
+def _with_least(bound: Bound, workload: Workload) -> Workload:
+    """``workload`` with the bytes that must be read of inputs that are not read whole. Depends on ranges of
+    indices."""
+    with fake_tensors(workload.inputs) as tensors:
+        least = executed(lambda: bound.call(tensors), tensors, workload.inputs).input_bytes
+    inputs = zip(workload.inputs, least, strict=True)
+    return replace(
+        workload, inputs=tuple(replace(spec, least_bytes=n) if n < spec.nbytes else spec for spec, n in inputs)
+    )
+
+
 def _work(bound: Bound, main: Workload) -> Work:
     with fake_tensors(main.inputs) as tensors:
-        return counted(lambda: bound.call(tensors), tensors)
+        return counted(lambda: bound.call(tensors), tensors, main.inputs)
 
 
 def _sums(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[int, ...]:
@@ -183,8 +196,8 @@ def _validate(bound: Bound, checks: Sequence[Workload], main: Workload, determin
     """Runs the reference twice on the smallest workload: it must not modify its inputs, be random, or raise. If it
     raises on one of ``checks``, which passed on fake tensors, each check is run. Returns the checks on which it does
     not raise."""
-    workload = min((*checks, main), key=lambda w: w.compulsory_bytes)
-    if workload.compulsory_bytes > _TRIAL_BYTES:
+    workload = min((*checks, main), key=lambda w: w.nbytes)
+    if workload.nbytes > _TRIAL_BYTES:
         return tuple(checks)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(1)

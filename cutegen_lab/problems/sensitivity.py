@@ -33,12 +33,12 @@ def insensitive(main: Workload, arguments: int, derived: Sequence[Workload], run
     since a kernel that skips them saves nothing. Empty if the reference raises, or if the test takes more than
     ``_MOST_SECONDS``.
     """
-    asked = [w for w in (*derived, main) if w.name not in TRIVIAL and w.compulsory_bytes <= _MOST_BYTES]
+    asked = [w for w in (*derived, main) if w.name not in TRIVIAL and w.nbytes <= _MOST_BYTES]
     deadline = time.monotonic() + _MOST_SECONDS
     few = _FEW_BYTES * sum(spec.nbytes for spec in main.inputs)
     counts = [spec.dtype.is_float and (at < arguments or spec.nbytes > few) for at, spec in enumerate(main.inputs)]
     left = {at for at, count in enumerate(counts) if count and asked}
-    for workload in sorted(asked, key=lambda w: w.compulsory_bytes):
+    for workload in sorted(asked, key=lambda w: w.nbytes):
         for scale in _SCALES:
             try:
                 left = {at for at in left if time.monotonic() < deadline and not _affects(workload, at, scale, run)}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from cutegen_lab.problems.drawn import DrawnIndices, distinct
 
 # Operators that launch nothing, besides views: they allocate, or share memory without saying so in their schema.
 _FREE = {
@@ -23,6 +25,7 @@ _LOSSES = {"nll_loss_forward", "nll_loss2d_forward"}  # operators that read an e
 # set reads these elements first.
 _REPLACING = {"_index_put_impl_", "index_copy_", "index_put_", "masked_scatter_", "put_", "scatter_"}
 _ADDING = {"index_add_", "index_reduce_", "scatter_add_", "scatter_reduce_"}
+_MARKED_BYTES = 1 << 30  # maximum bytes of a tensor in which several parts are marked to find what they cover
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,13 @@ class Part:
     memory: int
     """Identifies the allocation, as long as a tensor uses it."""
     place: tuple[Any, ...]
-    """Dtype, offset, sizes and strides; for elements chosen by indices, also the indices' parts."""
+    """Dtype, offset, sizes and strides."""
     nbytes: int
     """Bytes, each element once; an upper limit for elements chosen by indices."""
+    indices: tuple[Part, ...] = ()
+    """The indices' parts, for elements chosen by indices."""
+    least_bytes: int = 0
+    """Lower limit of the bytes of elements chosen by indices, for the indices of a timed call (``drawn.py``)."""
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Part:
@@ -42,11 +49,27 @@ class Part:
         if tensor.layout is not torch.strided:
             return cls(id(tensor), (), 0)
         place = (tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
-        return cls(tensor.untyped_storage()._cdata, place, _distinct(tensor) * tensor.element_size())
+        return cls(tensor.untyped_storage()._cdata, place, distinct(tensor) * tensor.element_size())
 
-    def chosen(self, nbytes: int, indices: Sequence[Part]) -> Part:
-        """At most ``nbytes`` of it, chosen by ``indices``."""
-        return Part(self.memory, (*self.place, *indices), min(nbytes, self.nbytes))
+    def chosen(self, nbytes: int, indices: Sequence[Part], least_bytes: int = 0) -> Part:
+        """From ``least_bytes`` to ``nbytes`` of it, chosen by ``indices``."""
+        least = min(least_bytes, self.nbytes)
+        return Part(self.memory, self.place, min(nbytes, self.nbytes), tuple(indices), least)
+
+
+def covered_bytes(tensor: torch.Tensor, parts: Sequence[Part]) -> int:
+    """Bytes of ``tensor`` that ``parts``, none of them chosen by indices, have together; a lower limit for several
+    parts of a very large tensor."""
+    most = max((part.nbytes for part in parts), default=0)
+    whole, size = Part.of(tensor).nbytes, tensor.untyped_storage().nbytes()
+    if len(parts) < 2 or most >= whole or size > _MARKED_BYTES:
+        return min(most, whole)
+    with unset_fake_temporarily():
+        marks = torch.zeros(size, dtype=torch.bool, device="cpu")
+        for dtype, offset, shape, strides in (part.place for part in parts):
+            each = dtype.itemsize
+            marks.as_strided((*shape, each), (*(step * each for step in strides), 1), offset * each).fill_(True)
+        return min(int(marks.count_nonzero()), whole)
 
 
 def written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[Part]:
@@ -65,7 +88,7 @@ def written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: A
                 yield _touched(func, args, Part.of(tensor))
 
 
-def read(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[Part]:
+def read(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, drawn: DrawnIndices) -> Iterator[Part]:
     """Operands that the operator reads."""
     operands = list(tensors([*args, *(value for name, value in kwargs.items() if name != "out")]))
     if not operands:
@@ -73,7 +96,8 @@ def read(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any)
     first, name = operands[0], func._opname
     own, *parts = map(Part.of, operands)
     if (chosen := _chosen_elements(name, args, result)) is not None:
-        yield own.chosen(chosen * first.element_size(), parts)
+        least = drawn.least_elements(func, args, result)
+        yield own.chosen(chosen * first.element_size(), parts, least * first.element_size())
     elif name in _ADDING:
         yield _touched(func, args, own)
     elif name not in _OVERWRITING | _REPLACING:
@@ -106,12 +130,3 @@ def _chosen_elements(name: str, args: Sequence[Any], result: torch.Tensor) -> in
     if name in _BAGS:
         return int(args[1].numel() * args[0].shape[-1])
     return int(args[1].numel()) if name in _LOSSES else None
-
-
-def _distinct(tensor: torch.Tensor) -> int:
-    """Number of different elements in memory: an expanded dimension has one, and windows overlap."""
-    if not tensor.numel():
-        return 0
-    sizes = list(zip(tensor.shape, tensor.stride(), strict=True))
-    spanned = 1 + sum((size - 1) * step for size, step in sizes)
-    return int(min(math.prod(size for size, step in sizes if step), spanned))

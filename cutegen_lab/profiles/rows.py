@@ -66,7 +66,7 @@ def _of_the_problem(state: RunState) -> Iterator[Row]:
     yield about.row("static", "", "compulsory_bytes", "bytes", float(sol.compulsory_bytes))
     workload = state.problem.workload
     for way, tensors in (("read", workload.inputs), ("written", workload.outputs)):
-        nbytes = sum(spec.nbytes for spec in tensors)
+        nbytes = sum(spec.compulsory_bytes for spec in tensors)
         yield about.row("static", "", f"compulsory_bytes_{way}", "bytes", float(nbytes))
     yield about.row("static", "", "matrix_operations", "operations", float(sol.flops))
 

@@ -121,7 +121,7 @@ def predicted(judge: Judge, gpu: GpuSpec, problem: Problem, artifact: Artifact) 
 
 def _concurrent_predictions(workloads: Sequence[Workload]) -> int:
     """Number of predictions that fit in memory at once; at least one."""
-    each = _PROCESS_BYTES + 4 * max(workload.compulsory_bytes for workload in workloads)
+    each = _PROCESS_BYTES + 4 * max(workload.nbytes for workload in workloads)
     return max(1, int(available_bytes() // each))
 
 

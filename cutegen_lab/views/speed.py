@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from cutegen_lab.core.gains import under_bound
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import Comparison, Timing
 from cutegen_lab.views.model import EvidenceRow, Tone
@@ -30,6 +31,10 @@ def speed_rows(timing: Timing | None, sol: SpeedOfLight) -> list[EvidenceRow]:
             tone="good" if gap < 1.25 else "neutral" if gap < 2 else "warn",
         ),
     ]
+    if impossible := under_bound(timing, sol):
+        rows.append(
+            EvidenceRow(key="under_bound", label="Quarantined", value=impossible, basis=timing.kind, tone="bad")
+        )
     if timing.warm_us is not None:
         warm = microseconds(timing.warm_us)
         rows.append(EvidenceRow(key="time_warm", label="Time, warm L2", value=warm, basis=timing.kind))

@@ -44,7 +44,7 @@ def test_a_product_has_a_floor_its_unfused_operators_and_a_row_for_each_precisio
 def test_json_has_everything_with_units(problems: Path) -> None:
     data = only_object(cutegen(problems, "sol", "gelu.py", "--json"))
     assert (data["compulsory_bytes"], data["flops"], data["limiter"]) == (3 * MATRIX, FLOPS, "compute")
-    assert data["judged"]["time_us"] == data["time_us"] == data["fused"]["bound_us"]
+    assert data["time_us"] == data["fused"]["bound_us"]
     assert data["unfused_bytes"] == 5 * MATRIX
     assert [(o["name"], o["bytes_read"], o["count"]) for o in data["operators"]] == [
         ("aten.mm", 2 * MATRIX, 1), ("aten.gelu", MATRIX, 1),
@@ -67,14 +67,15 @@ def test_a_table_of_all_gpus(problems: Path) -> None:
     assert data["gpus"][2]["unfused"]["floor_us"] == pytest.approx(29.4, abs=0.05)
 
 
-def test_an_embedding_reads_rows_and_is_judged_by_the_table(problems: Path) -> None:
+def test_an_embedding_reads_the_rows_that_indices_choose(problems: Path) -> None:
     shown = cutegen(problems, "sol", "embedding.py").stdout
-    rows = 4096 * (8 + 2 * 2 * 4096)
-    assert f"  compulsory traffic  {rows:,} B\n    as judged         1,084,260,352 B, 226 µs on H200" in shown
+    # 4096 indices below 128256 choose 4031.3 ± 7.9 different rows: at least 4007
+    nbytes = 4096 * 8 + 4007 * 2 * 4096 + 4096 * 2 * 4096
+    assert f"  compulsory traffic  {nbytes:,} B\n  matrix FLOPs" in shown
     data = only_object(cutegen(problems, "sol", "embedding.py", "--json"))
-    assert data["compulsory_bytes"] == rows and data["judged"]["compulsory_bytes"] == 1_084_260_352
+    assert data["compulsory_bytes"] == nbytes and data["input_bytes_read"]["w"] == 4007 * 2 * 4096
 
 
 def test_help_says_what_the_numbers_are(place: Path) -> None:
     told = " ".join(cutegen(place, "sol", "--help").stdout.split())
-    assert "at most a row for each index" in told and "all: a table of them" in told
+    assert "the rows that indices surely choose" in told and "all: a table of them" in told

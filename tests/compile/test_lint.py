@@ -67,6 +67,36 @@ def test_math_of_what_is_known_while_tracing_is_sound(argument: str, warned: boo
     assert {d.code for d in lint(SCALE + head + f"    k = n\n{body}")} == {"L12-python-math"}
 
 
+@pytest.mark.parametrize(
+    ("before", "argument", "warned"),
+    [
+        ("batch, heads, queries, d = q.shape", "d", False),
+        ("d = q.shape[3]", "d", False),
+        ("b, d = q.shape[0], q.shape[1]", "b * d", False),
+        ("(b, *rest), d = q.shape, k", "d + rest[0]", False),
+        ("b: int = 4", "b", False),
+        ("width = max(q.shape[3], k)\n    half = width // 2", "half", False),
+        ("d = 2\n    d = q.shape[1]", "d", False),
+        ("pass", "q.shape[3] * k", False),
+        ("d = q[0, 0]", "d", True),
+        ("d = q.shape[3]\n    d = q[0, 0]", "d", True),
+        ("d = q.shape[3]\n    d += n", "d", True),
+        ("b, d = q.shape[0], n", "b + d", True),
+        ("d = n\n    e = d * 2", "e", True),
+        ("n = 4", "n", True),
+        ("for d in range(n):\n        pass", "n", True),
+        ("for d in range(4):\n        e = d\n        z = 1.0 / math.sqrt(e)", "k", True),
+    ],
+)
+@pytest.mark.parametrize("decorator", ["jit", "kernel"])
+def test_math_of_shapes_and_of_what_is_computed_from_them_is_sound(
+    before: str, argument: str, warned: bool, decorator: str
+) -> None:
+    head = f"@cute.{decorator}\ndef scale(q: cute.Tensor, n: cutlass.Int32, k: cutlass.Constexpr[int]):\n"
+    found = {d.code for d in lint(f"{SCALE}{head}    {before}\n    x = 1.0 / math.sqrt({argument})\n")}
+    assert found == ({"L12-python-math"} if warned else set())
+
+
 def test_a_name_born_in_a_branch_and_used_after_it() -> None:
     source = kernel_body("if tidx > 3:\n        w = x[tidx, 0]\n    y[tidx, 0] = w")
     assert [(d.code, d.line) for d in lint(source)] == [("L13-born-in-region", BODY_LINE + 2)]

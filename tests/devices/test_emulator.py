@@ -11,6 +11,7 @@ import torch
 
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.hot_lines import hottest
+from cutegen_lab.core.predicted import COPY, terms_us
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.protocols import Execution
 from cutegen_lab.core.roofline import GPUS
@@ -156,6 +157,11 @@ def test_a_profile_says_what_each_line_costs(compiler: Compiler) -> None:
     x = torch.zeros(ROWS, COLUMNS).bfloat16()
     _, profile = EmulatorDevice().time(build, specs, views(x, x.clone()), GPUS["H200"], threading.Event())
     assert profile is not None and profile.counters["compulsory_bytes"] == 2 * x.nbytes
+    gathered = (replace(specs[0], least_bytes=128), *specs[1:])
+    _, fewer = EmulatorDevice().time(build, gathered, views(x, x.clone()), GPUS["H200"], threading.Event())
+    assert fewer is not None and fewer.counters["compulsory_bytes"] == 128 + x.nbytes
+    copy_us = (128 + x.nbytes) / GPUS["H200"].copy_bytes_per_s * 1e6
+    assert terms_us(fewer)[COPY] == pytest.approx(copy_us)
     by_line = {entry.line: entry.counters for entry in profile.lines}
     for name in (
         "warp_instructions", "global_load_sectors", "moved_bytes", "shared_wavefronts", "barrier_waits",

@@ -386,7 +386,7 @@ def test_a_device_is_told_how_much_work_a_workload_is() -> None:
     device = Asked(writes(torch.matmul))
     result = StandardJudge().check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
     assert result.verdict is Verdict.PASSED, result.reason
-    size = task.workload.compulsory_bytes
+    size = task.workload.nbytes
     assert device.flops[size] == task.flops == 2 * 64 * 128 * 32
     assert all((flops < task.flops) == (other < size) for other, flops in device.flops.items() if other != size)
 

@@ -110,7 +110,7 @@ def test_a_reference_must_not_roll_dice_even_where_launches_may_differ() -> None
 def test_inputs_option_gives_shapes_and_the_output_follows() -> None:
     problem = read_text(SOFTMAX, name="softmax", inputs_text="x: bf16[32768,8192]")
     assert problem.workload.describe() == "(x: bf16[32768,8192]) -> (out: bf16[32768,8192])"
-    assert problem.workload.compulsory_bytes == 2 * 2 * 32768 * 8192
+    assert problem.workload.nbytes == 2 * 2 * 32768 * 8192
 
 
 def test_several_workloads_are_separated_by_semicolons() -> None:
@@ -165,7 +165,7 @@ def test_derived_workloads_are_small_distinct_and_explained() -> None:
     assert checks["prime"].inputs[0].shape[1] == 257
     assert checks["tail"].inputs[0].shape[1] % 8 == 0
     assert len({w.signature for w in checks.values()}) == len(checks) >= 5
-    assert all(w.why and w.compulsory_bytes < 1 << 20 for w in checks.values())
+    assert all(w.why and w.nbytes < 1 << 20 for w in checks.values())
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ class CopySubject:
     notes: tuple[str, ...] = ()
 
     def __init__(self, sets: RotatingBuffers) -> None:
-        total = sum(spec.nbytes for spec in sets.specs)
+        total = sum(spec.compulsory_bytes for spec in sets.specs)
         self._pairs = [tuple(_words(half) for half in sets.halves(index, total)) for index in range(len(sets))]
 
     def call(self, index: int) -> object:

@@ -22,6 +22,14 @@ GENERIC_SHARED = 0x4000_0000_0000_0000
 GENERIC_LOCAL = 0x5000_0000_0000_0000
 RANK_SHIFT = 24
 _WINDOW = (1 << RANK_SHIFT) - 1
+_TURN = 1 << 32
+
+
+def wrapped(at: Array, address: Array) -> Array:
+    """``at``, which is ``address`` plus an offset, modulo 2**32 if ``address`` is in 32-bit registers: ptxas emits
+    [%r1+51184] for a %r1 that is negative as a signed number. A sum below 0 stays, so that a message says how far
+    outside it is."""
+    return np.where(at >= _TURN, at - _TURN, at) if np.asarray(address).dtype.itemsize == 4 else at
 
 
 class BlockMemory:
@@ -54,6 +62,9 @@ class BlockMemory:
         window = g.block if self.name == "shared" else self._threads(g)
         low, high = int(at.min()), int(at.max())
         if low < self.first or high + width > self.limit:
+            if high >= _TURN:
+                at = wrapped(at, address)
+                high = int(at.max())
             if high >> RANK_SHIFT and self.name == "shared":
                 window = self._ranks(g, at, own)
                 at &= _WINDOW

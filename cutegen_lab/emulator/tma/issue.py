@@ -12,6 +12,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.counters.bulk_sectors import row_sectors
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.generated_globals import runtime
+from cutegen_lab.emulator.memory.block_memory import wrapped
 from cutegen_lab.emulator.memory.global_memory import Lanes
 from cutegen_lab.emulator.ptx.types import RAW, Array
 from cutegen_lab.emulator.tma import bulk, merged
@@ -24,7 +25,7 @@ from cutegen_lab.emulator.tma.merged import Copy
 def plus(g: Any, base: Any, offset: int) -> list[int]:
     """``base`` + ``offset``, by lane."""
     wide = np.broadcast_to(np.asarray(base).astype(np.int64), (g.n,))
-    found: list[int] = (wide + offset if offset else wide).tolist()
+    found: list[int] = (wrapped(wide + offset, base) if offset else wide).tolist()
     return found
 
 

@@ -186,7 +186,7 @@ class Case:
 
     def _flops(self) -> int:
         """FLOPs of the matrix products, estimated from the main workload's (they grow as bytes ** 1.5)."""
-        larger = self.workload.compulsory_bytes / max(self.problem.workload.compulsory_bytes, 1)
+        larger = self.workload.nbytes / max(self.problem.workload.nbytes, 1)
         return int(self.problem.flops * larger**1.5)
 
     def _unread_input(self, inputs: Sequence[torch.Tensor], seed: int) -> Fault | None:
@@ -217,7 +217,7 @@ class Case:
         places: list[Placement | None]
         if self.device.kind == "cuda":
             places = self._placements(len(inputs), first, generator)
-        elif first and self.whole and self.workload.compulsory_bytes <= REPEATABLE_BYTES:
+        elif first and self.whole and self.workload.nbytes <= REPEATABLE_BYTES:
             places = [None, None]  # the emulator itself varies addresses and checks each tensor's bounds
         else:
             places = [None]
@@ -336,8 +336,8 @@ class Case:
     def _draw_inputs(self, check: WorkloadCheck) -> list[torch.Tensor]:
         workload, parameters = self.workload, self.reference.parameters
         if check.distribution in WITH_CONSTANTS and self._constants is None:
-            least = min((workload, *self.problem.check_workloads), key=lambda w: w.compulsory_bytes)
-            cheap = workload if workload.compulsory_bytes <= REPEATABLE_BYTES else least
+            least = min((workload, *self.problem.check_workloads), key=lambda w: w.nbytes)
+            cheap = workload if workload.nbytes <= REPEATABLE_BYTES else least
             usual = self._place.run(partial(draw, cheap, "normal", check.seed, parameters))
             by_reference = constants_in_reference(lambda: self._torch_result(usual, cheap))
             self._constants = Constants(by_reference, constants_in_ptx(self.build.ptx))
@@ -365,8 +365,8 @@ class Case:
     def _largest_cheap(self) -> Workload | None:
         """The largest workload of at most ``REPEATABLE_BYTES``, this one or a small one; None if there is none."""
         every = (self.workload, *self.problem.check_workloads)
-        cheap = [w for w in every if w.compulsory_bytes <= REPEATABLE_BYTES]
-        return max(cheap, key=lambda w: w.compulsory_bytes, default=None)
+        cheap = [w for w in every if w.nbytes <= REPEATABLE_BYTES]
+        return max(cheap, key=lambda w: w.nbytes, default=None)
 
     def _local_inputs(self, seed: int) -> frozenset[int]:
         """:func:`local_inputs` of the largest workload that is cheap to run; none if there is none."""

@@ -31,7 +31,7 @@ def gpu_started(device: Device, workloads: Sequence[Workload]) -> Iterator[None]
     if torch.cuda.is_initialized() or all(place.on_cpu for place in places):
         yield
         return
-    smallest, ended = min(workloads, key=lambda workload: workload.compulsory_bytes), threading.Event()
+    smallest, ended = min(workloads, key=lambda workload: workload.nbytes), threading.Event()
     arguments = (device.torch_device, smallest, ended)
     starting = threading.Thread(target=_first_operations, args=arguments, daemon=True)
     starting.start()

@@ -43,7 +43,7 @@ def required_fraction(
     If each of n random pieces changes the answer, the bound is ``ERROR_PROBABILITY`` ** (1/n): with a lower fraction,
     the probability that all n change it is below ``ERROR_PROBABILITY``.
     """
-    if place.on_cpu and workload.compulsory_bytes > AFFORDABLE_BYTES:
+    if place.on_cpu and workload.nbytes > AFFORDABLE_BYTES:
         return {}
     generator = torch.Generator().manual_seed(seed)
     trials = [_choose_pieces(spec, seed, generator) for spec in workload.inputs]

@@ -163,7 +163,7 @@ def checks_in_order(
 
 def for_other_processes(plan: Plan) -> Plan:
     """The workloads of ``plan`` that other processes check, in the order in which they start."""
-    if sum(workload.compulsory_bytes for workload, _ in plan if not workload.derived) >= LARGE_BYTES:
+    if sum(workload.nbytes for workload, _ in plan if not workload.derived) >= LARGE_BYTES:
         return [pair for pair in plan if pair[0].derived]
     return plan[:0:-1]
 

@@ -24,7 +24,7 @@ def sanitizer_checks(
     workloads: Sequence[Workload], artifact: Artifact, device: Inspects, seed: int, say: Say, cancel: Cancel
 ) -> Iterator[WorkloadCheck]:
     """One check for each tool and workload; its reason says why a tool could not run. Raises Cancelled."""
-    chosen = sorted(workloads, key=lambda w: w.compulsory_bytes)[:WORKLOADS]
+    chosen = sorted(workloads, key=lambda w: w.nbytes)[:WORKLOADS]
     for tool in TOOLS:
         for workload in chosen:
             if cancel.is_set():

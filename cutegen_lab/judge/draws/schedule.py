@@ -73,7 +73,7 @@ def required_draws(workload: Workload, names: Sequence[str], alone: bool = False
         always = minimal_draws(workload)
         return sum(name in always for name in names)
     least = _minimal_count(names) + sum(name in _IF_ONLY_WORKLOAD for name in names) * alone
-    allowed = EMULATED_INSTRUCTIONS * BYTES_EACH // max(workload.compulsory_bytes, 1)
+    allowed = EMULATED_INSTRUCTIONS * BYTES_EACH // max(workload.nbytes, 1)
     return min(len(names), max(least, allowed))
 
 
@@ -84,7 +84,7 @@ def affordable_draws(
     if the emulated kernel is too slow to judge."""
     count = len(names)
     if device.kind == "cuda":
-        return min(count, max(MINIMAL_ON_GPU, GPU_BYTES // max(workload.compulsory_bytes, 1)))
+        return min(count, max(MINIMAL_ON_GPU, GPU_BYTES // max(workload.nbytes, 1)))
     spent = execution.counters.get("warp_instructions", 0.0)
     if spent == 0:
         return count

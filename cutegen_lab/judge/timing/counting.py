@@ -37,7 +37,7 @@ class LoadCount:
         self.note = ""  # reason why counting failed
         self._tasks = Tasks(forks, threading.Event())  # a new Cancel: the check's is set when the check ends
         workload = problem.workload
-        countable = make_emulator and workload.name in artifact.builds and workload.compulsory_bytes <= COUNTED_BYTES
+        countable = make_emulator and workload.name in artifact.builds and workload.nbytes <= COUNTED_BYTES
         self._found = (
             self._tasks.begin(count_sample, make_emulator, problem, artifact, gpu, seed) if countable else None
         )

@@ -277,9 +277,9 @@ class _Timer:
 
 
 def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:
-    """``FLOOR_MARGIN`` times the minimum possible time of a cold call, in microseconds: all inputs are read and all
-    outputs written at peak DRAM bandwidth, except outputs that L2 may still hold at the end."""
-    read = sum(spec.nbytes for spec in job.workload.inputs)
+    """``FLOOR_MARGIN`` times the minimum possible time of a cold call, in microseconds: the compulsory bytes of inputs
+    are read and all outputs written at peak DRAM bandwidth, except outputs that L2 may still hold at the end."""
+    read = sum(spec.compulsory_bytes for spec in job.workload.inputs)
     written = sum(spec.nbytes for spec in job.workload.outputs)
     peak = watch.dram_bytes_per_s or job.gpu.dram_bytes_per_s
     return FLOOR_MARGIN * (read + max(written - watch.l2_bytes / calls, 0.0)) / peak * 1e6

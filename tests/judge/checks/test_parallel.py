@@ -203,9 +203,9 @@ def test_a_gpu_and_one_core_stay_in_one_process(forks: Forks, monkeypatch: pytes
 
 def test_the_small_ones_go_to_others_or_all_but_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = [(w, ("normal",)) for w in (*RELU.check_workloads, RELU.workload)]
-    monkeypatch.setattr(parallel, "LARGE_BYTES", RELU.workload.compulsory_bytes)
+    monkeypatch.setattr(parallel, "LARGE_BYTES", RELU.workload.nbytes)
     assert [w.name for w, _ in parallel.for_other_processes(plan)] == SMALL
-    monkeypatch.setattr(parallel, "LARGE_BYTES", RELU.workload.compulsory_bytes + 1)
+    monkeypatch.setattr(parallel, "LARGE_BYTES", RELU.workload.nbytes + 1)
     assert [w.name for w, _ in parallel.for_other_processes(plan)] == ["main", *SMALL[:0:-1]]
 
 

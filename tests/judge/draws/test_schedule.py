@@ -40,7 +40,7 @@ def judged(expression: str, inputs: str, function: Function, seed: int = 1, cost
     """``cost``: of every workload; without, that of the analyst's own is too much."""
     task, seeds = problem(expression, inputs), itertools.count(1000 * seed)
     device = Costly(writes(function))
-    device.cost, device.at_bytes = cost or 1e9, 0 if cost else task.workload.compulsory_bytes
+    device.cost, device.at_bytes = cost or 1e9, 0 if cost else task.workload.nbytes
     judge = StandardJudge(lambda: next(seeds))
     return judge.check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
 

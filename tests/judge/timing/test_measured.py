@@ -139,6 +139,18 @@ def test_a_time_below_the_floor_is_quarantined() -> None:
     assert timing(replace(watch, true_us={**slow, "candidate": floor * 1.02}), work).notes == ()
 
 
+def test_a_floor_counts_only_what_must_be_read() -> None:
+    """A kernel that reads a few rows of a table is not too fast."""
+    work, watch = job(elements=LARGE), replace(SMALL_CARD, true_us={**dict.fromkeys(MAIN_US, 400.0), "candidate": 60.0})
+    assert isinstance(timed(watch, work), Fault)
+    main = work.workload
+    inputs = tuple(replace(spec, least_bytes=128) for spec in main.inputs)
+    gathers = replace(work, problem=work.problem.with_workloads((replace(main, inputs=inputs),)))
+    kept = (60 << 10) / CALLS
+    assert floor_us(gathers, SMALL_CARD, CALLS) == pytest.approx(FLOOR_MARGIN * (128 + 4 * LARGE - kept) / 4.8e9 * 1e6)
+    assert timing(watch, gathers).time_us == pytest.approx(60.0, rel=0.01)
+
+
 def test_one_impossible_sample_is_enough() -> None:
     class Once(FakeStopwatch):
         def sample(self, name, mode, count, seed):  # type: ignore[no-untyped-def]
