@@ -15,6 +15,7 @@ from cutegen_lab.core.artifact import TracedLayout
 from cutegen_lab.core.candidate import Candidate, Proposal, TokenUsage
 from cutegen_lab.core.cost import Price
 from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.ideas import Change, Idea
 from cutegen_lab.core.predicted import as_counters
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.roofline import GPUS, speed_of_light
@@ -28,6 +29,7 @@ from cutegen_lab.core.run import (
     Event,
     Generated,
     GenerateFailed,
+    IdeasGiven,
     Profiled,
     RunSettings,
     RunStarted,
@@ -324,6 +326,11 @@ def model() -> Script:
     run.say(GenerateFailed("openai: the answer has no module, twice", usage=TokenUsage(9_400, 2_100)), 41.0)
     run.say(Answered(Answer("retry")), 9.0)
     first = proposal("row softmax", "One block a row.", "", 64, 4, 1)
+    ideas = (
+        Idea("keep the row in registers", Change("time", -0.2)),
+        Idea("two rows a block", Change("time", -0.05), "large"),
+    )
+    run.say(IdeasGiven(ideas, "gpt-5"), 0.0)
     run.generate("c1", None, replace(first, usage=TokenUsage(4_700, 3_900), model="gpt-5"))
     run.compile("c1")
     run.check("c1", 1.71e-3)
@@ -338,6 +345,7 @@ def hostile() -> Script:
     run.generate(
         "c1", None, Proposal(HOSTILE + "\n" + HOSTILE, HOSTILE, HOSTILE, HOSTILE, {"vec": HOSTILE}, model=HOSTILE)
     )
+    run.say(IdeasGiven((Idea(HOSTILE),), HOSTILE), 0.0)
     bad = Diagnostic("error", HOSTILE, HOSTILE, 1, HOSTILE, HOSTILE, HOSTILE)
     run.say(CompileFailed("c1", Verdict.COMPILE_ERROR, HOSTILE, provenance(), (bad,)), 0.3)
     run.note("comment", "c1:1", HOSTILE)
