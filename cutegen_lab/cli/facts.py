@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from cutegen_lab.core.candidate import Candidate
-from cutegen_lab.core.gains import under_bound
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Trial

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from cutegen_lab.cli.output import Output
-from cutegen_lab.core.facts import KnownFact, Told, grouped
+from cutegen_lab.core.facts import FactGroup, KnownFact, grouped
 from cutegen_lab.core.idea_results import Expectation, trust
 from cutegen_lab.session import Session
 
@@ -25,8 +25,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     places = sorted({(each.work_class, each.gpu) for each in facts})
     for place in places:
         output.line(f"{place[0]}, {place[1]}")
-        told = grouped([each for each in facts if (each.work_class, each.gpu) == place])
-        for line in columns([(_change(each), str(len(each.facts)), each.claim) for each in told]):
+        groups = grouped([each for each in facts if (each.work_class, each.gpu) == place])
+        for line in columns([(_change(each), str(len(each.facts)), each.claim) for each in groups]):
             output.line(f"  {line}")
         output.line()
     if not known:
@@ -50,10 +50,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _change(told: Told) -> str:
-    if told.change is None:
-        return told.facts[0].fact.verdict.replace("_", " ")
-    return f"{100 * told.change:+.3g}%"
+def _change(group: FactGroup) -> str:
+    if group.change is None:
+        return group.facts[0].fact.verdict.replace("_", " ")
+    return f"{100 * group.change:+.3g}%"
 
 
 def _held(found: Sequence[Expectation]) -> str:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
-from cutegen_lab.core.gains import under_bound
 from cutegen_lab.core.plain_text import continued
 from cutegen_lab.core.predicted import AT_THE_FLOOR
+from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import (
     Answered,
     Checked,

@@ -13,6 +13,7 @@ from cutegen_lab.cli.output import Output, note
 from cutegen_lab.cli.progress import Progress
 from cutegen_lab.cli.review import review
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.gains import TIE
 from cutegen_lab.core.run import Budget, Guidance, RunSettings
 from cutegen_lab.core.syntax import parse_problem
 from cutegen_lab.session import RunHandle, Session
@@ -60,6 +61,7 @@ def run_settings(arguments: argparse.Namespace, *, auto: bool) -> RunSettings:
             max_tokens=arguments.max_tokens,
             max_usd=arguments.max_cost,
             patience=arguments.patience,
+            gain=TIE if arguments.patience else 0.0,
             within=arguments.within,
         ),
         price=make_price(arguments.price, arguments.provider, arguments.model),

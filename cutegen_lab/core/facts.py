@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from cutegen_lab.core.idea_results import change_between
+from cutegen_lab.core.idea_results import base_trial, change_between, purpose
 from cutegen_lab.core.ideas import TIME
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.run import RunState
@@ -55,71 +55,81 @@ class KnownFact:
 
 
 def facts_of(state: RunState) -> tuple[Fact, ...]:
-    """The facts of a run: one for each candidate that changed a kernel with a time."""
+    """The facts of a run: one for each change of a model to a kernel that passed. A failure that a fix mended is none:
+    the fix is compared with the kernel before."""
     found = []
+    mended = {each.parent_id for each in state.candidates.values()}
     for candidate in state.candidates.values():
-        before, after = (state.trials.get(each or "") for each in (candidate.parent_id, candidate.id))
-        if before is None or after is None or before.timing is None or not before.verdict.passed:
+        before, after = base_trial(state, candidate), state.trials.get(candidate.id)
+        if before is None or after is None or before.timing is None or not candidate.proposal.model:
             continue
         came = change_between(TIME, before, after) if after.verdict.passed else None
-        if after.verdict.passed and came is None:
+        if came is None and (after.verdict.passed or candidate.id in mended):
             continue
-        proposal = candidate.proposal
         limiter = before.profile.limiter if before.profile else ""
         kind = before.timing.kind if came else ""
+        title = purpose(state, candidate).title
         found.append(
-            Fact(one_line(proposal.title), limiter, came.fraction if came else None, after.verdict.value, kind,
-                 proposal.model or candidate.provider, candidate.id)
+            Fact(quoted(title), limiter, came.fraction if came else None, after.verdict.value, kind,
+                 candidate.proposal.model, candidate.id)
         )  # fmt: skip
     return tuple(found)
 
 
+def quoted(title: str) -> str:
+    """A title for quotation marks: on one line, without marks that would end the quotation."""
+    return one_line(title).translate(dict.fromkeys(map(ord, '“”"`'), "'"))
+
+
 @dataclass(frozen=True)
-class Told:
-    """Facts with the same claim, as one."""
+class FactGroup:
+    """Facts with the same claim and limiter, as one."""
 
     claim: str
     """What was changed."""
     change: float | None
-    """Median change of the time; None if no kernel passed."""
+    """Median change of the time of the kernels that passed; None if none did."""
     facts: tuple[KnownFact, ...]
     """The facts, at least one."""
 
     def __str__(self) -> str:
         first = self.facts[0].fact
         where = f"limited by {first.limiter}: " if first.limiter else ""
-        times = f", median of {len(self.facts)}" if len(self.facts) > 1 else ""
         if self.change is None:
             return f"{where}“{self.claim}”: {first.verdict.replace('_', ' ')}"
-        kinds = {each.fact.kind for each in self.facts if each.fact.kind}
-        return f"{where}“{self.claim}”: {100 * self.change:+.3g}% time ({'/'.join(sorted(kinds))}{times})"
+        passed = [each.fact for each in self.facts if each.fact.change is not None]
+        kinds = "/".join(sorted({each.kind for each in passed}))
+        times = f", median of {len(passed)}" if len(passed) > 1 else ""
+        failed = f", {len(self.facts) - len(passed)} failed" if len(passed) < len(self.facts) else ""
+        return f"{where}“{self.claim}”: {100 * self.change:+.3g}% time ({kinds}{times}{failed})"
 
 
-def grouped(facts: Iterable[KnownFact]) -> tuple[Told, ...]:
-    """Facts by claim, the greatest gain first, those that did not pass last."""
-    by_claim: dict[str, list[KnownFact]] = {}
+def grouped(facts: Iterable[KnownFact]) -> tuple[FactGroup, ...]:
+    """Facts by claim and limiter, the greatest gain first, those that did not pass last."""
+    by_claim: dict[tuple[str, str], list[KnownFact]] = {}
     for each in facts:
-        by_claim.setdefault(each.fact.claim.casefold(), []).append(each)
-    told = []
+        by_claim.setdefault((each.fact.claim.casefold(), each.fact.limiter), []).append(each)
+    groups = []
     for group in by_claim.values():
         changes = [each.fact.change for each in group if each.fact.change is not None]
-        told.append(Told(group[0].fact.claim, median(changes) if changes else None, tuple(group)))
-    return tuple(sorted(told, key=lambda each: 1.0 if each.change is None else each.change))
+        groups.append(FactGroup(group[0].fact.claim, median(changes) if changes else None, tuple(group)))
+    return tuple(sorted(groups, key=lambda each: 1.0 if each.change is None else each.change))
 
 
 def relevant(
     facts: Sequence[KnownFact], work_class: str, gpu: str, problem_key: str, limiter: str = ""
-) -> tuple[Told, ...]:  # fmt: skip
+) -> tuple[FactGroup, ...]:  # fmt: skip
     """What a model is told about a problem: at most four gains, and two losses or failures, of other problems of its
     class on ``gpu``; those that were limited as its kernel is (``limiter``) first."""
     alike = [
         each for each in facts if (each.work_class, each.gpu) == (work_class, gpu) and each.problem_key != problem_key
     ]
 
-    def elsewhere(told: Told) -> bool:
-        return told.facts[0].fact.limiter != limiter
+    def elsewhere(group: FactGroup) -> bool:
+        return group.facts[0].fact.limiter != limiter
 
-    all_told = grouped(alike)
-    gains = [each for each in all_told if each.change is not None and each.change <= GAIN]
-    others = [each for each in reversed(all_told) if each.change is None or each.change >= LOSS]
-    return (*sorted(gains, key=elsewhere)[:_GAINS], *sorted(others, key=elsewhere)[:_LOSSES])
+    groups = grouped(alike)
+    gains = [each for each in groups if each.change is not None and each.change <= GAIN]
+    losses = [each for each in reversed(groups) if each.change is not None and each.change >= LOSS]
+    failures = [each for each in groups if each.change is None]
+    return (*sorted(gains, key=elsewhere)[:_GAINS], *sorted([*losses, *failures], key=elsewhere)[:_LOSSES])

@@ -4,7 +4,7 @@ approval still covers the candidate. An ambiguous comparison with the incumbent 
 from __future__ import annotations
 
 from cutegen_lab.core.predicted import attainable_us
-from cutegen_lab.core.roofline import SpeedOfLight
+from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import RunState, Step
 from cutegen_lab.core.stopwatch import COPY, INCUMBENT
 from cutegen_lab.core.trial import Timing, Trial
@@ -14,26 +14,13 @@ MARGIN = {"measured": 0.01, "predicted": 0.0}
 times are noisy, predicted ones are not."""
 
 TIE = 0.01
-"""Fraction of the accepted kernel's time that a change must save to count as a gain for a run's patience."""
-
-LEAST_OF_BOUND = 0.97
-"""Fraction of the speed of light below which a measured time is impossible rather than noisy."""
+"""Fraction of the accepted kernel's time that a change must save to count as a gain in new runs."""
 
 COME_TRUE = ((0.0, 7), (0.05, 8), (0.10, 9), (0.20, 10))
 """(minimum predicted gain, which is 1 - new time / old time; how many of ten such gains come true when both kernels are
 measured), from benchmarks/perfmodel/predicted_gains.py."""
 
 _WORDS = {"slower": "slower", "same": "not faster", "ambiguous": "not proven faster"}
-
-
-def under_bound(timing: Timing | None, sol: SpeedOfLight | None) -> str:
-    """Why a measured time is quarantined: it is below what any kernel can take, so the time or the bound is wrong. ""
-    for other times. The judge's own floor (``too_fast``) does not count matrix operations, nor where PyTorch is below
-    it too."""
-    if timing is None or sol is None or timing.kind != "measured" or timing.time_us >= LEAST_OF_BOUND * sol.time_us:
-        return ""
-    times = f"{timing.time_us:.3g} µs where no kernel can take less than {sol.time_us:.3g} µs"
-    return f"under the bound: {times}; the time or the bound is wrong"
 
 
 def come_true(gain: float) -> int:

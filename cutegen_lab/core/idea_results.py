@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.candidate import Candidate, Proposal
 from cutegen_lab.core.ideas import TIME, Change, Idea
+from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Trial
 
@@ -60,13 +61,12 @@ def idea_results(state: RunState) -> tuple[IdeaResult, ...]:
 
 
 def open_ideas(state: RunState) -> tuple[IdeaResult, ...]:
-    """The ideas that no passing kernel has tried, the most promising first: by expected gain in time, scaled by what
-    came of this model's other expectations; a large cost counts as half the gain, and so does each failed try."""
-    scale = trust(expectations(state))
+    """The ideas that no passing kernel has tried, the most promising first: by expected gain in time; a large cost
+    counts as half the gain, and so does each failed try."""
 
     def promise(result: IdeaResult) -> float:
         expects = result.idea.expects
-        gain = -expects.fraction * scale if expects is not None and expects.metric == TIME else 0.0
+        gain = -expects.fraction if expects is not None and expects.metric == TIME else 0.0
         return gain / (_LARGE if result.idea.cost == "large" else 1.0) * 0.5 ** len(result.tries)
 
     return tuple(sorted((each for each in idea_results(state) if each.status == "open"), key=promise, reverse=True))
@@ -76,7 +76,7 @@ def expectations(state: RunState) -> tuple[Expectation, ...]:
     """The expectations of a run's candidates for which it is known what came."""
     found = []
     for candidate in state.candidates.values():
-        expected = candidate.proposal.expects
+        expected = purpose(state, candidate).expects
         came = _came(state, candidate, expected.metric) if expected is not None and expected.fraction else None
         if expected is not None and came is not None:
             found.append(Expectation(expected, came))
@@ -94,11 +94,15 @@ def trust(found: Iterable[Expectation]) -> float:
 
 def change_between(metric: str, before: Trial, after: Trial) -> Change | None:
     """How ``metric`` changed from one trial to another; None if either has no value of it, or the times were not found
-    in the same way."""
-    if metric == TIME and _way(before) != _way(after):
+    in the same way, or one is under the bound."""
+    if metric == TIME and (_way(before) != _way(after) or _impossible(before) or _impossible(after)):
         return None
     first, second = _VALUES[metric](before), _VALUES[metric](after)
     return None if first is None or second is None or first <= 0 else Change(metric, second / first - 1)
+
+
+def _impossible(trial: Trial) -> bool:
+    return trial.timing is not None and trial.sol is not None and bool(under_bound(trial.timing, trial.sol))
 
 
 def _way(trial: Trial) -> tuple[str, str] | None:
@@ -125,7 +129,7 @@ _VALUES: Mapping[str, Callable[[Trial], float | None]] = {  # metric -> its valu
 
 
 def _result(state: RunState, name: str, idea: Idea, by: str) -> IdeaResult:
-    tries = [each for each in state.candidates.values() if each.proposal.implements == name]
+    tries = [each for each in state.candidates.values() if purpose(state, each).implements == name]
     passed = [each for each in tries if (trial := state.trials.get(each.id)) is not None and trial.verdict.passed]
     metric = idea.expects.metric if idea.expects else TIME
     changes = [came for each in passed if (came := _came(state, each, metric)) is not None]
@@ -138,8 +142,32 @@ def _result(state: RunState, name: str, idea: Idea, by: str) -> IdeaResult:
 
 
 def _came(state: RunState, candidate: Candidate, metric: str) -> Change | None:
-    """How a candidate changed ``metric`` from its parent; None if one of the two did not pass."""
-    before, after = (state.trials.get(each or "") for each in (candidate.parent_id, candidate.id))
-    if before is None or after is None or not (before.verdict.passed and after.verdict.passed):
+    """How a candidate changed ``metric`` from the kernel that it changes; None if it did not pass."""
+    before, after = base_trial(state, candidate), state.trials.get(candidate.id)
+    if before is None or after is None or not after.verdict.passed:
         return None
     return change_between(metric, before, after)
+
+
+def base_trial(state: RunState, candidate: Candidate) -> Trial | None:
+    """Trial of the nearest ancestor that passed: a fix is compared with the kernel that the failed candidate was to
+    improve. None without one."""
+    above = state.candidates.get(candidate.parent_id or "")
+    while above is not None:
+        trial = state.trials.get(above.id)
+        if trial is not None and trial.verdict.passed:
+            return trial
+        above = state.candidates.get(above.parent_id or "")
+    return None
+
+
+def purpose(state: RunState, candidate: Candidate) -> Proposal:
+    """The proposal whose idea and expectation a candidate serves: its own or, for a fix that names none, that of the
+    failed candidate that it fixes."""
+    proposal, above = candidate.proposal, state.candidates.get(candidate.parent_id or "")
+    while above is not None and not (proposal.implements or proposal.expects):
+        trial = state.trials.get(above.id)
+        if trial is None or trial.verdict.passed:
+            break
+        proposal, above = above.proposal, state.candidates.get(above.parent_id or "")
+    return proposal

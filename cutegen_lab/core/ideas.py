@@ -17,7 +17,7 @@ TIME = "time"
 METRICS = (TIME, "dram bytes", "l2 bytes", "instructions", "bank conflicts", "registers", "shared memory")
 """Metrics that an idea may name, of the main workload."""
 
-_CHANGE = re.compile(rf"({'|'.join(METRICS)})\s*:?\s*([+\-−–]?)\s*(\d{{1,4}}(?:\.\d{{1,4}})?)\s*%", re.IGNORECASE)
+_CHANGE = re.compile(rf"\b({'|'.join(METRICS)})\s*:?\s*([+\-−–]?)\s*(\d{{1,4}}(?:\.\d{{1,4}})?)\s*%", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Idea:
 
 def read_change(text: str) -> Change | None:
     """The first change named in ``text`` ("time -12%"); None without one. A change without a sign is a reduction."""
-    found = _CHANGE.search(text)
+    found = _CHANGE.search(text.replace("*", "").replace("`", ""))
     if found is None:
         return None
     fraction = float(found[3]) / 100
@@ -60,4 +60,5 @@ def read_idea(text: str) -> Idea | None:
     claim, *rest = (part.strip() for part in text.split("|"))
     if not claim:
         return None
-    return Idea(claim[:MOST_CLAIM], read_change(" ".join(rest)), "large" if "large" in rest else "small")
+    large = any(part.lower().startswith("large") for part in rest)
+    return Idea(claim[:MOST_CLAIM], read_change(" ".join(rest)), "large" if large else "small")

@@ -85,6 +85,11 @@ class GenerateRequest:
     """Fraction of the changes that this run's model expected that came, in the median."""
 
     @property
+    def may_end(self) -> bool:
+        """Whether a model may answer that no change is worth its tokens: not if the analyst asked for one."""
+        return self.kind == "refine" and not (self.feedback or self.wanted or self.notes)
+
+    @property
     def known_ideas(self) -> frozenset[str]:
         """Ids of :attr:`ideas`."""
         return frozenset(each.id for each in self.ideas)

@@ -76,8 +76,9 @@ class Budget:
     max_usd: float | None = None
     """Maximum cost of all answers in dollars, at :attr:`RunSettings.price`; None for no limit."""
     patience: int | None = None
-    """Number of consecutive candidates that save less than 1% of the accepted kernel's time after which the run ends;
-    None for no limit."""
+    """Number of consecutive candidates without a gain after which the run ends; None for no limit."""
+    gain: float = 0.0
+    """Fraction of the accepted kernel's time that a candidate must save to count as a gain; 0: whatever is accepted."""
     within: float | None = None
     """Distance of the accepted kernel from the floor, as a fraction of it, at which the run ends; None for no limit."""
 
@@ -124,8 +125,10 @@ class RunSettings:
     """What a model is told besides the problem, the candidate and its verdict."""
 
     def __post_init__(self) -> None:
-        """Raises InputError for a cap in dollars without a price of tokens."""
+        """Raises InputError for a cap in dollars without a price of tokens, and for several drafts of templates."""
         need_price(self.budget.max_usd, self.price)
+        if self.drafts > 1 and self.provider.partition(":")[0] == "templates":
+            raise InputError("templates have one first kernel", "Several first kernels are for models.")
 
 
 def need_price(max_usd: float | None, price: Price | None) -> None:
@@ -402,7 +405,7 @@ class RunState:
     incumbent_id: str | None = None
     """Accepted candidate that the next one must beat."""
     gained_at: int = 0
-    """Number of candidates when the accepted kernel last became faster by 1% or more, or the analyst chose it."""
+    """Number of candidates when the accepted kernel last gained (:attr:`Budget.gain`), or the analyst chose it."""
     accepted: tuple[str, ...] = ()
     """Ids of all approved candidates, oldest first."""
     notes: Mapping[str, Note] = field(default_factory=dict)

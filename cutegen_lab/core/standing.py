@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cutegen_lab.core.gains import under_bound
+from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import RunState
 
 

@@ -8,13 +8,12 @@ from dataclasses import replace
 from cutegen_lab.core.approval import approvable_unproven, proven
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.errors import InputError
-from cutegen_lab.core.gains import TIE
 from cutegen_lab.core.growth import can_grow
 from cutegen_lab.core.idea_results import change_between
 from cutegen_lab.core.ideas import TIME
 from cutegen_lab.core.run import Answer, RunState, Step
 from cutegen_lab.core.syntax import parse
-from cutegen_lab.loop.budget import spent
+from cutegen_lab.loop.budget import drafts_left, spent
 from cutegen_lab.loop.edits import edited
 from cutegen_lab.loop.notes import breaks_a_pin, broken_by
 
@@ -174,16 +173,16 @@ def _reject(state: RunState, answer: Answer) -> RunState:
 
 
 def _is_tie(state: RunState, candidate_id: str) -> bool:
-    """Whether a candidate saves less than :data:`~cutegen_lab.core.gains.TIE` of the accepted kernel's time."""
+    """Whether a candidate saves too little of the accepted kernel's time to count as a gain."""
+    least = state.settings.budget.gain
     before, after = (state.trials.get(each or "") for each in (state.incumbent_id, candidate_id))
     came = change_between(TIME, before, after) if before is not None and after is not None else None
-    return came is not None and came.fraction > -TIE
+    return least > 0 and came is not None and came.fraction > -least
 
 
 def _another_draft(state: RunState) -> RunState | None:
-    """The state that asks for one more first kernel; None if there are as many as wanted."""
-    drafts = sum(each.parent_id is None for each in state.candidates.values())
-    return ask(state, "generate", None) if drafts < state.settings.drafts else None
+    """The state that asks for one more first kernel; None if there are as many as wanted, or one was refined."""
+    return ask(state, "generate", None) if drafts_left(state) else None
 
 
 def _edit(state: RunState, answer: Answer) -> RunState:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from cutegen_lab.core.cost import dollars, tokens
-from cutegen_lab.core.gains import TIE, floor_us
+from cutegen_lab.core.gains import floor_us
+from cutegen_lab.core.idea_results import base_trial
 from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.run import Resumed, RunState, Step, StepStarted, StoredEvent
 from cutegen_lab.core.stopwatch import COPY
@@ -29,15 +30,24 @@ def spent(state: RunState) -> str:
     return _gained_enough(state)
 
 
+def drafts_left(state: RunState) -> bool:
+    """Whether one more first kernel is to be asked for: not once a kernel that passed was refined."""
+    candidates = state.candidates.values()
+    refined = any(base_trial(state, each) is not None for each in candidates)
+    return not refined and sum(each.parent_id is None for each in candidates) < state.settings.drafts
+
+
 def _gained_enough(state: RunState) -> str:
     """Why the accepted kernel is good enough for the budget, or ""."""
     budget, best = state.settings.budget, state.incumbent_id
     trial = state.trials.get(best or "")
     if best is None or trial is None:
         return ""
-    since = len(state.candidates) - state.gained_at
+    last_draft = max(at for at, each in enumerate(state.candidates.values(), 1) if each.parent_id is None)
+    since = len(state.candidates) - max(state.gained_at, last_draft if state.settings.drafts > 1 else 0)
     if budget.patience is not None and since >= budget.patience:
-        return f"budget: none of the last {since} candidates saved {TIE:.0%} of the time"
+        gain = f"saved {budget.gain:.0%} of the time" if budget.gain else f"replaced {best}"
+        return f"budget: none of the last {since} candidates {gain}"
     if budget.within is not None and trial.timing is not None:
         floor, time_us = floor_us(trial, state), trial.timing.time_us
         if time_us <= (1 + budget.within) * floor:

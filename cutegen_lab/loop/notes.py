@@ -61,7 +61,11 @@ def lifted(state: RunState, event: NoteLifted) -> RunState:
 def ideas_given(state: RunState, event: IdeasGiven) -> RunState:
     """The state with the ideas that it does not have yet."""
     known = {given.idea.claim.casefold() for given in state.ideas.values()}
-    new = [idea for idea in event.ideas if idea.claim.casefold() not in known]
+    new = [
+        idea
+        for idea in {each.claim.casefold(): each for each in event.ideas}.values()
+        if idea.claim.casefold() not in known
+    ]
     ideas = {f"i{len(state.ideas) + number}": GivenIdea(idea, event.by) for number, idea in enumerate(new, 1)}
     return replace(state, ideas={**state.ideas, **ideas}) if ideas else state
 

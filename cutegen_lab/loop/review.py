@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from cutegen_lab.core.gains import not_faster, scope_end, under_bound
+from cutegen_lab.core.gains import not_faster, scope_end
 from cutegen_lab.core.growth import repeats_itself
+from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import Answer, RunState
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.loop.budget import spent
+from cutegen_lab.loop.budget import drafts_left, spent
 
 STUMBLES = 2
 """Failed steps in a row (not failures of candidates) after which an unattended run stops."""
@@ -24,6 +25,8 @@ def auto_answer(state: RunState) -> Answer:
         return Answer("stop", current, text="nothing to review", by="auto")
     if not trial.verdict.passed:
         reason = f"{trial.verdict.value}: {trial.reason}"
+        if state.incumbent_id is None and drafts_left(state) and not spent(state):
+            return Answer("reject", current, text=reason, by="auto")
         if state.incumbent_id is None or spent(state):
             left = "" if trial.verdict is Verdict.INCONCLUSIVE else "no fix left; "
             return Answer("stop", current, text=f"{left}the last candidate ended {reason}", by="auto")

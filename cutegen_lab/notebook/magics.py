@@ -16,6 +16,7 @@ from IPython.core.magic_arguments import argument
 
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.gains import TIE
 from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.run import LANGUAGES, PROFILING_HELP, PROFILINGS, PROVIDERS, STRATEGIES, STRATEGY_HELP
 from cutegen_lab.core.syntax import parse_problem
@@ -350,7 +351,8 @@ def parse_budget(text: str, max_steps: int) -> Budget:
     return Budget(
         max_steps=max_steps, max_seconds=given.get("s"), max_usd=given.get("usd"),
         max_tokens=None if tokens is None else math.ceil(tokens),
-        patience=None if misses is None else math.ceil(misses), within=None if percent is None else percent / 100,
+        patience=None if misses is None else math.ceil(misses), gain=TIE if misses else 0.0,
+        within=None if percent is None else percent / 100,
     )  # fmt: skip
 
 

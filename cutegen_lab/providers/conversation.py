@@ -74,7 +74,7 @@ class ConversationProvider(ABC):
                 raise error.after(spent)  # noqa: B904 - the same error
             self._keep(prompts[-1], answer)
             spent += answer.usage
-            if request.kind == "refine" and (why := done(answer.text)):
+            if request.may_end and (why := done(answer.text)):
                 raise ProviderExhausted(f"{answer.model or self.name} is done: {why}").after(spent)
             try:
                 parsed = parse(answer.text, specs=request.language == "spec", before=before)

@@ -126,7 +126,7 @@ def _headroom(trial: Trial, least_us: float) -> list[str]:
         return []
     if AT_THE_FLOOR in trial.profile.limiter:
         return [
-            "- what it takes beyond the attainable time is mostly the round trip of its own loads: no change saves 1%"
+            "- what it takes beyond the attainable time is mostly the round trip of its own loads: little can be saved"
         ]
     most = max(1 - least_us / trial.timing.time_us, 0)
     return [f"- no change saves more than {most:.1%} of its time; what hides behind the longest term saves nothing"]

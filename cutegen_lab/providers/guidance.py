@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_lab.core.predicted import COPY, as_counters
+from cutegen_lab.core.predicted import AT_THE_FLOOR, COPY, as_counters
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
+from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import Guidance
 from cutegen_lab.core.trial import Profile, Trial
 from cutegen_lab.providers.prompt_topics import WorkClass
@@ -23,7 +24,10 @@ def told(request: GenerateRequest, kind: WorkClass) -> GenerateRequest:
 
     def shown(attempt: Attempt) -> Attempt:
         trial = attempt.trial
-        return attempt if trial is None else replace(attempt, trial=_shown(trial, request.guidance, hides_profiles))
+        if trial is None:
+            return attempt
+        answer = "" if under_bound(trial.timing, trial.sol) and not request.guidance.bounds else attempt.answer
+        return replace(attempt, trial=_shown(trial, request.guidance, hides_profiles), answer=answer)
 
     return replace(
         request, parent=request.parent and shown(request.parent), history=tuple(map(shown, request.history))
@@ -44,6 +48,9 @@ def _shown(trial: Trial, guidance: Guidance, hides_profile: bool) -> Trial:
 
 
 def _without_floor(profile: Profile) -> Profile:
-    """``profile`` without the predicted time of a copy, from which the attainable time follows."""
+    """``profile`` without the predicted time of a copy, from which the attainable time follows, and without saying that
+    the kernel is at the floor."""
     hidden = as_counters({COPY: 0.0})
-    return replace(profile, counters={name: n for name, n in profile.counters.items() if name not in hidden})
+    limiter = "memory" if AT_THE_FLOOR in profile.limiter else profile.limiter
+    counters = {name: n for name, n in profile.counters.items() if name not in hidden}
+    return replace(profile, counters=counters, limiter=limiter)

@@ -14,8 +14,10 @@ from jinja2.sandbox import SandboxedEnvironment
 from cutegen_lab.core.candidate import PromptRef
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import SetupError
+from cutegen_lab.core.gains import TIE
 from cutegen_lab.core.hashing import sha256
-from cutegen_lab.core.idea_results import IdeaResult
+from cutegen_lab.core.idea_results import IdeaResult, change_between
+from cutegen_lab.core.ideas import TIME
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
@@ -51,6 +53,7 @@ def render(request: GenerateRequest) -> RenderedPrompt:
         **_problem_values(request),
         **(grammar(request.arch) if in_spec else _guidance(kind, request)),
         "feedback": request.feedback,
+        "may_end": request.may_end,
         "searched": request.searched and not in_spec,
         "search_result": request.search_result,
         "history": [history_line(attempt, request.history) for attempt in _others(request)[-8:]],
@@ -123,14 +126,21 @@ def _others(request: GenerateRequest) -> list[Attempt]:
 def _ideas(request: GenerateRequest) -> dict[str, object]:
     """Ideas that are open, how far expectations came true, and how many changes of the parent gained nothing."""
     parent = request.parent.candidate.id if request.parent else None
-    without_gain = [each for each in _others(request) if each.candidate.parent_id == parent is not None]
+    tried = [each for each in _others(request) if each.candidate.parent_id == parent is not None]
     return {
         "ideas": [
             {"id": each.id, "claim": one_line(each.idea.claim), "note": _note(each)} for each in request.ideas[:_IDEAS]
         ],
         "trust": f"{request.trust:.0%}" if request.trust < _TRUSTED else "",
-        "stuck": sum(each.trial is not None and each.trial.verdict.passed for each in without_gain),
+        "stuck": sum(not _gained(request.parent, each) for each in tried),
     }
+
+
+def _gained(parent: Attempt | None, attempt: Attempt) -> bool:
+    if parent is None or parent.trial is None or attempt.trial is None or not attempt.trial.verdict.passed:
+        return False
+    change = change_between(TIME, parent.trial, attempt.trial)
+    return change is not None and change.fraction <= -TIE
 
 
 def _note(result: IdeaResult) -> str:

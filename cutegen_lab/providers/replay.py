@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cutegen_lab.core.candidate import Proposal, TokenUsage
 from cutegen_lab.core.errors import InputError, ProviderError, ProviderExhausted
 from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
+from cutegen_lab.core.run import Strategy
 from cutegen_lab.providers.conversation import (
     CONVERSATION_SCHEMA,
     CONVERSATION_VERSION,
@@ -51,7 +53,7 @@ class _Head(_Record):
     # no field "schema", which would shadow a method of BaseModel: ``load`` checks that key first
     schema_version: int
     source: str
-    strategy: str = ""
+    strategy: Strategy | Literal[""] = ""
 
 
 class ReplayProvider(ConversationProvider):

@@ -18,6 +18,7 @@ _MARKS = " \t\r*_"  # Markdown marks around a field's name and value
 MAX_ANSWER_CHARS = 400_000
 SPEC_BLOCK = "cutespec"
 MOST_IDEAS = 3
+_DONE = re.compile(r"[*_]*Done:[*_]*\s*(\S.*)")
 _IDEA_ID = re.compile(r"\bi\d{1,4}\b")
 
 
@@ -69,7 +70,8 @@ def parse(text: str, specs: bool = False, before: str = "") -> ParsedAnswer:
     if written:
         return _answer(written[0], text, is_spec=True)
     edits = [block for language, block in found if before and language == EDIT_BLOCK]
-    modules = list(dict.fromkeys(block for _, block in found if _LAUNCH.search(block)))
+    texts = [block for language, block in found if not (before and language == EDIT_BLOCK)]
+    modules = list(dict.fromkeys(block for block in texts if _LAUNCH.search(block)))
     if (edits or patches) and modules:
         raise MalformedAnswer("the answer has edits and a whole module; give one of the two")
     if edits and patches:
@@ -89,8 +91,11 @@ def parse(text: str, specs: bool = False, before: str = "") -> ParsedAnswer:
 
 
 def done(text: str) -> str:
-    """The reason of an answer that no change is worth its tokens: ``Done: why``, and no code block; "" for others."""
-    return "" if _blocks(text) else _field(text, "Done")[:MOST_CLAIM]
+    """The reason of an answer that no change is worth its tokens, which is one line ``Done: why`` and nothing else; ""
+    for others."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    found = _DONE.fullmatch(lines[0].strip()) if len(lines) == 1 else None
+    return found[1][:MOST_CLAIM] if found else ""
 
 
 def _patches(text: str) -> list[list[str]]:

@@ -10,7 +10,7 @@ import json
 from dataclasses import replace
 
 from cutegen_lab.core.candidate import Config, Proposal
-from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.errors import Cancelled, CutegenError, InputError
 from cutegen_lab.core.pins import broken_pins
 from cutegen_lab.core.protocols import Attempt, Cancel, Forecast, GenerateRequest, Provider, Say
 from cutegen_lab.core.syntax import with_launch_defaults
@@ -77,12 +77,22 @@ class TwoStageProvider:
         )  # fmt: skip
 
     def _tuned(self, proposal: Proposal, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
-        """``proposal`` with the values that a search found as its defaults; itself if there is nothing to search."""
+        """``proposal`` with the values that a search found as its defaults; itself if there is nothing to search, or no
+        time can be predicted: an answer is never lost for that."""
         space = _space(proposal, request)
         if space is None or self._was_searched(proposal, space, request):
             return proposal
-        best = self._search(proposal, space, request, say, cancel).best
-        return proposal if best is None else replace(proposal, source=with_launch_defaults(proposal.source, best[0]))
+        try:
+            best = self._search(proposal, space, request, say, cancel).best
+        except Cancelled:
+            raise
+        except CutegenError as error:
+            say(f"its values are not searched: {error.message}")
+            return proposal
+        if best is None or best[0] == space.default:
+            return proposal
+        reason = f"{proposal.reason} (A search set {brief(best[0])}.)".strip()
+        return replace(proposal, source=with_launch_defaults(proposal.source, best[0]), reason=reason)
 
     def _was_searched(self, proposal: Proposal, space: Space, request: GenerateRequest) -> bool:
         """Whether this text was searched, by this provider or, before the run was resumed, by another."""

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from cutegen_lab.core.errors import CutegenError
-from cutegen_lab.core.facts import Fact, KnownFact, facts_of, relevant
+from cutegen_lab.core.facts import Fact, KnownFact, facts_of, grouped, relevant
 from cutegen_lab.core.idea_results import Expectation, expectations
 from cutegen_lab.core.ideas import Change
 from cutegen_lab.core.protocols import GenerateRequest, Store
@@ -36,8 +36,8 @@ class Memory:
         """By model, what it expected of its changes and what came. Raises StoreError."""
         found: dict[str, list[Expectation]] = {}
         for kept in self._mined().values():
-            for model, metric, expected, came in kept["expected"]:  # type: ignore[attr-defined]
-                found.setdefault(model, []).append(Expectation(Change(metric, expected), Change(metric, came)))
+            for model, expectation in _expected(kept):
+                found.setdefault(model, []).append(expectation)
         return {model: tuple(each) for model, each in found.items()}
 
     def recall(self, request: GenerateRequest) -> tuple[str, ...]:
@@ -64,12 +64,19 @@ class Memory:
                     continue
                 kept = known.get(run.run_id, {})
                 if kept.get("updated_at") != run.updated_at:
-                    kept = {**self._mine(run.run_id), "updated_at": run.updated_at}
+                    kept = {**self._mined_if_readable(run.run_id), "updated_at": run.updated_at}
                 runs[run.run_id] = kept
             if runs != known:
                 self._write(runs)
             self._runs = runs
             return runs
+
+    def _mined_if_readable(self, run_id: str) -> dict[str, object]:
+        """What :meth:`_mine` finds; nothing of a run that cannot be read, as one of another version."""
+        try:
+            return self._mine(run_id)
+        except CutegenError:
+            return {"class": "other", "gpu": "", "problem": "", "facts": [], "expected": []}
 
     def _mine(self, run_id: str) -> dict[str, object]:
         from cutegen_lab.core.roofline import target_gpu
@@ -98,9 +105,9 @@ class Memory:
                 return {}
             runs: dict[str, dict[str, object]] = found["runs"]
             for run_id, kept in runs.items():
-                _known(run_id, kept), kept["updated_at"]
+                grouped(_known(run_id, kept)), _expected(kept), kept["updated_at"]
             return runs
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError):
             return {}
 
     def _write(self, runs: dict[str, dict[str, object]]) -> None:
@@ -108,6 +115,15 @@ class Memory:
             write_atomically(self._file, json.dumps({"version": VERSION, "runs": runs}))
         except (OSError, CutegenError):
             return
+
+
+def _expected(kept: dict[str, object]) -> list[tuple[str, Expectation]]:
+    rows = kept["expected"]
+    assert isinstance(rows, list)
+    return [
+        (str(model), Expectation(Change(str(metric), float(expected)), Change(str(metric), float(came))))
+        for model, metric, expected, came in rows
+    ]
 
 
 def _known(run_id: str, kept: dict[str, object]) -> Sequence[KnownFact]:

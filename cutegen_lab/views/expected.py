@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cutegen_lab.core.candidate import Proposal
-from cutegen_lab.core.idea_results import Expectation, change_between
+from cutegen_lab.core.idea_results import change_between
 from cutegen_lab.core.trial import Timing, Trial
 from cutegen_lab.views.model import EvidenceRow
 
@@ -33,7 +33,7 @@ def expected_rows(proposal: Proposal, trial: Trial, parent: Trial | None) -> lis
     expected, came = proposal.expects, change_between(proposal.expects.metric, parent, trial) if parent else None
     if came is None or not expected.fraction:
         return []
-    met = Expectation(expected, came).held
+    met = came.fraction / expected.fraction >= _ENOUGH
     kind = trial.timing.kind if trial.timing else ""
     return [
         EvidenceRow(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cutegen_lab.core.gains import under_bound
+from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import Comparison, Timing
 from cutegen_lab.views.model import EvidenceRow, Tone

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_lab.core.idea_results import expectations, idea_results, open_ideas, trust
+from cutegen_lab.core.idea_results import change_between, expectations, idea_results, open_ideas, trust
 from cutegen_lab.core.ideas import MOST_CLAIM, Change, Idea, read_change, read_idea
 from cutegen_lab.core.run import Answer, Answered, Event, Generated, IdeasGiven, RunState
 from cutegen_lab.core.verdict import Verdict
@@ -27,6 +27,8 @@ APPROVE = Answered(Answer("approve"))
         ("time -300%", Change("time", -1.0)),
         ("faster", None),
         ("warp time", None),
+        ("**time** -12%", Change("time", -0.12)),
+        ("lifetime: 40%", None),
     ],
 )
 def test_a_change_is_read_from_an_answer(text: str, change: Change | None) -> None:
@@ -36,6 +38,7 @@ def test_a_change_is_read_from_an_answer(text: str, change: Change | None) -> No
 def test_an_idea_has_a_claim_and_may_have_an_expectation_and_a_cost() -> None:
     assert read_idea("two rows a warp | time -8% | large") == Idea("two rows a warp", Change("time", -0.08), "large")
     assert read_idea("two rows a warp") == Idea("two rows a warp")
+    assert read_idea("two rows a warp | Large work") == Idea("two rows a warp", None, "large")
     assert read_idea(" | time -8%") is None
     long = read_idea("x" * 1000)
     assert long is not None and len(long.claim) == MOST_CLAIM
@@ -90,3 +93,21 @@ def test_expectations_are_trusted_as_far_as_they_came_true() -> None:
     assert [each.held for each in found] == [True, False, True]
     assert trust(found) == pytest.approx(0.5)
     assert trust(found[:2]) == 1.0  # too few
+
+
+def test_a_fix_serves_the_idea_of_what_it_fixes() -> None:
+    failing = trying("c2", "c1", 8.0, Change("time", -0.2), "i1")[:2]
+    state = run(
+        *passing("c1"), GIVEN, APPROVE, *failing, checked("c2", Verdict.WRONG_RESULT), *passing("c3", "c2", 7.0)
+    )
+    first = idea_results(state)[0]
+    assert (first.status, first.tries) == ("held", ("c2", "c3"))
+    (only,) = expectations(state)
+    assert only.came.fraction == pytest.approx(-0.3)
+
+
+def test_a_time_under_the_bound_is_no_change() -> None:
+    bound = started().sol.time_us
+    events = [*passing("c1", None, 3 * bound, "measured"), APPROVE, *passing("c2", "c1", bound / 2, "measured")]
+    before, after = (run(*events).trials[each] for each in ("c1", "c2"))
+    assert change_between("time", before, after) is None

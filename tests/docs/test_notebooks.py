@@ -82,6 +82,8 @@ MADE_FASTER = [path for path in TUTORIALS if not path.stem.startswith(("04", "07
 
 @pytest.mark.parametrize("path", MADE_FASTER, ids=lambda path: path.stem)
 def test_a_tutorial_ends_in_a_kernel_that_its_reader_made_faster(path: Path) -> None:
+    if path.stem == "10_where_no_template_helps":
+        pytest.skip("it shows what a model did; its kernel is at the floor")
     *others, last = runs_of(path)[-1].candidates
     parent = next(other for other in others if other.id == last.parent_id)
     assert (last.provider, last.verdict, last.accepted) == ("analyst", "passed", True)

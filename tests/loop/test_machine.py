@@ -273,14 +273,16 @@ def test_a_run_ends_after_so_many_candidates_without_gain() -> None:
     state, _ = run(*events, settings=asked)
     assert not state.finished
     ended = advance(state, reject)
-    assert ended.finished and ended.problem_note == "budget: none of the last 2 candidates saved 1% of the time"
+    assert ended.finished and ended.problem_note == "budget: none of the last 2 candidates replaced c1"
     assert not advance(state, APPROVE).finished
     older, _ = run(*passing("c1"), Answered(Answer("retry")), *passing("c2", None), settings=asked)
     chosen = advance(older, Answered(Answer("approve", "c1")))
     assert not chosen.finished  # what was made before the approval is not counted
     auto = Answered(Answer("approve", by="auto"))
+    asked = RunSettings(budget=Budget(max_steps=20, patience=2, gain=0.01))
     tied = [*passing("c1"), auto, *passing("c2", "c1", 9.95), auto, *passing("c3", "c2", 9.91), auto]
-    assert run(*tied, settings=asked)[0].finished  # each is faster, by less than 1%
+    ended, _ = run(*tied, settings=asked)  # each is faster, by less than 1%
+    assert ended.finished and ended.problem_note == "budget: none of the last 2 candidates saved 1% of the time"
     gaining = [*passing("c1"), auto, *passing("c2", "c1", 9.95), auto, *passing("c3", "c2", 9.8), auto]
     assert not run(*gaining, settings=asked)[0].finished
     failing = (generated("c1", parent=None), compile_failed("c1"), generated("c2"), compile_failed("c2"))
@@ -316,7 +318,7 @@ def test_exhaustion_and_budgets_end_the_run() -> None:
 
 
 def test_drafts_are_asked_for_before_the_fastest_is_refined() -> None:
-    settings = RunSettings(drafts=2)
+    settings = RunSettings(provider="manual", drafts=2)
     _, effect = run(*passing("c1"), APPROVE, settings=settings)
     assert isinstance(effect, Generate) and (effect.request.kind, effect.request.parent) == ("generate", None)
     assert [each.candidate.id for each in effect.request.history] == ["c1"]
@@ -324,6 +326,25 @@ def test_drafts_are_asked_for_before_the_fastest_is_refined() -> None:
     _, effect = run(*passing("c1"), APPROVE, *passing("c2"), slower, settings=settings)
     assert isinstance(effect, Generate) and effect.request.kind == "refine"
     assert effect.request.parent is not None and effect.request.parent.candidate.id == "c1"
+
+
+def test_patience_and_failures_leave_drafts_their_turn() -> None:
+    auto, slower = Answered(Answer("approve", by="auto")), Answered(Answer("reject", "c2", text="slower", by="auto"))
+    impatient = RunSettings(provider="manual", drafts=2, auto=True, budget=Budget(patience=1))
+    _, effect = run(*passing("c1"), auto, *passing("c2"), slower, settings=impatient)
+    assert isinstance(effect, Generate) and effect.request.kind == "refine"
+    failing = RunSettings(provider="manual", drafts=2, auto=True, budget=Budget(max_fixes=0))
+    _, effect = run(generated("c1"), compile_failed("c1"), settings=failing)
+    assert isinstance(effect, AskReview) and effect.answer is not None and effect.answer.kind == "reject"
+    _, effect = run(generated("c1"), compile_failed("c1"), Answered(effect.answer), settings=failing)
+    assert isinstance(effect, Generate) and (effect.request.kind, effect.request.parent) == ("generate", None)
+
+
+def test_an_analyst_who_refines_ends_the_drafts() -> None:
+    wish = Answered(Answer("reject", "c2", text="use TMA"))
+    events = [*passing("c1"), APPROVE, *passing("c2"), wish, *passing("c3", "c1", 8.0), APPROVE]
+    _, effect = run(*events, settings=RunSettings(provider="manual", drafts=3))
+    assert isinstance(effect, Generate) and effect.request.kind == "refine"
 
 
 def test_answers_only_at_review_and_only_to_the_candidate_shown() -> None:

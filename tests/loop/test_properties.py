@@ -31,7 +31,9 @@ VERDICTS = st.sampled_from([Verdict.PASSED, Verdict.PASSED, Verdict.WRONG_RESULT
 KINDS = st.sampled_from(["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop"])
 BUDGETS = st.builds(Budget, max_steps=st.integers(1, 6), max_fixes=st.integers(0, 3),
                     max_tokens=st.none() | st.integers(1, 60))  # fmt: skip
-SETTINGS = st.builds(RunSettings, auto=st.booleans(), budget=BUDGETS, drafts=st.integers(1, 3))
+SETTINGS = st.builds(
+    RunSettings, provider=st.just("manual"), auto=st.booleans(), budget=BUDGETS, drafts=st.integers(1, 3)
+)
 
 
 def next_event(draw: st.DrawFn, state: RunState, attended: bool = True) -> Event:

@@ -8,7 +8,8 @@ import pytest
 
 from cutegen_lab.cli.facts import trial_facts
 from cutegen_lab.cli.progress import in_a_line
-from cutegen_lab.core.gains import LEAST_OF_BOUND, scope_end, under_bound
+from cutegen_lab.core.gains import scope_end
+from cutegen_lab.core.quarantine import LEAST_OF_BOUND, under_bound
 from cutegen_lab.core.run import Answer, Answered, Event, RunSettings, RunState
 from cutegen_lab.core.scopes import scope_of
 from cutegen_lab.core.standing import best_id

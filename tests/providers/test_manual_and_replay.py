@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.ideas import Change, Idea
 from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.providers.manual import ManualProvider
+from cutegen_lab.providers.prompting import render
 from cutegen_lab.providers.replay import ReplayProvider
+from cutegen_lab.providers.replies import done
 from tests.providers.requests import SOURCE, attempt, request
 from tests.providers.test_replies import MODULE
 
@@ -208,3 +211,26 @@ def test_an_answer_may_have_an_expectation_and_ideas(tmp_path: Path) -> None:
     assert proposal.expects == Change("time", -0.12)
     assert proposal.ideas == (Idea("two rows", Change("time", -0.08), "large"), Idea("no barrier"))
     assert proposal.implements == ""  # the run has no idea of that id
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "```python\n# Done: loads\nx = 1\n",
+        "*** Begin Patch\n-    # Done: rows\n",
+        "The tail:\nDone: it is gone\n",
+        "# Done: x",
+    ],
+)
+def test_done_is_the_whole_answer(answer: str) -> None:
+    assert done(answer) == ""
+    assert done("**Done:** it is at the floor") == "it is at the floor"
+
+
+def test_an_analyst_who_asks_is_not_told_that_a_model_is_done(tmp_path: Path) -> None:
+    provider = ManualProvider(tmp_path)
+    thread = answering(provider, "Done: nothing to gain", ANSWER)
+    asked = replace(request("refine", attempt()), wanted=True)
+    assert "`Done:`" not in render(asked).text
+    assert provider.propose(asked, quiet, threading.Event()).source == MODULE
+    thread.join()

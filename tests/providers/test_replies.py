@@ -75,3 +75,9 @@ def test_fences_longer_than_those_inside() -> None:
 
 def test_a_title_below_its_name() -> None:
     assert parse(f"## **Title**:\n**wide loads**\n```python\n{MODULE}```").title == "wide loads"
+
+
+def test_an_edit_may_change_the_line_of_launch() -> None:
+    line = next(line for line in MODULE.splitlines() if line.startswith("def launch"))
+    edit = f"<<<<<<< SEARCH\n{line}\n=======\n{line}  # changed\n>>>>>>> REPLACE\n"
+    assert f"{line}  # changed" in parse(f"Title: x\n\n```edit\n{edit}```\n", before=MODULE).source

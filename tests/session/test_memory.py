@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from cutegen_lab.core.candidate import Proposal
+from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.protocols import GenerateRequest
 from cutegen_lab.core.run import Answer, Answered, Guidance, Stopped
 from cutegen_lab.providers.recalled import RecallingProvider
 from cutegen_lab.session.memory import Memory
 from cutegen_lab.stores.sqlite import SqliteStore
+from tests.core.test_facts import by_model
 from tests.loop.events import passing
 from tests.loop.scripted import started
 from tests.providers.requests import attempt, request
@@ -26,7 +28,13 @@ def filled(folder: Path) -> SqliteStore:
 
     store = SqliteStore(folder / "lab.db")
     state = None
-    for event in (started(), *passing("c1"), Answered(Answer("approve")), *passing("c2", "c1", 8.0), Stopped("enough")):
+    for event in (
+        started(),
+        *passing("c1"),
+        Answered(Answer("approve")),
+        *by_model(passing("c2", "c1", 8.0)),
+        Stopped("enough"),
+    ):
         state = advance(state, event)
         store.append(state.run_id, event, state)
     return store
@@ -42,7 +50,17 @@ def test_facts_are_mined_once_and_read_from_the_file_afterwards(
     assert Memory(store, tmp_path / "memory.json").facts() == facts
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "runs": {"a": {"facts": [{}]}}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"version": 1}',
+        '{"version": 1, "runs": {"a": {"facts": [{}]}}}',
+        '{"version": 1, "runs": {"a": {"facts": {}}}}',
+    ],
+)
 def test_a_file_that_cannot_be_read_is_mined_again(tmp_path: Path, text: str) -> None:
     file = tmp_path / "memory.json"
     file.write_text(text)
@@ -88,3 +106,14 @@ def test_what_is_told_about_a_problem_is_of_other_problems(tmp_path: Path) -> No
     assert memory.recall(replace(asked, problem=started().problem)) == ()  # its own problem
     other = memory.recall(asked)
     assert other == (() if fact.work_class != "scan" else ("limited by memory: “a step”: -20% time (predicted)",))
+
+
+def test_a_run_that_cannot_be_read_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Memory(filled(tmp_path), tmp_path / "memory.json")
+
+    def unreadable(run_id: str) -> dict[str, object]:
+        raise InputError("of another version", "")
+
+    monkeypatch.setattr(memory, "_mine", unreadable)
+    assert memory.facts() == ()
+    assert len(json.loads((tmp_path / "memory.json").read_text())["runs"]) == 1
