@@ -7,7 +7,6 @@ from typing import Any
 
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Trial
@@ -24,7 +23,6 @@ def trial_facts(trial: Trial) -> dict[str, Any]:
         "error": None if worst is None else {**asdict(worst), "worst_index": list(worst.worst_index)},
         "timing": asdict(trial.timing) if trial.timing else None,
         "sol_gap": trial.sol_gap,
-        "under_bound": under_bound(trial.timing, trial.sol),
         "sol": sol_facts(trial.sol) if trial.sol else None,
         "resources": asdict(trial.resources) if trial.resources else None,
         "profile": asdict(trial.profile) if trial.profile else None,

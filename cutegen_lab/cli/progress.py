@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Self
 
 from cutegen_lab.core.plain_text import continued
 from cutegen_lab.core.predicted import AT_THE_FLOOR
-from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import (
     Answered,
     Checked,
@@ -189,9 +188,7 @@ def in_a_line(event: Event, state: RunState) -> str:
             if event.timing is None or trial.sol_gap is None:
                 return f"{event.candidate_id} has no time: {event.fault or 'not given'}"
             time = f"{event.timing.time_us:.1f} µs {event.timing.kind}"
-            impossible = under_bound(event.timing, trial.sol)
-            gap = impossible or f"{trial.sol_gap:.2f}× the speed of light"
-            return f"{event.candidate_id} {time}, {gap}"
+            return f"{event.candidate_id} {time}, {trial.sol_gap:.2f}× the speed of light"
         case Profiled(candidate_id, profile):
             is_at = "is" if profile and profile.limiter.startswith(AT_THE_FLOOR) else "is bound by"
             return f"{candidate_id} {is_at} {profile.limiter}" if profile else ""

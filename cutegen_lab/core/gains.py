@@ -4,7 +4,6 @@ approval still covers the candidate. An ambiguous comparison with the incumbent 
 from __future__ import annotations
 
 from cutegen_lab.core.predicted import attainable_us
-from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import RunState, Step
 from cutegen_lab.core.stopwatch import COPY, INCUMBENT
 from cutegen_lab.core.trial import Timing, Trial
@@ -74,8 +73,6 @@ def not_faster(timing: Timing | None, state: RunState) -> str:
     best = fastest_accepted(state)
     if timing is None:
         return "it passed but has no time to compare"
-    if impossible := under_bound(timing, state.sol):
-        return impossible
     if best is None:
         return f"{state.incumbent_id} has no time to compare with"
     if (timing.kind, timing.device) != (best.kind, best.device):

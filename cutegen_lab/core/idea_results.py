@@ -9,7 +9,6 @@ from typing import Literal
 
 from cutegen_lab.core.candidate import Candidate, Proposal
 from cutegen_lab.core.ideas import TIME, Change, Idea
-from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Trial
 
@@ -94,15 +93,11 @@ def trust(found: Iterable[Expectation]) -> float:
 
 def change_between(metric: str, before: Trial, after: Trial) -> Change | None:
     """How ``metric`` changed from one trial to another; None if either has no value of it, or the times were not found
-    in the same way, or one is under the bound."""
-    if metric == TIME and (_way(before) != _way(after) or _impossible(before) or _impossible(after)):
+    in the same way."""
+    if metric == TIME and _way(before) != _way(after):
         return None
     first, second = _VALUES[metric](before), _VALUES[metric](after)
     return None if first is None or second is None or first <= 0 else Change(metric, second / first - 1)
-
-
-def _impossible(trial: Trial) -> bool:
-    return trial.timing is not None and trial.sol is not None and bool(under_bound(trial.timing, trial.sol))
 
 
 def _way(trial: Trial) -> tuple[str, str] | None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import RunState
 
 
@@ -28,16 +27,12 @@ class Standing:
 
 
 def best_id(state: RunState) -> str | None:
-    """The fastest candidate that passed and was not rejected; predicted times count only if none is measured, and
-    impossible ones (:func:`under_bound`) only if the candidate was accepted."""
+    """The fastest candidate that passed and was not rejected; predicted times count only if none is measured."""
     rejected = {key for key, answer in state.answers.items() if answer.kind == "reject"}
     timed = [
         (key, t.timing)
         for key, t in state.trials.items()
-        if t.timing is not None
-        and t.verdict.passed
-        and key not in rejected
-        and (key in state.accepted or not under_bound(t.timing, state.sol))
+        if t.timing is not None and t.verdict.passed and key not in rejected
     ]
     measured = [found for found in timed if found[1].kind == "measured"]
     return min(measured or timed, key=lambda found: found[1].time_us, default=(None, None))[0]

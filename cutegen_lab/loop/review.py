@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cutegen_lab.core.gains import not_faster, scope_end
 from cutegen_lab.core.growth import repeats_itself
-from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import Answer, RunState
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop.budget import drafts_left, spent
@@ -32,8 +31,6 @@ def auto_answer(state: RunState) -> Answer:
             return Answer("stop", current, text=f"{left}the last candidate ended {reason}", by="auto")
         return Answer("reject", current, text=reason, by="auto")
     if state.incumbent_id is None:
-        if impossible := under_bound(trial.timing, state.sol):
-            return Answer("stop", current, text=impossible, by="auto")
         return Answer("approve", current, text="the first candidate to pass", by="auto")
     reason = not_faster(trial.timing, state)
     return Answer("reject" if reason else "approve", current, text=reason or "passed and faster", by="auto")

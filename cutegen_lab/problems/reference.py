@@ -19,6 +19,7 @@ from cutegen_lab.problems.default_dtype import float64_by_default, unchanged
 from cutegen_lab.problems.dtypes import from_torch
 from cutegen_lab.problems.source import LoadedSource, describe, load
 from cutegen_lab.problems.tensors import empty
+from cutegen_lab.problems.tracing import tracing
 from cutegen_lab.problems.training import without_running_statistics
 
 INIT_SEED = 0
@@ -33,9 +34,10 @@ class Reference:
     """
 
     def __init__(self, problem: Problem) -> None:
-        loaded = load(problem.source)
-        arguments = declared(loaded, problem.source, problem.inputs_text)[0]
-        self._bound = Bound(loaded, arguments)
+        with tracing():  # a module may set PyTorch's precision, and its weights are drawn from the global generator
+            loaded = load(problem.source)
+            arguments = declared(loaded, problem.source, problem.inputs_text)[0]
+            self._bound = Bound(loaded, arguments)
         self.tf32, self.tf32_convolutions = problem.tf32, problem.tf32_convolutions
         self.cudnn_tf32 = loaded.tf32_convolutions  # what the reference's text allows, with or without convolutions
 

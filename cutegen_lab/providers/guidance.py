@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from cutegen_lab.core.predicted import AT_THE_FLOOR, COPY, as_counters
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
-from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.run import Guidance
 from cutegen_lab.core.trial import Profile, Trial
 from cutegen_lab.providers.prompt_topics import WorkClass
@@ -24,10 +23,7 @@ def told(request: GenerateRequest, kind: WorkClass) -> GenerateRequest:
 
     def shown(attempt: Attempt) -> Attempt:
         trial = attempt.trial
-        if trial is None:
-            return attempt
-        answer = "" if under_bound(trial.timing, trial.sol) and not request.guidance.bounds else attempt.answer
-        return replace(attempt, trial=_shown(trial, request.guidance, hides_profiles), answer=answer)
+        return attempt if trial is None else replace(attempt, trial=_shown(trial, request.guidance, hides_profiles))
 
     return replace(
         request, parent=request.parent and shown(request.parent), history=tuple(map(shown, request.history))

@@ -73,9 +73,13 @@ def _place(lines: list[str], edit: LineEdit, number: int) -> tuple[int, int]:
     size = len(wanted)
     above = 0
     for begins in edit.within:
-        below = (at for at in range(above, len(lines)) if lines[at].strip().startswith(begins))
-        if (above := next(below, -1)) < 0:
+        below = [at for at in range(above, len(lines)) if lines[at].strip().startswith(begins)]
+        same = [at for at in below if lines[at].strip() == begins]
+        if not below:
             raise _no_line(begins, lines, number)
+        if not same and len(below) > 1:
+            raise EditError(f"edit {number}: {len(below)} lines begin with `{begins[:_QUOTED]}`; give the whole line")
+        above = (same or below)[0] + 1
     places = range(above, len(lines) - size + 1)
     found = [at for at in places if lines[at] == wanted[0] and lines[at : at + size] == wanted]
     if len(found) == 1 or (found and edit.within):

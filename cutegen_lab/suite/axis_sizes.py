@@ -11,6 +11,7 @@ from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.syntax import expression
 
 _MOST_POWER = 8
+_MOST = 1 << 63  # of a size, and of what is computed on the way
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
@@ -30,7 +31,13 @@ def axis_size(text: str, sizes: Mapping[str, int]) -> int:
 
 
 def _value(node: ast.expr, sizes: Mapping[str, int]) -> float:
-    """Raises ValueError for what is no such expression."""
+    """Raises ValueError for what is no such expression, or is too large."""
+    if abs(found := _computed(node, sizes)) > _MOST:
+        raise ValueError
+    return found
+
+
+def _computed(node: ast.expr, sizes: Mapping[str, int]) -> float:
     match node:
         case ast.Constant(value=int() | float() as number):
             return number

@@ -73,7 +73,9 @@ def _below(path: Path) -> Iterator[ProblemFile]:
         return
     for file in sorted(_files(path), key=_natural):
         if _belongs(file):
-            yield ProblemFile(file, plain(problem_name(file.relative_to(path)) or path.name), level_of(file))
+            below = file.relative_to(path)
+            named = problem_name(below if below.parent.name or file.name != "definition.json" else file)
+            yield ProblemFile(file, plain(named), level_of(file))
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
+from cutegen_lab.core.gains import TIE
 from cutegen_lab.core.plain_text import plain
 from cutegen_lab.suite.courses import Course
 from cutegen_lab.views.text import columns
@@ -69,12 +70,13 @@ def replays(courses: Sequence[Course]) -> list[Replay]:
 
 def stopping(course: Course, within: float | None, patience: int | None) -> int:
     """Number of candidates until an accepted one is ``within`` this fraction of the floor, or ``patience`` in a row
-    were not accepted; all if neither happens. Neither ends a run before a kernel is accepted."""
+    saved less than 1% of the time; all if neither happens. Neither ends a run before a kernel is accepted."""
     best, since = math.inf, 0
     for count, attempt in enumerate(course.attempts, 1):
         since += 1
         if attempt.time_us is not None and attempt.time_us < best:
-            best, since = attempt.time_us, 0
+            since = 0 if attempt.time_us <= best * (1 - TIE) else since
+            best = attempt.time_us
             if within is not None and attempt.floor_us is not None and best <= (1 + within) * attempt.floor_us:
                 return count
         if patience is not None and best < math.inf and since >= patience:

@@ -33,9 +33,10 @@ _MOST_JOBS = 8  # more wait for each other: parts of a run hold Python's lock
 
 
 def usual_jobs(settings: RunSettings) -> int:
-    """Number of problems to run at a time: as many as there are usable cores, and room for in memory; one if
-    :func:`_why_one` has a reason."""
-    if _why_one(settings):
+    """Number of problems to run at a time. With a model at an endpoint, which is mostly waited for, as many as there
+    are usable cores, and room for in memory, unless :func:`_why_one` has a reason; else one, since an emulated run
+    uses all cores."""
+    if _why_one(settings) or settings.provider != "openai":
         return 1
     cores: int = cpu_count()
     return max(1, min(cores, available_bytes() // _RUN_BYTES, _MOST_JOBS))

@@ -92,7 +92,9 @@ def is_definition(path: Path) -> bool:
 
 def problem_name(path: Path) -> str:
     """The name under which a definition's problem is listed, as a path."""
-    return (path.parent if path.name == "definition.json" else path.with_suffix("")).as_posix()
+    if path.name != "definition.json":
+        return path.with_suffix("").as_posix()
+    return path.parent.as_posix() if path.parent.name else path.resolve().parent.name
 
 
 def problem_text(path: Path) -> tuple[str, str]:
@@ -225,7 +227,8 @@ def _declared(definition: Definition, sizes: Mapping[str, int]) -> str:
 def _text(definition: Definition, declarations: Sequence[str], numbers: Mapping[str, JsonValue]) -> str:
     """The definition's code, and ``reference``, which calls its ``run`` with the tensors and ``numbers``."""
     tensors = [name for name, spec in definition.inputs.items() if spec.shape is not None]
-    call = f"run({', '.join([*tensors, *(f'{name}={value!r}' for name, value in numbers.items())])})"
+    given = {name: repr(value) for name, value in numbers.items()}
+    call = f"run({', '.join(given.get(name, name) for name in definition.inputs if name in given or name in tensors)})"
     if _returns_dict(definition):
         call = f"[*map({call}.get, {[*definition.outputs]})]"
     declared = "; ".join(declarations)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-from cutegen_lab.core.quarantine import under_bound
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import Comparison, Timing
 from cutegen_lab.views.model import EvidenceRow, Tone
 from cutegen_lab.views.units import microseconds, significant
 
+_POSSIBLE = 0.97  # fraction of the bound below which a measured time is no noise
+_UNDER = "under the bound: not all that it counts may be needed, or the time is wrong"
 _TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "neutral", "ambiguous": "warn"}
 
 
@@ -20,21 +21,18 @@ def speed_rows(timing: Timing | None, sol: SpeedOfLight) -> list[EvidenceRow]:
     baselines = "".join(f"; {name} {microseconds(value)}" for name, value in sorted(timing.baselines.items()))
     detail = f"{timing.device}: {timing.method}{_spread(timing)}{baselines}"
     gap = sol.gap(timing.time_us)
+    under = timing.kind == "measured" and gap < _POSSIBLE
     rows = [
         EvidenceRow(key="time", label="Time", value=microseconds(timing.time_us), detail=detail, basis=timing.kind),
         EvidenceRow(
             key="sol_gap",
             label="Gap to speed of light",
             value=f"{significant(gap)}×",
-            detail=f"{100 / gap:.0f}% of the bound" if gap > 0 else "",
+            detail=_UNDER if under else f"{100 / gap:.0f}% of the bound" if gap > 0 else "",
             basis=timing.kind,
-            tone="good" if gap < 1.25 else "neutral" if gap < 2 else "warn",
+            tone="warn" if under else "good" if gap < 1.25 else "neutral" if gap < 2 else "warn",
         ),
     ]
-    if impossible := under_bound(timing, sol):
-        rows.append(
-            EvidenceRow(key="under_bound", label="Quarantined", value=impossible, basis=timing.kind, tone="bad")
-        )
     if timing.warm_us is not None:
         warm = microseconds(timing.warm_us)
         rows.append(EvidenceRow(key="time_warm", label="Time, warm L2", value=warm, basis=timing.kind))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_lab.core.idea_results import change_between, expectations, idea_results, open_ideas, trust
+from cutegen_lab.core.idea_results import expectations, idea_results, open_ideas, trust
 from cutegen_lab.core.ideas import MOST_CLAIM, Change, Idea, read_change, read_idea
 from cutegen_lab.core.run import Answer, Answered, Event, Generated, IdeasGiven, RunState
 from cutegen_lab.core.verdict import Verdict
@@ -104,10 +104,3 @@ def test_a_fix_serves_the_idea_of_what_it_fixes() -> None:
     assert (first.status, first.tries) == ("held", ("c2", "c3"))
     (only,) = expectations(state)
     assert only.came.fraction == pytest.approx(-0.3)
-
-
-def test_a_time_under_the_bound_is_no_change() -> None:
-    bound = started().sol.time_us
-    events = [*passing("c1", None, 3 * bound, "measured"), APPROVE, *passing("c2", "c1", bound / 2, "measured")]
-    before, after = (run(*events).trials[each] for each in ("c1", "c2"))
-    assert change_between("time", before, after) is None

@@ -103,7 +103,8 @@ class Endpoint:
             try:
                 return api, self._events(api, client, call)
             except _NotSpoken as refused:
-                api.offers.withdraw(call.wanted)
+                if getattr(refused.error, "status_code", 0) < 500:  # others may be of a server that is starting
+                    api.offers.withdraw(call.wanted)
                 errors += [refused.error] if refused.error else []
         raise _most_telling(errors[::-1])
 
