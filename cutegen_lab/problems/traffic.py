@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,7 @@ _LOSSES = {"nll_loss_forward", "nll_loss2d_forward"}  # operators that read an e
 # set reads these elements first.
 _REPLACING = {"_index_put_impl_", "index_copy_", "index_put_", "masked_scatter_", "put_", "scatter_"}
 _ADDING = {"index_add_", "index_reduce_", "scatter_add_", "scatter_reduce_"}
-_MARKED_BYTES = 1 << 30  # maximum bytes of a tensor in which several parts are marked to find what they cover
+_MARKS = 1 << 28  # maximum number of units of a tensor that are marked to find what several parts cover
 
 
 @dataclass(frozen=True)
@@ -59,17 +60,34 @@ class Part:
 
 def covered_bytes(tensor: torch.Tensor, parts: Sequence[Part]) -> int:
     """Bytes of ``tensor`` that ``parts``, none of them chosen by indices, have together; a lower limit for several
-    parts of a very large tensor."""
+    parts of a very large tensor that have no common granularity."""
     most = max((part.nbytes for part in parts), default=0)
     whole, size = Part.of(tensor).nbytes, tensor.untyped_storage().nbytes()
-    if len(parts) < 2 or most >= whole or size > _MARKED_BYTES:
+    if len(parts) < 2 or most >= whole:
         return min(most, whole)
+    runs = [_runs(part) for part in parts if part.nbytes]
+    unit = math.gcd(*(n for offset, run, outer in runs for n in (offset, run, *(step for step, _ in outer))))
+    if size // unit > _MARKS:
+        return most
     with unset_fake_temporarily():
-        marks = torch.zeros(size, dtype=torch.bool, device="cpu")
-        for dtype, offset, shape, strides in (part.place for part in parts):
-            each = dtype.itemsize
-            marks.as_strided((*shape, each), (*(step * each for step in strides), 1), offset * each).fill_(True)
-        return min(int(marks.count_nonzero()), whole)
+        marks = torch.zeros(-(-size // unit), dtype=torch.bool, device="cpu")
+        for offset, run, outer in runs:
+            sizes, steps = [n for _, n in outer], [step // unit for step, _ in outer]
+            marks.as_strided((*sizes, run // unit), (*steps, 1), offset // unit).fill_(True)
+        return min(int(marks.count_nonzero()) * unit, whole)
+
+
+def _runs(part: Part) -> tuple[int, int, list[tuple[int, int]]]:
+    """A part as runs of bytes: where the first begins, the length of each, and (step, number) of each dimension along
+    which they repeat."""
+    dtype, offset, shape, strides = part.place
+    run, outer = 1, list[tuple[int, int]]()
+    for step, size in sorted((step, size) for step, size in zip(strides, shape, strict=True) if size > 1 and step > 0):
+        if step == run and not outer:
+            run *= size
+        else:
+            outer.append((step * dtype.itemsize, size))
+    return offset * dtype.itemsize, run * dtype.itemsize, outer
 
 
 def written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[Part]:

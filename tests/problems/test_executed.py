@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import re
 import textwrap
 
 import pytest
+import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.operations import Execution
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.problems import read_text
 from cutegen_lab.problems.executed import execution
+from cutegen_lab.problems.traffic import Part, covered_bytes
 from tests.problems.sol_by_hand import PROBLEMS, ByHand
 
 
@@ -104,3 +107,24 @@ def test_operators_without_a_result_or_without_strides_are_recorded() -> None:
     assert listed.input_bytes == (4 * 64 * 64,) and len(listed.operations) == 3
     sparse = executed("torch.sparse.mm(x.to_sparse(), y)", "x: f32[64,64], y: f32[64,64]")
     assert sparse.input_bytes == (4 * 64 * 64, 4 * 64 * 64)
+
+
+def test_what_slices_cover_together_is_as_counted_element_by_element() -> None:
+    """Random slices with steps, of tensors of 2 and 4 bytes; seed 61."""
+    draw = random.Random(61)
+    for _ in range(200):
+        shape = (draw.randint(1, 9), draw.randint(1, 12), draw.randint(1, 10))
+        tensor = torch.zeros(shape, dtype=draw.choice((torch.float32, torch.bfloat16)))
+        marks, views = torch.zeros(shape, dtype=torch.bool), []
+        for _ in range(draw.randint(1, 3)):
+            cut = tuple(slice(a := draw.randint(0, n - 1), draw.randint(a + 1, n), draw.randint(1, 2)) for n in shape)
+            marks[cut] = True
+            views.append(tensor[cut])
+        expected = int(marks.sum()) * tensor.element_size()
+        assert covered_bytes(tensor, list(map(Part.of, views))) == expected
+
+
+def test_halves_of_a_tensor_of_gigabytes_are_the_whole() -> None:
+    tensor = torch.empty((1 << 20, 1 << 12), device="meta", dtype=torch.bfloat16)
+    first, second = tensor.chunk(2, -1)
+    assert covered_bytes(tensor, [Part.of(first), Part.of(second)]) == tensor.numel() * 2
