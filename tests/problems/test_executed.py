@@ -111,7 +111,7 @@ def test_operators_without_a_result_or_without_strides_are_recorded() -> None:
 
 def test_what_slices_cover_together_is_as_counted_element_by_element() -> None:
     """Random slices with steps, of tensors of 2 and 4 bytes; seed 61."""
-    draw = random.Random(61)
+    draw = random.Random(61)  # noqa: S311
     for _ in range(200):
         shape = (draw.randint(1, 9), draw.randint(1, 12), draw.randint(1, 10))
         tensor = torch.zeros(shape, dtype=draw.choice((torch.float32, torch.bfloat16)))
