@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 
 from cutegen_lab.bench.record import about
 from cutegen_lab.bench.table import read_table, write_table
+from cutegen_lab.core.trial import Timing
+from cutegen_lab.core.verdict import Fault
 
 if TYPE_CHECKING:
     from cutegen_lab.compile import CageCompiler, Limits
@@ -150,6 +152,16 @@ def read_configs(path: Path) -> dict[str, dict[str, Any]]:
 
 
 # --- compiling -------------------------------------------------------------------------------------------------------
+
+
+def timing_facts(timing: Timing | Fault) -> dict[str, Any]:
+    """A kernel's time beside its baselines, or why it has none, for a row of a record."""
+    if isinstance(timing, Fault):
+        return {"time": str(timing)}
+    return {
+        "time_us": timing.time_us, "iqr_us": timing.iqr_us, "baselines_us": dict(timing.baselines),
+        "method": timing.method,
+    }  # fmt: skip
 
 
 def quiet(line: str) -> None:

@@ -31,6 +31,7 @@ from benchmarks.harness import (
     read_json,
     required,
     say,
+    timing_facts,
     write_json,
     write_table,
 )
@@ -41,7 +42,6 @@ from cutegen_lab.core.idea_results import expectations
 from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import Budget, RunSettings, RunState
-from cutegen_lab.core.verdict import Fault
 from cutegen_lab.problems import read_file
 
 REPLAYS = Path(__file__).parents[2] / "cutegen_lab/replays"
@@ -194,10 +194,7 @@ def measure(cubins: Path, out: Path) -> None:
                "reason": result.reason, "checks": len(result.checks)}  # fmt: skip
         if result.verdict.passed:
             timing, _ = judge.time(problem, artifact, device, GPU, print, cancel)
-            row |= {"time": str(timing)} if isinstance(timing, Fault) else {
-                "time_us": timing.time_us, "iqr_us": timing.iqr_us, "baselines_us": dict(timing.baselines),
-                "method": timing.method,
-            }  # fmt: skip
+            row |= timing_facts(timing)
         rows.append(row)
         say(json.dumps(row))
         write_json(out, conditions(device.name), kernels=rows)

@@ -16,10 +16,20 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import ROOT, command_line, compiled, conditions, for_each, read_json, required, say, write_json
+from benchmarks.harness import (
+    ROOT,
+    command_line,
+    compiled,
+    conditions,
+    for_each,
+    read_json,
+    required,
+    say,
+    timing_facts,
+    write_json,
+)
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.roofline import GPUS, speed_of_light
-from cutegen_lab.core.verdict import Fault
 from cutegen_lab.problems import read_file
 
 PROBLEMS = {"softmax": "x: bf16[32768,8192]", "rmsnorm": "x: bf16[32768,8192], weight: bf16[8192]"}
@@ -69,10 +79,7 @@ def run(folder: Path, out: Path) -> None:
                 row["error"] = max((e.norm for e in main), default=None)
                 row["torch_error"] = max((e.torch_norm for e in main), default=None)
             timing, _ = judge.time(problem, artifact, device, GPUS["H200"], print, cancel)
-            row |= {"time": str(timing)} if isinstance(timing, Fault) else {
-                "time_us": timing.time_us, "iqr_us": timing.iqr_us, "baselines_us": dict(timing.baselines),
-                "method": timing.method,
-            }  # fmt: skip
+            row |= timing_facts(timing)
             rows.append(row)
             say(json.dumps(row))
     write_json(out, conditions(device.name), rows=rows)

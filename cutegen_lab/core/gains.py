@@ -1,5 +1,5 @@
-"""Whether a candidate's time is possible, whether it is faster than the accepted kernel, and whether the scope of an
-approval still covers the candidate. An ambiguous comparison with the incumbent never counts as faster."""
+"""Whether a candidate is faster than the accepted kernel, and whether the scope of an approval still covers the
+candidate. An ambiguous comparison with the incumbent never counts as faster."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from cutegen_lab.core.trial import Trial
 
 HELD = 0.5  # fraction of an expected change that must come for the expectation to have held
 _ROUNDING = 1e-9  # of the division
-_ENOUGH = 3  # changes after which a model's expectations are scaled by what came of them
+_ENOUGH = 3  # expectations from which it is said how much of them came
 _LARGE = 2.0  # an idea of large cost must gain this much more than one of small cost to be tried first
 
 Status = Literal["open", "held", "refuted", "tried"]

@@ -53,7 +53,7 @@ def make_provider(
 
 def _told_facts(provider: Provider, chosen: RunSettings, recall: Recall | None) -> Provider:
     """``provider`` told what worked in other runs, if it is one that reads it."""
-    if recall is None or not chosen.guidance.memory or chosen.provider.partition(":")[0] not in ("openai", "manual"):
+    if recall is None or chosen.provider.partition(":")[0] not in ("openai", "manual"):
         return provider
     from cutegen_lab.providers.recalled import RecallingProvider
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.judge.timing.measured import FLOOR_MARGIN
 from cutegen_lab.suite.record import Integrity
 
-LEAST_OF_BOUND = 0.95  # fraction of the bound from which a time counts as possible, as in the judge
 FEW_CHECKS = 20
 """A kernel with fewer checks is labelled: most have more than a hundred."""
 
@@ -40,5 +40,5 @@ def too_fast(state: RunState) -> int:
 def _below(timing: Timing, bound_us: float) -> bool:
     """Whether a measured time is below the bound by more than noise. If the fastest baseline is too, the bound is
     wrong, as in the judge's own rule."""
-    least = LEAST_OF_BOUND * bound_us
+    least = FLOOR_MARGIN * bound_us
     return timing.kind == "measured" and timing.time_us < least <= timing.baselines.get(timing.baseline, least)

@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
+from cutegen_lab.problems.drawn import DRAWN_AT_ONCE
+
 Shape = tuple[int, ...]
-TILE = 1 << 22
+TILE = DRAWN_AT_ONCE
 FEW_ROWS = 4  # with fewer rows, a row holds several kinds
 
 
